@@ -13,7 +13,7 @@ from agent.run_context.run import Run
 from agent.runs.service import AgentService
 from agent.storage.ttl_store import LocalTtlStore, TtlStore
 from agent.subagents.source_context import find_by_address
-from agent.subagents.spawn import spawn_tools
+from agent.subagents.spawn import make_spawn_tools
 from agent.tools import Tool
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_documents import Documents
@@ -47,7 +47,7 @@ def build_pipeline_tools(builder: PipelineBuilder) -> list[Tool]:
     return [
         *make_pipeline_tools(builder),
         SuggestPipelineTool(builder),
-        *spawn_tools(keeper=builder.make_result_keeper),
+        *make_spawn_tools(keeper=builder.make_result_keeper),
     ]
 
 

@@ -38,6 +38,9 @@ _PARTICIPLES_TEXT = "taken told heard begun asked found said lent met"
 PARTICIPLES = frozenset(_PARTICIPLES_TEXT.split())
 """Participles that may not be a whole name of a function or a class: a function is named by a verb and its object."""
 
+VERBS = frozenset(("chunk", "claim", "download", "plan", "review", "score"))
+"""Words that are the names of types here, and verbs."""
+
 PHRASES = re.compile(
     r"\bwhoever\b|\bwhat is none\b|\blets? out of none\b|\bis told to\b|\bwhat shall be done\b|\bwhat is told\b"
     r"|\bfor what is no(?:ne)?\b|\bthere is none of\b|\bas it is told\b|\bwho is told\b|\bwhat was told\b",
@@ -86,6 +89,8 @@ def check_file(path: Path) -> Iterator[Violation]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield from check_name(path, node.lineno, node.name, is_definition=True)
+            if not isinstance(node, ast.ClassDef) and "tests" not in path.parts:  # tests name their builders so
+                yield from check_function(path, node)
         elif isinstance(node, ast.arg):
             yield from check_name(path, node.lineno, node.arg, is_definition=False)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
@@ -103,6 +108,27 @@ def check_name(path: Path, line: int, name: str, *, is_definition: bool) -> Iter
     for word in WORDS:
         if f"_{word}_" in f"_{plain}_" and not plain.startswith("test_"):
             yield Violation(path, line, f"{name!r} contains {word!r}")
+
+
+def check_function(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Violation]:
+    """Yields a violation if the name is the name of the type that is returned, or its end.
+
+    Such a name, as `_locked_error() -> CollectionLockedError`, is a noun. Other nouns are not found.
+    """
+    decorators = {ast.unparse(one).partition("(")[0].rpartition(".")[2] for one in node.decorator_list}
+    if node.returns is None or decorators & {"property", "cached_property"} or node.name.strip("_") in VERBS:
+        return
+    words = split_words(node.name)
+    for returned in re.findall(r"\b[A-Z]\w*", ast.unparse(node.returns)):
+        kind = split_words(returned)
+        if words == kind[-len(words) :] or [*words[:-1], words[-1].removesuffix("s")] == kind[-len(words) :]:
+            yield Violation(path, node.lineno, f"{node.name!r} is what it returns ({returned}); begin with a verb")
+            return
+
+
+def split_words(name: str) -> list[str]:
+    """Returns the words of a name in snake or camel case."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_").split("_")
 
 
 def check_prose(path: Path, line: int, text: str) -> Iterator[Violation]:

@@ -96,8 +96,8 @@ class CompletionWriter:
             )
         try:
             if self._tailor is not None:
-                tier = self._tier()
-                answer = await self._tailor.write(feedback, tier, self._tier_reason(tier), tainted=tainted)
+                tier = self._choose_tier()
+                answer = await self._tailor.write(feedback, tier, self._describe_tier(tier), tainted=tainted)
                 return await self._schema_form.apply(answer, tier)
             written = await self._stream_answer(outcomes, sources, feedback)
         except ModelError as error:
@@ -123,13 +123,13 @@ class CompletionWriter:
     async def _stream_answer(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
     ) -> ModelReply:
-        run, tier = self._run, self._tier()
+        run, tier = self._run, self._choose_tier()
         passthrough = () if run.room.planning else run.state.request.client_tools
         messages = self._build_messages(outcomes, sources, feedback)
         started = AnswerStarted(
             tier=tier,
             model=run.engine.models.get_model_name(tier, run.room),
-            reason=self._tier_reason(tier),
+            reason=self._describe_tier(tier),
             restarted=run.state.answer_start is not None,
         )
         await run.note(started, step_id=self._step.id, attempt=self._attempt)
@@ -160,7 +160,7 @@ class CompletionWriter:
         if self._tailor is not None and self._extractive:
             return await self._schema_form.apply(await self._tailor.quote_passages(reason, tainted=tainted), None)
         text = (
-            compose_results(self._results_to_show(outcomes), self._run)
+            compose_results(self._list_shown_results(outcomes), self._run)
             if outcomes
             else answer_without_results(self._run)
         )
@@ -171,7 +171,7 @@ class CompletionWriter:
             value=text, text=text, tainted=tainted, sources=sources, effective="rules", fallback_reason=reason
         )
 
-    def _results_to_show(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
+    def _list_shown_results(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
         """Returns the results for an answer by rules. In a room with required tools, omits those that other steps
         used.
         """
@@ -186,7 +186,7 @@ class CompletionWriter:
         """Returns the messages: trusted text in the system message, the request and each result in its own block."""
         run = self._run
         before, after = split_at_prompt(run.state)
-        system = self._system_prompt(outcomes, sources, (*before, *after))
+        system = self._build_system_prompt(outcomes, sources, (*before, *after))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
         spoken = remove_instructions(before)
         kept = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
@@ -239,7 +239,7 @@ class CompletionWriter:
         calls = attempt.calls if attempt is not None and step.action != "skill" else ()
         return format_args(calls[-1].intent.args) if calls else ""
 
-    def _system_prompt(
+    def _build_system_prompt(
         self,
         outcomes: list[tuple[PlanStep, StepOutput]],
         sources: tuple[Source, ...],
@@ -266,10 +266,10 @@ class CompletionWriter:
             citations=citations,
         )
 
-    def _tier(self) -> Tier:
+    def _choose_tier(self) -> Tier:
         return "fast" if _is_task(self._run) else self._step.tier or self._run.room.answer_tier
 
-    def _tier_reason(self, tier: Tier) -> str:
+    def _describe_tier(self, tier: Tier) -> str:
         if _is_task(self._run):
             return "a background prompt of the client goes to the fast tier"
         if self._step.tier is not None:

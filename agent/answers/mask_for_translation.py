@@ -57,7 +57,7 @@ class StreamUnmasker:
         self._tail = text[half.start() :] if half is not None and len(half[0]) < 12 else ""
         if self._tail:
             text = text[: -len(self._tail)]
-        return _PLACEHOLDER.sub(self._original_for, text)
+        return _PLACEHOLDER.sub(self._get_original, text)
 
     def end(self) -> str:
         """Returns the rest, followed by the originals that the translation lost: citations and code must survive."""
@@ -68,7 +68,7 @@ class StreamUnmasker:
         blocks = any("\n" in original for original in lost)
         return tail + ("\n\n" if blocks else " ") + ("\n\n" if blocks else " ").join(lost)
 
-    def _original_for(self, match: re.Match[str]) -> str:
+    def _get_original(self, match: re.Match[str]) -> str:
         number = int(match[1])
         if number in self._used or not 1 <= number <= len(self._originals):
             return ""

@@ -12,7 +12,7 @@ from agent.core.errors import ModelOutputError
 from agent.core.languages import get_language_name
 from agent.core.models import JsonObject
 from agent.prompts import render
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
 
@@ -63,5 +63,5 @@ class Translator:
 def _build_messages(prompt: str, tag: str, text: str, language: str) -> tuple[JsonObject, ...]:
     return (
         {"role": "system", "content": render(prompt, language=get_language_name(language))},
-        {"role": "user", "content": block(tag, text)},
+        {"role": "user", "content": format_block(tag, text)},
     )

@@ -27,7 +27,7 @@ def leave_network() -> bool:
 def limit_memory(allowed: int) -> None:
     """Lets this process use `allowed` more bytes of address space than now."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    ceiling = _address_space() + allowed
+    ceiling = _compute_address_space() + allowed
     resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling))
 
 
@@ -38,7 +38,7 @@ def limit_time(seconds: float) -> None:
     signal.alarm(int(seconds) + _GRACE_SECONDS if seconds > 0 else 0)
 
 
-def _address_space() -> int:
+def _compute_address_space() -> int:
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * _PAGE
     except OSError:  # no /proc: macOS, whose kernel ignores this limit anyway

@@ -25,7 +25,7 @@ class ProgressListener:
         self._newest = line
         self._said.set()
 
-    async def next(self) -> str:
+    async def wait_for_next(self) -> str:
         """Waits for a line and for the pause since the last one, and returns the newest line."""
         await asyncio.sleep(max(0.0, self._again - monotonic()))
         await self._said.wait()

@@ -33,7 +33,7 @@ def list_text_arg_names(spec: ToolSpec) -> frozenset[str]:
     properties = spec.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
     return frozenset(
-        name for name, schema in named.items() if _json_types(schema) & {"string", *_CONTAINER_TYPES} == {"string"}
+        name for name, schema in named.items() if _list_json_types(schema) & {"string", *_CONTAINER_TYPES} == {"string"}
     )
 
 
@@ -46,7 +46,9 @@ def parse_text_args(spec: ToolSpec, values: Mapping[str, str]) -> JsonObject | N
     named = properties if isinstance(properties, dict) else {}
     if not values.keys() <= named.keys():
         return None
-    return {name: text if "string" in _json_types(named[name]) else _read_json(text) for name, text in values.items()}
+    return {
+        name: text if "string" in _list_json_types(named[name]) else _read_json(text) for name, text in values.items()
+    }
 
 
 def _read_json(text: str) -> JsonValue:
@@ -60,13 +62,13 @@ def _read_json(text: str) -> JsonValue:
 _CONTAINER_TYPES = frozenset({"object", "array"})
 
 
-def _json_types(schema: JsonValue) -> frozenset[str]:
+def _list_json_types(schema: JsonValue) -> frozenset[str]:
     """Returns the JSON types that a schema allows. A schema without types allows objects and lists too."""
     if not isinstance(schema, dict):
         return _CONTAINER_TYPES
     choices = schema.get("anyOf", schema.get("oneOf"))
     if isinstance(choices, list):
-        return frozenset(kind for choice in choices for kind in _json_types(choice))
+        return frozenset(kind for choice in choices for kind in _list_json_types(choice))
     kinds = schema.get("type")
     if isinstance(kinds, list):
         return frozenset(str(kind) for kind in kinds)

@@ -9,7 +9,7 @@ from agent.core.events import StepOutput
 from agent.core.models import PlanStep
 from agent.core.plan_outcome import find_failure_reason, list_abandoned_steps
 from agent.core.run_state import AttemptState
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.run_context.outputs import (
     JUDGE_CHARS,
     format_args,
@@ -71,9 +71,9 @@ async def judge_blocks(
     for source, text in read:
         shown = _cut_evidence(text, max(JUDGE_CHARS, left))
         left -= len(shown)
-        blocks.append(block("evidence", shown, source=source))
+        blocks.append(format_block("evidence", shown, source=source))
     shown = cut_around(output.text, JUDGE_CHARS, figures)
-    blocks.append(block("output", shown, step=step.id, tool=step.tool))
+    blocks.append(format_block("output", shown, step=step.id, tool=step.tool))
     return "\n".join(blocks)
 
 

@@ -34,7 +34,7 @@ class SkillExecutor:
         self._attempt = attempt
         self._skill: Skill = run.engine.skills.get(step.tool)
         self._tools = list_scoped_tools(run, self._skill)
-        self._turns = ToolTurns(run, self._tools, self._call_site, caller_kind="skill", tainted=False)
+        self._turns = ToolTurns(run, self._tools, self._make_call_site, caller_kind="skill", tainted=False)
 
     async def execute(self, args: JsonObject, feedback: str | None, *, tainted: bool) -> StepOutput:
         """Returns the skill's final text.
@@ -64,8 +64,8 @@ class SkillExecutor:
 
     async def _run_turns(self, args: JsonObject, feedback: str | None) -> str:
         """Runs the loop: asks the model and executes its tool calls, until the model answers in text."""
-        messages = [await asyncio.to_thread(self._system_message, args), self._task_message(args, feedback)]
-        recorded = list(self._recorded_turns())
+        messages = [await asyncio.to_thread(self._build_system_message, args), self._build_task_message(args, feedback)]
+        recorded = list(self._list_recorded_turns())
         models = MeteredModels(self._run, self._step.id, self._attempt)
         wire = tuple(tool.spec.to_openai() for tool in self._tools.values())
         for turn in range(self._skill.max_turns):
@@ -77,7 +77,7 @@ class SkillExecutor:
             calls = self._turns.parse_calls(reply)
             if not calls:
                 if turn < len(recorded) and self._is_answer:  # a crashed process may have streamed a part of it
-                    await self._reply_stream().discard("the answer is told again, from the log")
+                    await self._make_reply_stream().discard("the answer is told again, from the log")
                 return reply.text
             messages.append(build_assistant_message(reply, calls))
             messages += await self._turns.execute_calls(calls)
@@ -93,7 +93,7 @@ class SkillExecutor:
         if not self._is_answer:
             reply = await models.complete("skill", messages, tier=self._tier, tools=tools, keep_message=True)
             return to_assistant_turn(reply)
-        reply_stream, answered = self._reply_stream(), False
+        reply_stream, answered = self._make_reply_stream(), False
         try:
             reply = await models.complete_streaming(
                 "skill",
@@ -107,7 +107,7 @@ class SkillExecutor:
             await reply_stream.end(answered=answered)
         return to_assistant_turn(reply)
 
-    def _reply_stream(self) -> SkillReplyStream:
+    def _make_reply_stream(self) -> SkillReplyStream:
         return SkillReplyStream(self._run, self._step.id, self._attempt, self._tier)
 
     @property
@@ -140,7 +140,7 @@ class SkillExecutor:
         output = await run_by_rules(self._run, self._step, self._attempt, tools, task, tainted=tainted)
         return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
 
-    def _system_message(self, args: JsonObject) -> JsonObject:
+    def _build_system_message(self, args: JsonObject) -> JsonObject:
         room, skill = self._run.room, self._skill
         system = room.system_prompt + "\n\n" if room.system_prompt else ""
         files = skill.list_files()
@@ -150,7 +150,7 @@ class SkillExecutor:
         content = render("skill", system=system, name=skill.name, instructions=instructions)
         return {"role": "system", "content": content}
 
-    def _task_message(self, args: JsonObject, feedback: str | None) -> JsonObject:
+    def _build_task_message(self, args: JsonObject, feedback: str | None) -> JsonObject:
         task = str(args.get("task") or self._step.intent)
         others = {key: value for key, value in args.items() if key != "task"}
         inputs = (
@@ -160,10 +160,10 @@ class SkillExecutor:
         content = render("skill_task", task=cut_text(task, SKILL_CHARS), inputs=inputs, feedback=told)
         return {"role": "user", "content": content.strip()}
 
-    def _call_site(self, number: int) -> CallSite:
+    def _make_call_site(self, number: int) -> CallSite:
         return CallSite(self._step.id, self._attempt, number)
 
-    def _recorded_turns(self) -> tuple[AssistantTurn, ...]:
+    def _list_recorded_turns(self) -> tuple[AssistantTurn, ...]:
         attempt = self._run.state.get_step(self._step.id).find_attempt(self._attempt)
         return attempt.turns if attempt else ()
 

@@ -69,7 +69,7 @@ class CallSpawner:
         self._used_spans.add(span)
         known = self._run.state.subagents.get(span)
         if known is not None and known.end is not None:
-            return await self._result_from_log(known.end)
+            return await self._read_recorded_result(known.end)
         kind = self._runner.kinds.get(agent_id)
         if kind is None:
             there = ", ".join(self._runner.kinds) or "none"
@@ -80,7 +80,7 @@ class CallSpawner:
         try:
             tools = await self._prepare(kind, agent, span, task, is_new=known is None)
             work = SubAgentWork(self._run, self._site, span, agent, tools, tainted=self._tainted)
-            return await self._result_from_log(await work.run_to_end())
+            return await self._read_recorded_result(await work.run_to_end())
         finally:
             await agent.aclose()
 
@@ -129,7 +129,7 @@ class CallSpawner:
                 if error.kind.http_status >= 500:
                     raise SubAgentFailedError(kind.AGENT_ID, error.message) from error
                 raise ToolInputError(f"{kind.AGENT_ID}: {error.message}", agent_id=kind.AGENT_ID) from error
-            hire = self._grant_tools(kind, agent.tools())
+            hire = self._grant_tools(kind, agent.make_tools())
             agent.granted = hire.tools
             if is_new:
                 await self._emit_started(kind, span, task, hire)
@@ -192,7 +192,7 @@ class CallSpawner:
         )
         await self._run.emit(started, step_id=self._site.step_id, attempt=self._site.attempt)
 
-    async def _result_from_log(self, finished: SubAgentFinished) -> SubAgentResult:
+    async def _read_recorded_result(self, finished: SubAgentFinished) -> SubAgentResult:
         """Returns the recorded result. Raises `SubAgentFailedError` if the sub-agent failed."""
         result = finished.result
         if finished.blob is not None:

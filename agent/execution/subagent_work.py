@@ -75,7 +75,7 @@ class SubAgentWork:
         self._agent = agent
         self._tools = tools
         self._turns = ToolTurns(
-            run, tools, self._call_site, caller_kind="sub-agent", tainted=tainted, observer=agent.record_call
+            run, tools, self._make_call_site, caller_kind="sub-agent", tainted=tainted, observer=agent.record_call
         )
         self._turn_count = 0
         self._rule_calls = 0
@@ -118,7 +118,7 @@ class SubAgentWork:
             async with asyncio.timeout(limit):
                 return await self._run_guarded()
         except TimeoutError:
-            return self._partial_end("timeout", f"Timed out after {limit:g} s.")
+            return self._build_partial_end("timeout", f"Timed out after {limit:g} s.")
 
     async def _run_guarded(self) -> _WorkEnd:
         """Runs the work. A defect of a sub-agent ends the sub-agent but not the run; the findings stay."""
@@ -127,11 +127,11 @@ class SubAgentWork:
         except (StaleEpochError, StoreError, ApprovalPendingError):
             raise
         except BudgetError as error:
-            return self._partial_end("budget", f"Stopped: {error.message}.")
+            return self._build_partial_end("budget", f"Stopped: {error.message}.")
         except AgentError as error:
-            return self._partial_end("failed", error.message)
+            return self._build_partial_end("failed", error.message)
         except Exception as error:  # noqa: BLE001 - the border to a sub-agent's own code
-            return self._partial_end("failed", f"a defect: {type(error).__name__}: {str(error)[:300]}")
+            return self._build_partial_end("failed", f"a defect: {type(error).__name__}: {str(error)[:300]}")
 
     async def _run_model_or_rules(self) -> _WorkEnd:
         if not self._run.works_with_model:
@@ -145,7 +145,7 @@ class SubAgentWork:
     async def _run_turns(self) -> _WorkEnd:
         """Runs the loop: asks the model and executes its tool calls, until the model returns a valid result."""
         messages: list[JsonObject] = [
-            self._system_message(),
+            self._build_system_message(),
             {"role": "user", "content": self._agent.build_first_message()},
         ]
         if (done := await self._make_opening_call(messages)) is not None:
@@ -153,7 +153,7 @@ class SubAgentWork:
         asked_again = False
         for turn in range(self._agent.MAX_TURNS):
             last = asked_again or turn == self._agent.MAX_TURNS - 1
-            said = await self._next_turn(turn, messages, last=last)
+            said = await self._get_next_turn(turn, messages, last=last)
             self._turn_count = turn + 1
             calls = self._turns.parse_calls(said)
             if calls and not last:
@@ -168,11 +168,11 @@ class SubAgentWork:
             if turn == self._agent.MAX_TURNS - 1:
                 break
             if asked_again:
-                return self._partial_end("output", f"It ended without a readable result: {final}.")
+                return self._build_partial_end("output", f"It ended without a readable result: {final}.")
             asked_again = True
             messages.append({"role": "assistant", "content": said.text})
             messages.append({"role": "user", "content": ASK_AGAIN.format(problem=final)})
-        return self._partial_end("turns", f"It used its {self._agent.MAX_TURNS} turns without a result.")
+        return self._build_partial_end("turns", f"It used its {self._agent.MAX_TURNS} turns without a result.")
 
     async def _make_opening_call(self, messages: list[JsonObject]) -> SubAgentResult | None:
         """Makes the call that the agent begins with, if its arguments fit the tool. Returns the result if that is all;
@@ -187,7 +187,7 @@ class SubAgentWork:
         messages += await self._turns.execute_calls([call])
         return self._agent.conclude_opening()
 
-    async def _next_turn(self, turn: int, messages: list[JsonObject], *, last: bool) -> AssistantTurn:
+    async def _get_next_turn(self, turn: int, messages: list[JsonObject], *, last: bool) -> AssistantTurn:
         """Returns the model's turn, from the log if it is recorded. The last turn has no tools."""
         recorded = self._state.turns
         if turn < len(recorded):
@@ -215,7 +215,7 @@ class SubAgentWork:
             result = result.model_copy(update={"uncertainties": (*result.uncertainties, told), "summary": summary})
         return _WorkEnd("done", result, by_rules=True, reason=reason)
 
-    def _partial_end(self, outcome: SubAgentOutcome, summary: str) -> _WorkEnd:
+    def _build_partial_end(self, outcome: SubAgentOutcome, summary: str) -> _WorkEnd:
         """Returns a failed end with the known findings and an uncertainty about them."""
         message = f"{self._agent.AGENT_ID} did not come to its end: {summary}"
         doubt = Uncertainty(severity="notable", message=message)
@@ -227,7 +227,7 @@ class SubAgentWork:
     def _call_by_rule(self, tool: str, args: JsonObject) -> Awaitable[CallResult]:
         """Calls a tool by rules, see `Calls`."""
         self._rule_calls += 1
-        return self._call_tool(tool, args, self._call_site(self._rule_calls, by_rules=True))
+        return self._call_tool(tool, args, self._make_call_site(self._rule_calls, by_rules=True))
 
     async def _call_tool(self, name: str, args: JsonObject, site: CallSite) -> CallResult:
         tool = self._tools.get(name)
@@ -241,13 +241,13 @@ class SubAgentWork:
         self._agent.record_call(name, args, output)
         return CallResult(output.value, output.error)
 
-    def _system_message(self) -> JsonObject:
+    def _build_system_message(self) -> JsonObject:
         room = self._run.room
         system = room.system_prompt + "\n\n" if room.system_prompt else ""
         prompt = self._agent.PROMPT or f"subagent_{self._agent.AGENT_ID}"
         return {"role": "system", "content": render(prompt, system=system)}
 
-    def _call_site(self, number: int, *, by_rules: bool = False) -> CallSite:
+    def _make_call_site(self, number: int, *, by_rules: bool = False) -> CallSite:
         parent = self._parent
         return CallSite(parent.step_id, parent.attempt, number, "rules" if by_rules else "plan", self._span)
 

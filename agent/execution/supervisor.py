@@ -67,7 +67,7 @@ class StepSupervisorAgent:
             wants_sources=self._run.room.citations,
             may_repeat=state.get_step(step.id).retry_count < self._run.room.budgets.max_retries,
             was_read=self._was_streamed(step, number),
-            raises_failures=self._tool_raises_failures(step),
+            raises_failures=self._is_tool_raising(step),
             misfit=self._find_misfit(step, output),
             unasked=await list_unasked_sources(self._run, step.tool) if is_empty_search(output) else (),
         )
@@ -133,7 +133,7 @@ class StepSupervisorAgent:
             raise JudgeUnreachableError("the judge was out of reach earlier in this run")
         messages: tuple[JsonObject, ...] = (
             {"role": "system", "content": render("supervisor")},
-            {"role": "user", "content": await self._question(step, attempt, output, checked)},
+            {"role": "user", "content": await self._build_question(step, attempt, output, checked)},
         )
         models = MeteredModels(self._run, step.id, attempt.number)
         limit = 2 * self._run.engine.models.timeout_s  # one call, and the pauses of retries at a busy endpoint
@@ -152,7 +152,9 @@ class StepSupervisorAgent:
             return StepOutcome(outcome=Outcome.REPLAN, reason=reason, by="model")
         return verdict if _SEVERITY[verdict.outcome] >= _SEVERITY[checked.verdict.outcome] else checked.verdict
 
-    async def _question(self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult) -> str:
+    async def _build_question(
+        self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult
+    ) -> str:
         blocks = await judge_blocks(self._run, step, attempt, output, checked.figures)
         return f"{blocks}\nA check noticed: {checked.doubt}." if checked.doubt else blocks
 
@@ -175,7 +177,7 @@ class StepSupervisorAgent:
             return ""
         return read_json_answer(output.text, options)[1]
 
-    def _tool_raises_failures(self, step: PlanStep) -> bool:
+    def _is_tool_raising(self, step: PlanStep) -> bool:
         """Returns whether the step's tool raises every failure; False if the tool no longer exists."""
         tools = self._run.engine.registry
         return step.action != "skill" and step.tool in tools and tools.get(step.tool).spec.always_raises_errors

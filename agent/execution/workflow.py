@@ -119,7 +119,7 @@ def render_mermaid() -> str:
 async def _run_until_stopped(run: Run, stage: StageName) -> None:
     if run.stop_requested.is_set():
         return
-    stopped = run.stop_requested.when_set()
+    stopped = run.stop_requested.get_future()
     try:
         async with asyncio.timeout(run.seconds_left) as limit:
 

@@ -43,7 +43,7 @@ class AnswerTailor:
         self._shows_early = shows_early
         self._checking: asyncio.Task[None] | None = None
         self._shown = ""
-        self._outgoing = run.redaction.stream_filters().create()
+        self._outgoing = run.redaction.make_stream_filters().create()
 
     async def quote_passages(self, reason: str, *, tainted: bool) -> StepOutput:
         """Returns the best passages verbatim: the answer without a model. `reason` is why there is none."""
@@ -194,7 +194,7 @@ class AnswerTailor:
         model = self._run.engine.models.get_model_name(tier, self._run.room) if tier is not None else None
         restarted = self._run.state.answer_start is not None
         self._shown = ""
-        self._outgoing = self._run.redaction.stream_filters().create()
+        self._outgoing = self._run.redaction.make_stream_filters().create()
         await self._emit(AnswerStarted(tier=tier, model=model, reason=why, restarted=restarted))
 
     async def _emit(self, body: AnswerChecked | AnswerDelta | AnswerStarted) -> None:

@@ -17,7 +17,7 @@ from agent.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
 from agent.grounded_answers.models import format_place
 from agent.llm.port import ResponseSchema
 from agent.prompts import render
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 
 PASSAGE_CHARS = 4_000
 """The most that a model is shown of one passage."""
@@ -113,16 +113,16 @@ def build_messages(checker: EvidenceChecker, claims: Sequence[CheckedUnit]) -> t
     """Returns the prompt: the passages that the claims cite (all, if one cites none), and the numbered claims."""
     cited = {number for one in claims for number in one.unit.cites}
     shows_all = any(not one.unit.cites for one in claims)
-    parts = [block("user_request", checker.question)]
+    parts = [format_block("user_request", checker.question)]
     parts += [
-        block("result", passage.chunk.content[:PASSAGE_CHARS], number=f"[{passage.number}]", source=place)
+        format_block("result", passage.chunk.content[:PASSAGE_CHARS], number=f"[{passage.number}]", source=place)
         for passage in checker.passages
         if (shows_all or passage.number in cited) and (place := format_place(passage.chunk))
     ]
-    parts += [block("result", text[:PASSAGE_CHARS]) for text in checker.known]
+    parts += [format_block("result", text[:PASSAGE_CHARS]) for text in checker.known]
     for number, one in enumerate(claims, start=1):
         marks = "".join(f"[{cite}]" for cite in one.unit.cites)
-        parts.append(block("claim", f"{one.unit.text[:CLAIM_CHARS]} {marks}".strip(), number=str(number)))
+        parts.append(format_block("claim", f"{one.unit.text[:CLAIM_CHARS]} {marks}".strip(), number=str(number)))
     return {"role": "system", "content": render("entailment")}, {"role": "user", "content": "\n".join(parts)}
 
 

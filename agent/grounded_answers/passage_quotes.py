@@ -104,7 +104,7 @@ def _select_parts(passage: Passage, scores: Sequence[int], *, whole: bool) -> li
     """Returns the parts to quote: the whole passage, or its best paragraphs; of long ones one stretch of sentences."""
     parts = passage.parts
     quotable = [at for at, part in enumerate(parts) if _is_quotable(part)]
-    if whole and _length(passage, quotable) <= WHOLE_CHARS:
+    if whole and _count_length(passage, quotable) <= WHOLE_CHARS:
         return _limit_rows(passage, quotable, scores)
     least = max(scores[at] for at in quotable) / 2
     good = {parts[at].piece.block for at in quotable if scores[at] >= least}
@@ -119,9 +119,9 @@ def _select_parts(passage: Passage, scores: Sequence[int], *, whole: bool) -> li
     first = last = block.index(best)
     # The sentences before explain what the best one refers to; those behind it often hold the conditions.
     while first > 0 or last < len(block) - 1:
-        if last < len(block) - 1 and _length(passage, block[first : last + 2]) <= EXCERPT_CHARS:
+        if last < len(block) - 1 and _count_length(passage, block[first : last + 2]) <= EXCERPT_CHARS:
             last += 1
-        elif first > 0 and _length(passage, block[first - 1 : last + 1]) <= EXCERPT_CHARS:
+        elif first > 0 and _count_length(passage, block[first - 1 : last + 1]) <= EXCERPT_CHARS:
             first -= 1
         else:
             break
@@ -135,7 +135,7 @@ def _limit_rows(passage: Passage, chosen: Sequence[int], scores: Sequence[int]) 
     return [at for at in chosen if passage.parts[at].piece.kind != "row" or at in best]
 
 
-def _length(passage: Passage, chosen: Sequence[int]) -> int:
+def _count_length(passage: Passage, chosen: Sequence[int]) -> int:
     return passage.parts[chosen[-1]].piece.end - passage.parts[chosen[0]].piece.start
 
 

@@ -124,7 +124,7 @@ class BatchStore:
         now = self._clock()
         rows = await self._statements.write(
             f"UPDATE job_batches SET until = ?, updated = ? {_MINE} RETURNING number",  # noqa: S608 - constants only
-            now + seconds, now, *_key(batch),
+            now + seconds, now, *_get_key(batch),
         )  # fmt: skip
         return bool(rows)
 
@@ -137,7 +137,7 @@ class BatchStore:
         done = f"UPDATE job_batches SET status = 'done', result = ?, updated = ? {_MINE}"  # noqa: S608 - constants only
         counted = "UPDATE jobs SET batched = batched + ?, attempts = 1 WHERE id = ?"
         return (
-            SqlStatement(done, (data, self._clock(), *_key(batch)), must_change=True),
+            SqlStatement(done, (data, self._clock(), *_get_key(batch)), must_change=True),
             SqlStatement(counted, (len(batch.items), batch.job_id)),
         )
 
@@ -146,7 +146,7 @@ class BatchStore:
         now = self._clock()
         await self._statements.write(
             f"UPDATE job_batches SET status = 'queued', worker = '', until = ?, attempts = attempts - ?, updated = ? {_MINE}",  # noqa: S608, E501
-            now + seconds if seconds else 0.0, 0 if counts else 1, now, *_key(batch),
+            now + seconds if seconds else 0.0, 0 if counts else 1, now, *_get_key(batch),
         )  # fmt: skip
 
     async def fail(self, batch: Batch, failure: AgentFailure) -> None:
@@ -154,7 +154,7 @@ class BatchStore:
         result = BatchResult(failure=failure, attempts=batch.attempts)
         await self._statements.write(
             f"UPDATE job_batches SET status = 'failed', result = ?, updated = ? {_MINE}",  # noqa: S608 - constants only
-            replace_surrogates(result.model_dump_json()), self._clock(), *_key(batch),
+            replace_surrogates(result.model_dump_json()), self._clock(), *_get_key(batch),
         )  # fmt: skip
 
     async def count_open(self, job_id: str) -> int:
@@ -194,7 +194,7 @@ class BatchStore:
         await self._statements.write("DELETE FROM job_batches WHERE job_id = ? AND status <> 'failed'", job_id)
 
 
-def _key(batch: Batch) -> tuple[object, ...]:
+def _get_key(batch: Batch) -> tuple[object, ...]:
     """Returns the values of `_MINE`."""
     return batch.job_id, batch.number, batch.worker, batch.attempts
 

@@ -46,7 +46,7 @@ class CollectionLock:
     async def acquire(self) -> None:
         """Acquires or renews the lock. Raises `CollectionLockedError` while another writer holds it."""
         if not await self._renew():
-            raise self._locked_error()
+            raise self._make_locked_error()
 
     async def note_pending(self, passages: Sequence[PassageRange]) -> None:
         """Notes the passages that are about to be written, so that they can be deleted after a crash.
@@ -55,7 +55,7 @@ class CollectionLock:
         """
         noted = await self._documents.note_pending(self.owner, self.collection, self._holder, self.claim, passages)
         if not noted:
-            raise self._locked_error()
+            raise self._make_locked_error()
 
     async def release(self) -> None:
         """Releases the lock. If the store fails, the lock expires by itself."""
@@ -74,7 +74,7 @@ class CollectionLock:
         """Returns whether this holder has the lock for another `LOCK_SECONDS`."""
         return await self._documents.acquire_lock(self.owner, self.collection, self._holder, LOCK_SECONDS)
 
-    def _locked_error(self) -> CollectionLockedError:
+    def _make_locked_error(self) -> CollectionLockedError:
         return CollectionLockedError(
             f"somebody else is reading into {self.collection!r}; wait for its end (or {LOCK_SECONDS:.0f} s after a "
             "crash) and start again: what is done is not done twice",

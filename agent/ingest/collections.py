@@ -122,14 +122,14 @@ class Library:
         """Returns a collection with its pipeline, the default one if none is stored. Raises `NotFoundError`."""
         stored = await self._collections.get(owner, name)
         if stored is None and name not in await self._documents.count_by_collection(owner):
-            raise await self._unknown_collection(owner, name)
+            raise await self._make_unknown_error(owner, name)
         return stored or Collection(name, from_template())
 
     async def list_documents(self, owner: str, collection: str) -> Sequence[Document]:
         """Returns the documents of a collection. Raises `NotFoundError` for an unknown collection."""
         found = await self._documents.list(owner, collection)
         if not found and await self._collections.get(owner, collection) is None:
-            raise await self._unknown_collection(owner, collection)
+            raise await self._make_unknown_error(owner, collection)
         return found
 
     async def get_document(self, owner: str, document_id: str, collection: str | None = None) -> FoundDocument:
@@ -156,7 +156,7 @@ class Library:
     ) -> MemoryOutput:
         """Searches a collection. Raises `NotFoundError`, `MemoryNoResultsError`, `BadRequestError`, `StoreError`."""
         if collection not in await self.list_collections(owner):
-            raise await self._unknown_collection(owner, collection)
+            raise await self._make_unknown_error(owner, collection)
         return await self._retriever.search(query, collection=collection, owner=owner, mode=mode or self._mode)
 
     async def get_relevance_threshold(
@@ -194,7 +194,7 @@ class Library:
         fit it, and `StoreError`; documents written before stay.
         """
         started = monotonic()
-        request = source if isinstance(source, ConnectorInput) else _folder_input(source)
+        request = source if isinstance(source, ConnectorInput) else _make_folder_input(source)
         plan = await self.plan_ingest(owner, collection, request, pipeline, roots, password)
         row, report = plan.row, IngestReport(collection, template=plan.row.pipeline.template)
         async with (
@@ -240,7 +240,7 @@ class Library:
     ) -> IngestPlan:
         """Returns how a source is read. Raises `BadRequestError` for a pipeline that does not fit it, and
         `CredentialError` if the password of the source is not there."""
-        row = await self._collection_row(owner, collection, pipeline)
+        row = await self._get_collection_row(owner, collection, pipeline)
         row = replace(row, sources=(*(one for one in row.sources if one != request), request))
         connector = select_connector(request, row.pipeline, self._connectors, roots)
         if password is None and request.password_id is not None:
@@ -283,7 +283,7 @@ class Library:
     ) -> None:
         """Raises what `ingest` would raise at once for a name, a pipeline, and their fit with the source."""
         select_connector(
-            source, (await self._collection_row(owner, collection, pipeline)).pipeline, self._connectors, None
+            source, (await self._get_collection_row(owner, collection, pipeline)).pipeline, self._connectors, None
         )
 
     async def dry_run(
@@ -309,7 +309,7 @@ class Library:
         Raises the narrowest `ParserError` for a file that cannot be read, which is not kept; `TooLargeError`,
         `ConflictError`, `StoreError`.
         """
-        row = await self._collection_row(owner, collection, pipeline)
+        row = await self._get_collection_row(owner, collection, pipeline)
         async with open_workspace(self._workspaces) as folder:
             stored = await asyncio.to_thread(self.uploads.store, owner, data, folder)
             async with self._adding.setdefault((owner, stored.checksum), asyncio.Lock()):
@@ -370,7 +370,7 @@ class Library:
             await self._remove_unused_upload(owner, document.source)
         return len(documents)
 
-    async def _collection_row(self, owner: str, name: str, pipeline: PipelineDAG | None) -> Collection:
+    async def _get_collection_row(self, owner: str, name: str, pipeline: PipelineDAG | None) -> Collection:
         """Returns the collection as it is or will be, with the requested pipeline."""
         stored = await self._collections.get(owner, name)
         if stored is None:
@@ -391,10 +391,10 @@ class Library:
         if checksum != source and not await self._documents.count_collections_with(owner, source, checksum):
             await asyncio.to_thread(self.uploads.remove, owner, checksum)
 
-    async def _unknown_collection(self, owner: str, collection: str) -> NotFoundError:
+    async def _make_unknown_error(self, owner: str, collection: str) -> NotFoundError:
         there = ", ".join(await self.list_collections(owner)) or "none yet: `stepgate ingest FOLDER` makes one"
         return NotFoundError(f"there is no collection {collection!r}; there are {there}", agent_id="library")
 
 
-def _folder_input(path: Path) -> ConnectorInput:
+def _make_folder_input(path: Path) -> ConnectorInput:
     return ConnectorInput(source_type="local", source_identifier=str(path), recursive=True)

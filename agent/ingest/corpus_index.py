@@ -112,9 +112,9 @@ class CorpusIndexer:
             known = {one.source: one for one in there if one.source.startswith(SOURCE_PREFIX)}
             seen: set[str] = set()
             batch: list[_Item] = []
-            for document in self._changed_documents(corpora, known, seen, report, progress):
+            for document in self._iter_changed_documents(corpora, known, seen, report, progress):
                 await mark_started()
-                batch.append(self._item(collection, document, known.get(f"{SOURCE_PREFIX}{document.doc_id}")))
+                batch.append(self._make_item(collection, document, known.get(f"{SOURCE_PREFIX}{document.doc_id}")))
                 if len(batch) == BATCH_DOCUMENTS or sum(one.document.size for one in batch) > BATCH_CHARS:
                     embedders.append(await self._write_batch(owner, writer, batch, report) or embedders[-1])
                     batch = []
@@ -126,7 +126,7 @@ class CorpusIndexer:
         report.seconds = monotonic() - started
         return report
 
-    def _changed_documents(
+    def _iter_changed_documents(
         self,
         corpora: Sequence[Path],
         known: Mapping[str, Document],
@@ -145,16 +145,16 @@ class CorpusIndexer:
                 seen.add(source)
                 old = known.get(source)
                 lacks_vectors = old is not None and self._embedder is not None and not old.embedder
-                if old is not None and old.checksum == _checksum(document) and not lacks_vectors:
+                if old is not None and old.checksum == _compute_checksum(document) and not lacks_vectors:
                     report.unchanged += 1
                 else:
                     yield document
 
-    def _item(self, collection: str, document: CorpusDocument, known: Document | None) -> _Item:
-        checksum = _checksum(document)
+    def _make_item(self, collection: str, document: CorpusDocument, known: Document | None) -> _Item:
+        checksum = _compute_checksum(document)
         title = str(document.metadata.get("title") or "").strip() or document.doc_id
         source = f"{SOURCE_PREFIX}{document.doc_id}"
-        chunks = self._chunker.chunk(_as_parser_output(document, checksum))
+        chunks = self._chunker.chunk(_to_parser_output(document, checksum))
         row = Document(
             source=source,
             name=title[:300],
@@ -166,7 +166,7 @@ class CorpusIndexer:
             pages=0,
             at=self._clock(),
         )
-        passages = tuple(_passage(row, document, chunk) for chunk in chunks)
+        passages = tuple(_make_passage(row, document, chunk) for chunk in chunks)
         row = replace(row, chunk_ids=tuple(passage.chunk_id for passage in passages))
         return _Item(row, passages, known)
 
@@ -210,24 +210,24 @@ class CorpusIndexer:
             report.removed += 1
 
 
-def _checksum(document: CorpusDocument) -> str:
+def _compute_checksum(document: CorpusDocument) -> str:
     return hashlib.sha256(document.to_json_line().encode("utf-8", "replace")).hexdigest()
 
 
-def _as_parser_output(document: CorpusDocument, checksum: str) -> ParserOutput:
+def _to_parser_output(document: CorpusDocument, checksum: str) -> ParserOutput:
     """Returns the document as chunkers take it: one block."""
     block = ParsedChunk(chunk_id="0", content=document.text, chunk_index=0)
     return ParserOutput(document_id=checksum, metadata={}, chunks=(block,), total_pages=0, processing_time_ms=0)
 
 
-def _passage(row: Document, document: CorpusDocument, chunk: Chunk) -> Passage:
+def _make_passage(row: Document, document: CorpusDocument, chunk: Chunk) -> Passage:
     """Returns a window as it is searched and cited, with normalised service and severity for filters."""
     metadata: JsonObject = {name: value for name, value in document.metadata.items() if name not in INDEX_WORDS}
-    services = [said for name in SERVICE_FIELDS if (said := normalize_name(_metadata_text(document, name)))]
+    services = [said for name in SERVICE_FIELDS if (said := normalize_name(_format_metadata(document, name)))]
     severities = [
         said
         for name in SEVERITY_FIELDS
-        if (given := _metadata_text(document, name)) and (said := parse_severity(given) or normalize_name(given))
+        if (given := _format_metadata(document, name)) and (said := parse_severity(given) or normalize_name(given))
     ]
     if services:
         metadata["match_service"] = [*dict.fromkeys(services)]
@@ -249,6 +249,6 @@ def _passage(row: Document, document: CorpusDocument, chunk: Chunk) -> Passage:
     return Passage(f"{row.document_id}.{chunk.index}", row.document_id, row.title[:500], chunk.text, metadata)
 
 
-def _metadata_text(document: CorpusDocument, name: str) -> str:
+def _format_metadata(document: CorpusDocument, name: str) -> str:
     value = document.metadata.get(name)
     return str(value) if isinstance(value, str | int | float) else ""

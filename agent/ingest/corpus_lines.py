@@ -56,14 +56,14 @@ class Lines:
     def __next__(self) -> str:
         if self._chars > RECORD_CHARS:
             raise RecordTooLongError
-        line = self._waiting.popleft() if self._waiting else self._next_line()
+        line = self._waiting.popleft() if self._waiting else self._read_next_line()
         if not line:
             raise StopIteration
         self.record.append(line)
         self._chars += len(line)
         return line.replace("\x00", "")
 
-    def _next_line(self) -> str:
+    def _read_next_line(self) -> str:
         line = self._file.readline(LINE_CHARS)
         self._read += bool(line)
         if len(line) == LINE_CHARS and not line.endswith(("\n", "\r")):

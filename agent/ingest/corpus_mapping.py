@@ -48,14 +48,14 @@ class CorpusMapping(FrozenModel):
 
     @field_validator("doc_id", "title", "text", "metadata")
     @classmethod
-    def _templates(cls, value: str | tuple[str, ...] | Mapping[str, str]) -> object:
-        for template in _templates_of(value):
-            list(_template_parts(template))
+    def _check_templates(cls, value: str | tuple[str, ...] | Mapping[str, str]) -> object:
+        for template in _list_templates(value):
+            list(_iter_template_parts(template))
         return value
 
     @field_validator("metadata")
     @classmethod
-    def _own_names(cls, value: Mapping[str, str]) -> Mapping[str, str]:
+    def _check_own_names(cls, value: Mapping[str, str]) -> Mapping[str, str]:
         taken = sorted(set(value) & INDEX_WORDS)
         if taken:
             raise ValueError(f"{', '.join(taken)}: the index has these names for itself; choose others")
@@ -65,7 +65,7 @@ class CorpusMapping(FrozenModel):
     def columns(self) -> list[str]:
         """Every column that the mapping names, once."""
         templates = (self.doc_id, self.title, *self.text, *self.metadata.values())
-        names = [name for template in templates for _, name in _template_parts(template) if name is not None]
+        names = [name for template in templates for _, name in _iter_template_parts(template) if name is not None]
         return list(dict.fromkeys([*names, *((self.dedup.key, self.dedup.latest) if self.dedup else ())]))
 
 
@@ -75,18 +75,20 @@ def load_mapping(path: Path) -> CorpusMapping:
         with path.open("rb") as file:
             raw = file.read(MAPPING_BYTES + 1)
         if len(raw) > MAPPING_BYTES:
-            raise _mapping_error(path, f"larger than {MAPPING_BYTES:,} bytes; a mapping is a short YAML or JSON file")
+            raise _make_mapping_error(
+                path, f"larger than {MAPPING_BYTES:,} bytes; a mapping is a short YAML or JSON file"
+            )
         data = yaml.safe_load(raw.decode("utf-8-sig"))
     except OSError as error:
-        raise _mapping_error(path, f"cannot be read: {error.strerror}") from error
+        raise _make_mapping_error(path, f"cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise _mapping_error(path, f"no valid YAML: {' '.join(str(error).split())[:300]}") from error
+        raise _make_mapping_error(path, f"no valid YAML: {' '.join(str(error).split())[:300]}") from error
     if not isinstance(data, dict):
-        raise _mapping_error(path, "a mapping holds `key: value` lines: source, doc_id, text ...")
+        raise _make_mapping_error(path, "a mapping holds `key: value` lines: source, doc_id, text ...")
     try:
         return CorpusMapping.model_validate(data)
     except ValidationError as error:
-        raise _mapping_error(path, describe_first_fault(error)) from error
+        raise _make_mapping_error(path, describe_first_fault(error)) from error
 
 
 class RowMapper:
@@ -98,14 +100,14 @@ class RowMapper:
     def __init__(self, mapping: CorpusMapping, columns: Collection[str] | None, file: str) -> None:
         self._source = mapping.source
         self._empty = frozenset(mapping.empty)
-        self._found = _columns(mapping, columns, file) if columns is not None else {}
-        self._doc_id = self._template(mapping.doc_id)
-        self._title = self._template(mapping.title)
-        self._text = [self._template(template) for template in mapping.text]
-        self._metadata = {name: self._template(template) for name, template in mapping.metadata.items()}
+        self._found = _map_columns(mapping, columns, file) if columns is not None else {}
+        self._doc_id = self._parse_template(mapping.doc_id)
+        self._title = self._parse_template(mapping.title)
+        self._text = [self._parse_template(template) for template in mapping.text]
+        self._metadata = {name: self._parse_template(template) for name, template in mapping.metadata.items()}
         self._id_template = mapping.doc_id
 
-    def document(self, row: JsonObject) -> CorpusDocument:
+    def build_document(self, row: JsonObject) -> CorpusDocument:
         """Returns the document of a row. Raises `ValueError` if the row makes none."""
         metadata: JsonObject = {}
         title = self._render(self._title, row)
@@ -124,18 +126,18 @@ class RowMapper:
         except ValidationError as error:
             raise ValueError(describe_first_fault(error)) from error
 
-    def value(self, row: JsonObject, name: str) -> str:
+    def get_value(self, row: JsonObject, name: str) -> str:
         """Returns a row's value as text; empty if it has none."""
-        return self._value(row, self._found.get(name, name))
+        return self._read_column(row, self._found.get(name, name))
 
-    def _value(self, row: JsonObject, column: str) -> str:
-        text = _to_text(row[column] if column in row else _nested_value(row, column))
+    def _read_column(self, row: JsonObject, column: str) -> str:
+        text = _to_text(row[column] if column in row else _get_nested_value(row, column))
         return "" if text in self._empty else text
 
-    def _template(self, template: str) -> _Template:
+    def _parse_template(self, template: str) -> _Template:
         return [
             (literal, name if name is None else self._found.get(name, name))
-            for literal, name in _template_parts(template)
+            for literal, name in _iter_template_parts(template)
         ]
 
     def _render(self, template: _Template, row: JsonObject) -> str:
@@ -144,13 +146,13 @@ class RowMapper:
         for literal, column in template:
             made.append(literal)
             if column is not None:
-                text = self._value(row, column)
+                text = self._read_column(row, column)
                 named, said = True, said or bool(text)
                 made.append(text)
         return "" if named and not said else "".join(made).strip()
 
 
-def _columns(mapping: CorpusMapping, columns: Collection[str], file: str) -> dict[str, str]:
+def _map_columns(mapping: CorpusMapping, columns: Collection[str], file: str) -> dict[str, str]:
     """Maps the names in the mapping to the table's columns, ignoring case."""
     there = {name.strip().casefold(): name for name in reversed(list(columns))}
     found = {name: there.get(name.strip().casefold(), "") for name in mapping.columns}
@@ -163,13 +165,13 @@ def _columns(mapping: CorpusMapping, columns: Collection[str], file: str) -> dic
     return found
 
 
-def _templates_of(value: str | tuple[str, ...] | Mapping[str, str]) -> list[str]:
+def _list_templates(value: str | tuple[str, ...] | Mapping[str, str]) -> list[str]:
     if isinstance(value, str):
         return [value]
     return list(value.values()) if isinstance(value, Mapping) else list(value)
 
 
-def _template_parts(template: str) -> Iterator[tuple[str, str | None]]:
+def _iter_template_parts(template: str) -> Iterator[tuple[str, str | None]]:
     """Yields the literals of a template, each with the column that follows it."""
     for literal, name, form, conversion in string.Formatter().parse(template):
         if name is not None and (form or conversion or not name.strip()):
@@ -177,7 +179,7 @@ def _template_parts(template: str) -> Iterator[tuple[str, str | None]]:
         yield literal, name
 
 
-def _nested_value(row: JsonObject, path: str) -> JsonValue:
+def _get_nested_value(row: JsonObject, path: str) -> JsonValue:
     """Returns the value at `a.b.c`, or None."""
     found: JsonValue = row
     for part in path.split("."):
@@ -201,5 +203,5 @@ def _to_text(value: JsonValue) -> str:
     return replace_surrogates(text).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "").strip()
 
 
-def _mapping_error(path: Path, why: str) -> BadRequestError:
+def _make_mapping_error(path: Path, why: str) -> BadRequestError:
     return BadRequestError(f"{path}: {why}", agent_id="corpus")

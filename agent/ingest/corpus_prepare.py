@@ -86,7 +86,7 @@ def _add_row(
     report: PrepareReport,
 ) -> None:
     try:
-        document = mapper.document(row.values)
+        document = mapper.build_document(row.values)
         keep.add(document, mapper, row, file, draft)
     except ValueError as error:
         report.refused += 1
@@ -136,7 +136,7 @@ class _FirstWins:
 
     def add(self, document: CorpusDocument, mapper: RowMapper, row: Row, file: str, draft: _CorpusWriter) -> None:
         """Writes the document. Raises `ValueError` if its id was written before."""
-        key = _key(document.doc_id)
+        key = _compute_key(document.doc_id)
         added = self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?,?,?)", (key, file, row.line))
         if added.rowcount:
             draft.write(document.to_json_line())
@@ -161,11 +161,11 @@ class _LatestWins:
 
     def add(self, document: CorpusDocument, mapper: RowMapper, row: Row, file: str, draft: _CorpusWriter) -> None:
         """Stores the row unless a later version is known. Raises `ValueError` if it lacks the key."""
-        thing = mapper.value(row.values, self._dedup.key)
+        thing = mapper.get_value(row.values, self._dedup.key)
         if not thing:
             raise ValueError(f"{self._dedup.key} is empty")
-        order = _version_order(mapper.value(row.values, self._dedup.latest))
-        known = self._seen.execute("SELECT number, text FROM seen WHERE id = ?", (_key(thing),)).fetchone()
+        order = _get_version_order(mapper.get_value(row.values, self._dedup.latest))
+        known = self._seen.execute("SELECT number, text FROM seen WHERE id = ?", (_compute_key(thing),)).fetchone()
         if known is not None:
             self._report.superseded += 1
             if order < known:
@@ -173,7 +173,7 @@ class _LatestWins:
         self._seen.execute(
             "INSERT INTO seen VALUES (?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET number = excluded.number, "
             "text = excluded.text, line = excluded.line",
-            (_key(thing), *order, self._report.rows, document.to_json_line()),
+            (_compute_key(thing), *order, self._report.rows, document.to_json_line()),
         )
 
     def finish(self, draft: _CorpusWriter) -> None:
@@ -186,7 +186,7 @@ class _LatestWins:
 _BEFORE_NUMBERS = -sys.float_info.max
 
 
-def _version_order(version: str) -> tuple[float, str]:
+def _get_version_order(version: str) -> tuple[float, str]:
     """Returns the sort key of a version: texts first, then numbers by value."""
     try:
         number = float(version)
@@ -195,5 +195,5 @@ def _version_order(version: str) -> tuple[float, str]:
     return (number, "") if math.isfinite(number) else (_BEFORE_NUMBERS, version)
 
 
-def _key(name: str) -> bytes:
+def _compute_key(name: str) -> bytes:
     return hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=16).digest()

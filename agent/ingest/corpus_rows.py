@@ -57,7 +57,7 @@ def open_table(path: Path, mapping: CorpusMapping, faults: Faults, *, progress: 
     delimiter = mapping.delimiter or _guess_delimiter(start, tab_first=path.suffix.lower() in (".tsv", ".tab"))
     shown = {"\t": "tabs", ",": "commas", ";": "semicolons"}.get(delimiter, repr(delimiter))
     reader = _DelimitedReader(path, encoding, delimiter, faults, progress)
-    return Table(reader.columns, reader.rows(), f"{encoding}, separated by {shown}")
+    return Table(reader.columns, reader.iter_rows(), f"{encoding}, separated by {shown}")
 
 
 class _DelimitedReader:
@@ -73,9 +73,9 @@ class _DelimitedReader:
         _, header, _ = next(self._records, (0, [], False))
         if not any(cell.strip() for cell in header):
             raise BadRequestError(f"{path}: has no row that names the columns", agent_id="corpus")
-        self.columns = _unique_names(header)
+        self.columns = _make_unique_names(header)
 
-    def rows(self) -> Iterator[Row]:
+    def iter_rows(self) -> Iterator[Row]:
         """Yields the rows below the header."""
         for line, cells, mended in self._records:
             yield Row(line, dict(zip(self.columns, cells, strict=False)), mended)
@@ -84,13 +84,13 @@ class _DelimitedReader:
         try:
             with self._path.open("rb") as raw, open_text(raw, self._encoding, newline="") as file:
                 size = self._path.stat().st_size
-                lines = Lines(file, self._too_long)
-                yield from self._cells(lines, lambda: self._progress(self._path.name, raw.tell(), size))
+                lines = Lines(file, self._refuse_too_long)
+                yield from self._iter_cells(lines, lambda: self._progress(self._path.name, raw.tell(), size))
                 self._progress(self._path.name, size, size)
         except OSError as error:
             raise build_unreadable_error(self._path, error) from error
 
-    def _cells(self, lines: Lines, report: Callable[[], None]) -> Iterator[tuple[int, list[str], bool]]:
+    def _iter_cells(self, lines: Lines, report: Callable[[], None]) -> Iterator[tuple[int, list[str], bool]]:
         # The limit is the module's own, for all readers: it may be raised, and must not be lowered.
         csv.field_size_limit(max(csv.field_size_limit(), LINE_CHARS + RECORD_CHARS))
         # Strict: what is badly quoted would be read as something else, across rows.
@@ -107,7 +107,7 @@ class _DelimitedReader:
                 cells, problem = [], f"badly quoted: {error}"
             if cells is None:
                 return
-            problem = problem or _width_problem(cells, width)
+            problem = problem or _find_width_problem(cells, width)
             count += 1
             if problem is not None:
                 self._faults.add(self._path.name, lines.first, problem)
@@ -119,11 +119,11 @@ class _DelimitedReader:
             if count % PROGRESS_ROWS == 0:
                 report()
 
-    def _too_long(self, line: int) -> None:
+    def _refuse_too_long(self, line: int) -> None:
         self._faults.add(self._path.name, line, f"longer than {LINE_CHARS:,} characters")
 
 
-def _width_problem(cells: list[str], width: int) -> str | None:
+def _find_width_problem(cells: list[str], width: int) -> str | None:
     """Returns the problem of a row whose cell count differs from the header's; extra empty cells are accepted."""
     if not width or len(cells) == width or not any(cell.strip() for cell in cells):
         return None
@@ -132,7 +132,7 @@ def _width_problem(cells: list[str], width: int) -> str | None:
     return f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'} where the header has {width}"
 
 
-def _unique_names(header: Sequence[str]) -> list[str]:
+def _make_unique_names(header: Sequence[str]) -> list[str]:
     """Returns unique column names; a column without a name is called by its number."""
     names: list[str] = []
     for place, cell in enumerate(header, start=1):

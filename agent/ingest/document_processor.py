@@ -93,7 +93,7 @@ class DocumentProcessor:
             self._routes[file_type] = find_route(self.pipeline, file_type)
         return self._routes[file_type]
 
-    def fingerprint(self, file_type: FileType) -> str:
+    def compute_fingerprint(self, file_type: FileType) -> str:
         """Returns the fingerprint of the type's route; empty if there is none."""
         route = self.find_route(file_type)
         return route_fingerprint(route) if route is not None else ""
@@ -102,7 +102,7 @@ class DocumentProcessor:
         """Returns whether this pipeline would produce the same passages, and vectors if there is an `embedder`."""
         route = self.find_route(known.file_type)
         was = known.fingerprint or compute_default_fingerprint(known.file_type)
-        if route is None or was != self.fingerprint(known.file_type):
+        if route is None or was != self.compute_fingerprint(known.file_type):
             return False
         lacks_vectors = route.wants_vectors and bool(known.chunk_ids) and not known.embedder
         return not (embedder and lacks_vectors)

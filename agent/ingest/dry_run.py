@@ -98,7 +98,7 @@ class DryRun:
             fixes,
             found=self._sampler.seen_count,
             seed=self._seed,
-            blocking=await self._missing_ocr(),
+            blocking=await self._list_missing_ocr(),
             notes=notes,
         )
 
@@ -110,14 +110,14 @@ class DryRun:
         walk = self._connector.fetch(request, downloads, {})
         async with close_walk(walk):
             async for found in walk:
-                if not self._counts(found) or not self._sampler.would_keep(found):
+                if not self._is_counted(found) or not self._sampler.would_keep(found):
                     continue
                 candidate = await asyncio.to_thread(_keep_copy, found, downloads, kept / str(self._sampler.seen_count))
                 dropped = self._sampler.add(candidate)
                 if dropped is not None and dropped.is_copy and dropped.path is not None:
                     dropped.path.unlink()
 
-    def _counts(self, found: FetchedDocument | MissedDocument) -> bool:
+    def _is_counted(self, found: FetchedDocument | MissedDocument) -> bool:
         """Returns whether a file counts for the pipeline's readiness: not if it is excluded, or no parser reads it."""
         if isinstance(found, MissedDocument) and found.is_walk_limit:
             self._notes.append(found.error.message)
@@ -148,7 +148,7 @@ class DryRun:
         found = candidate.found
         if isinstance(found, MissedDocument):
             result = FileResult(source=found.source, name=found.name, file_type=None, status="failed", stage="source")
-            return _FileTrial(candidate, _failed_result(result, found.error))
+            return _FileTrial(candidate, _make_failed_result(result, found.error))
         assert self._request is not None
         size = found.output.file_size_bytes if found.output is not None else 0
         result = FileResult(
@@ -160,7 +160,7 @@ class DryRun:
             size_bytes=size,
         )
         if found.file_type is None or candidate.path is None:
-            return _FileTrial(candidate, _failed_result(result, ConnectorError("nothing was fetched; try again")))
+            return _FileTrial(candidate, _make_failed_result(result, ConnectorError("nothing was fetched; try again")))
         async with self._slots:
             started = monotonic()
             try:
@@ -169,7 +169,7 @@ class DryRun:
                 raise
             except AgentError as error:
                 seconds = monotonic() - started
-                failed = _failed_result(result, error).model_copy(update={"seconds": round(seconds, 4)})
+                failed = _make_failed_result(result, error).model_copy(update={"seconds": round(seconds, 4)})
                 return _FileTrial(candidate, failed, parser_s=seconds)
         done = result.model_copy(
             update={
@@ -203,7 +203,7 @@ class DryRun:
             self._notes.append(f"{_list_kinds(self._unread)} of a kind that no parser reads")
         return self._notes
 
-    async def _missing_ocr(self) -> list[str]:
+    async def _list_missing_ocr(self) -> list[str]:
         """Returns what has to be installed for the OCR that the pipeline asks for, if the source has PDFs."""
         if "pdf" not in self._file_types:
             return []
@@ -226,7 +226,7 @@ class DryRun:
         """Returns the changes that make failed files readable, each tried on a few of them."""
         pipeline = self._processor.pipeline
         fixes: list[PipelineFix] = []
-        for fallback, ones in _useful_fallbacks(pipeline, failed).items():
+        for fallback, ones in _find_useful_fallbacks(pipeline, failed).items():
             few = ones[:FILES_PER_FIX]
             async with DocumentProcessor(fallback.pipeline) as processor:
                 again = await self._try_all(processor, [one.candidate for one in few])
@@ -245,7 +245,9 @@ def _list_kinds(counts: Counter[str]) -> str:
     return f"{format_count(counts.total(), 'file')} ({listed}) {'is' if counts.total() == 1 else 'are'}"
 
 
-def _useful_fallbacks(pipeline: PipelineDAG, failed: Sequence[_FileTrial]) -> dict[ParserFallback, list[_FileTrial]]:
+def _find_useful_fallbacks(
+    pipeline: PipelineDAG, failed: Sequence[_FileTrial]
+) -> dict[ParserFallback, list[_FileTrial]]:
     """Returns the changes that may help, each with the files it may help."""
     wanted: dict[ParserFallback, list[_FileTrial]] = {}
     largest = max((one.result.size_bytes for one in failed), default=0)
@@ -267,7 +269,7 @@ def _keep_copy(found: FetchedDocument | MissedDocument, downloads: Path, place: 
     return Candidate(found, copy, is_copy=True)
 
 
-def _failed_result(result: FileResult, error: AgentError) -> FileResult:
+def _make_failed_result(result: FileResult, error: AgentError) -> FileResult:
     return result.model_copy(
         update={"error_code": error.code, "message": error.message, "details": dict(error.details)}
     )

@@ -118,7 +118,7 @@ def assess(success_rate: float) -> Assessment:
     return "needs_adjustment" if success_rate >= NOTABLE else "blocking_issues"
 
 
-def chunk_stats(chunks: Sequence[Chunk]) -> ChunkStats:
+def compute_chunk_stats(chunks: Sequence[Chunk]) -> ChunkStats:
     """Computes the statistics of passages."""
     if not chunks:
         return ChunkStats()
@@ -148,7 +148,7 @@ def build_report(
     """Builds the report on a sample and judges it. `blocking` are problems apart from failed files."""
     failed = [one for one in files if one.status == "failed"]
     rate = (len(files) - len(failed)) / len(files) if files else 0.0
-    categories = _categories(failed)
+    categories = _build_categories(failed)
     return ValidationReport(
         files_found=found,
         files_tested=len(files),
@@ -156,25 +156,25 @@ def build_report(
         files_failed=len(failed),
         success_rate=rate,
         failure_categories=categories,
-        chunk_stats=chunk_stats(chunks),
+        chunk_stats=compute_chunk_stats(chunks),
         stage_timings={stage: round(seconds, 4) for stage, seconds in timings.items()},
         assessment=assess(rate),
         recommended_fixes=tuple(fixes),
         uncertainties=(
-            *_uncertainties(rate, len(files), categories),
+            *_list_uncertainties(rate, len(files), categories),
             *(ReportUncertainty(severity="blocking", message=message) for message in blocking),
-            *_info_uncertainties(notes),
+            *_list_info_uncertainties(notes),
         ),
-        summary=_summary(rate, files, categories, fixes),
+        summary=_build_summary(rate, files, categories, fixes),
         files=tuple(files),
         seed=seed,
     )
 
 
-def _categories(failed: Sequence[FileResult]) -> dict[str, FailureCategory]:
+def _build_categories(failed: Sequence[FileResult]) -> dict[str, FailureCategory]:
     found: dict[str, list[FileResult]] = {}
     for one in failed:
-        found.setdefault(_category_name(one), []).append(one)
+        found.setdefault(_get_category_name(one), []).append(one)
     return {
         name: FailureCategory(
             count=len(ones),
@@ -185,12 +185,12 @@ def _categories(failed: Sequence[FileResult]) -> dict[str, FailureCategory]:
     }
 
 
-def _category_name(failed: FileResult) -> str:
+def _get_category_name(failed: FileResult) -> str:
     code = failed.error_code or "ERR_INTERNAL"
     return CATEGORIES.get(code, (code.removeprefix("ERR_").lower(), None))[0]
 
 
-def _uncertainties(rate: float, tested: int, categories: Mapping[str, FailureCategory]) -> list[ReportUncertainty]:
+def _list_uncertainties(rate: float, tested: int, categories: Mapping[str, FailureCategory]) -> list[ReportUncertainty]:
     assessment = assess(rate)
     if assessment == "ready":
         return []
@@ -203,11 +203,11 @@ def _uncertainties(rate: float, tested: int, categories: Mapping[str, FailureCat
     return [ReportUncertainty(severity=severity, message=message, context=context)]
 
 
-def _info_uncertainties(notes: Sequence[str]) -> list[ReportUncertainty]:
+def _list_info_uncertainties(notes: Sequence[str]) -> list[ReportUncertainty]:
     return [ReportUncertainty(severity="info", message=note) for note in dict.fromkeys(notes) if note]
 
 
-def _summary(
+def _build_summary(
     rate: float,
     files: Sequence[FileResult],
     categories: Mapping[str, FailureCategory],

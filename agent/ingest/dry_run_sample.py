@@ -32,12 +32,12 @@ class Sampler:
 
     def would_keep(self, found: FetchedDocument | MissedDocument) -> bool:
         """Returns whether the file would be kept now, so that the bytes of others need not be copied."""
-        kept = self._kept.get(_stratum(found), [])
+        kept = self._kept.get(_choose_stratum(found), [])
         return len(kept) < self._count or -self._rank(found) > kept[0][0]
 
     def add(self, candidate: Candidate) -> Candidate | None:
         """Adds a file; returns the one that is dropped for it, if any."""
-        kept = self._kept.setdefault(_stratum(candidate.found), [])
+        kept = self._kept.setdefault(_choose_stratum(candidate.found), [])
         entry = (-self._rank(candidate.found), candidate.found.source, candidate)
         if len(kept) < self._count:
             heappush(kept, entry)
@@ -60,7 +60,7 @@ class Sampler:
         return int.from_bytes(digest.digest(), "big")
 
 
-def _stratum(found: FetchedDocument | MissedDocument) -> str:
+def _choose_stratum(found: FetchedDocument | MissedDocument) -> str:
     if isinstance(found, MissedDocument):
         return f"~{found.error.code}"
     size = found.output.file_size_bytes if found.output is not None else 0

@@ -93,7 +93,7 @@ class IndexWriter:
         documents, passages, embedded, replaced = [], [], [], []
         for one in prepared:
             document = _with_distinct_id(one.document, len(one.chunks), one.known)
-            own = [_passage(document, chunk) for chunk in one.chunks]
+            own = [_make_passage(document, chunk) for chunk in one.chunks]
             passages += own
             if one.wants_vectors and own:
                 embedded += own
@@ -104,7 +104,7 @@ class IndexWriter:
         placed = [
             replace(
                 document,
-                stale=self._replaced_readings(document.document_id, one.known),
+                stale=self._list_replaced_readings(document.document_id, one.known),
                 embedder=space.get(document.document_id, ""),
             )
             for document, one in zip(documents, prepared, strict=True)
@@ -197,7 +197,7 @@ class IndexWriter:
         return clean
 
     @staticmethod
-    def _replaced_readings(document_id: str, known: Document | None) -> tuple[PassageRange, ...]:
+    def _list_replaced_readings(document_id: str, known: Document | None) -> tuple[PassageRange, ...]:
         """Returns the earlier readings that are deleted once the new one is written."""
         if known is None:
             return ()
@@ -243,7 +243,7 @@ def _with_distinct_id(document: Document, count: int, known: Document | None) ->
     return replace(document, document_id=make_document_id(document.document_id, str(document.at)))
 
 
-def _passage(document: Document, chunk: Chunk) -> Passage:
+def _make_passage(document: Document, chunk: Chunk) -> Passage:
     """Returns a chunk as it is searched and cited, with its place in the document."""
     metadata: JsonObject = {
         "source": document.name,

@@ -73,7 +73,7 @@ class JobIngestion:
         found are read; `BatchesFailedError` if some were given up, `BusyError` if another process has the job by now.
         """
         started = monotonic()
-        plan, job, resources = await self._plan(), self.job, self.library.resources
+        plan, job, resources = await self._make_plan(), self.job, self.library.resources
         report = IngestReport(job.collection, template=plan.row.pipeline.template)
         async with (
             lock_collection(resources.documents, job.owner, job.collection, holder=job.id, worker=self.worker) as lock,
@@ -96,7 +96,7 @@ class JobIngestion:
     async def help(self) -> None:
         """Reads batches of the job until there have been none for a while. Raises `AgentError` if this process
         cannot."""
-        async with self._open_reader(await self._plan()) as reader, asyncio.TaskGroup() as group:
+        async with self._open_reader(await self._make_plan()) as reader, asyncio.TaskGroup() as group:
             for _ in range(BATCHES_AT_ONCE):
                 group.create_task(_help_with(reader))
 
@@ -107,7 +107,7 @@ class JobIngestion:
         await asyncio.to_thread(self.library.resources.objects.delete_all, name)
         await self.store.clear_place(self.job.id)
 
-    async def _plan(self) -> IngestPlan:
+    async def _make_plan(self) -> IngestPlan:
         request = self.job.request
         return await self.library.plan_ingest(
             self.job.owner, self.job.collection, self.request, request.pipeline, self.roots

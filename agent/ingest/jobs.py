@@ -151,7 +151,7 @@ class JobStore:
             now,
             place,
         )
-        return self._job_from_row(rows[0])
+        return self._parse_row(rows[0])
 
     async def get(self, owner: str, job_id: str) -> Job:
         """Returns a job. Raises `NotFoundError`."""
@@ -159,12 +159,12 @@ class JobStore:
         rows = await self._statements.read(query, owner, replace_surrogates(job_id))
         if not rows:
             raise NotFoundError(f"there is no job {job_id!r}", agent_id="library")
-        return self._job_from_row(rows[0])
+        return self._parse_row(rows[0])
 
     async def list(self, owner: str, limit: int) -> "list[Job]":
         """Returns the owner's newest jobs, newest first."""
         query = f"SELECT {_COLUMNS} FROM jobs WHERE owner = ? ORDER BY created DESC, id LIMIT ?"  # noqa: S608 - as above
-        return [self._job_from_row(row) for row in await self._statements.read(query, owner, limit)]
+        return [self._parse_row(row) for row in await self._statements.read(query, owner, limit)]
 
     async def claim(
         self, worker: str, seconds: float, can_do: Callable[[Job], Awaitable[bool]] | None = None
@@ -172,7 +172,7 @@ class JobStore:
         """Claims the oldest free job that this process can do for `seconds`; returns None if there is none."""
         now = self._clock()
         for row in await self._statements.read(_DUE, now):
-            due = self._job_from_row(row)
+            due = self._parse_row(row)
             if can_do is not None and not await can_do(due):
                 continue
             rows = await self._statements.write(
@@ -184,7 +184,7 @@ class JobStore:
                 now,
             )
             if rows:
-                return self._job_from_row(rows[0])
+                return self._parse_row(rows[0])
         return None
 
     async def renew_lease(self, job: Job, worker: str, progress: JobProgress, seconds: float) -> bool:
@@ -267,7 +267,7 @@ class JobStore:
             f"SELECT {_COLUMNS} FROM jobs WHERE status IN ('done', 'failed') AND place <> '' "  # noqa: S608 - constants
             f"ORDER BY updated LIMIT {MAX_WAITING}"
         )
-        return [self._job_from_row(row) for row in await self._statements.read(query)]
+        return [self._parse_row(row) for row in await self._statements.read(query)]
 
     async def clear_place(self, job_id: str) -> None:
         """Records that an ended job has left nothing behind."""
@@ -280,7 +280,7 @@ class JobStore:
         except UnchangedError as error:
             raise BusyError(f"{job.id} goes on in another process", agent_id="library") from error
 
-    def _job_from_row(self, row: Row) -> Job:
+    def _parse_row(self, row: Row) -> Job:
         job_id, owner, collection, status, request, progress, outcome, attempts, until, created, updated = row[:11]
         place, walk, batched = row[11:]
         walked = JobProgress.model_validate_json(progress)

@@ -71,7 +71,7 @@ def list_files(root: Path, *, recursive: bool = True) -> Iterator[LocalFile | Un
     """
     top = root.resolve(strict=True)
     if top.is_file():
-        yield LocalFile(top, make_printable_name(top.name), _file_type(top))
+        yield LocalFile(top, make_printable_name(top.name), _detect_file_type(top))
         return
     os.scandir(top).close()
     ignored = (*IGNORED, *_read_ignore_file(top))
@@ -82,7 +82,7 @@ def list_files(root: Path, *, recursive: bool = True) -> Iterator[LocalFile | Un
         try:
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode):
-                yield LocalFile(path, name, _file_type(path))
+                yield LocalFile(path, name, _detect_file_type(path))
             elif stat.S_ISDIR(mode) and (recursive or path == top):
                 waiting += _list_folder(top, path, ignored)
             elif not stat.S_ISDIR(mode):
@@ -93,7 +93,7 @@ def list_files(root: Path, *, recursive: bool = True) -> Iterator[LocalFile | Un
             yield UnreadableEntry(path, name, error)
 
 
-def _file_type(path: Path) -> FileType | None:
+def _detect_file_type(path: Path) -> FileType | None:
     """Returns a file's type by its extension, or `txt` if its first bytes are text, such as source code."""
     suffix = path.suffix.lower()
     if suffix in TYPES or suffix in _PICTURES_AS_TEXT:

@@ -71,7 +71,7 @@ class PipelineDAG(FrozenModel):
         """Returns the nodes of a kind, in order."""
         return [node for node in self.nodes if node.kind == kind]
 
-    def node(self, node_id: str) -> PipelineNode:
+    def get_node(self, node_id: str) -> PipelineNode:
         """Returns the node with this id. Raises KeyError."""
         for node in self.nodes:
             if node.id == node_id:
@@ -89,7 +89,7 @@ class PipelineDAG(FrozenModel):
 
     def with_options(self, node_id: str, **options: object) -> "PipelineDAG":
         """Returns the pipeline with some options of a node changed."""
-        changed = {**self.node(node_id).options, **options}
+        changed = {**self.get_node(node_id).options, **options}
         nodes = [node.model_copy(update={"options": changed}) if node.id == node_id else node for node in self.nodes]
         return PipelineDAG.model_validate({**self.model_dump(), "nodes": [node.model_dump() for node in nodes]})
 
@@ -107,7 +107,7 @@ def build_chain(nodes: Iterable[PipelineNode], *, template: str = "") -> Pipelin
     return PipelineDAG(nodes=listed, edges=tuple(edges), template=template)
 
 
-def fingerprint(*parts: object) -> str:
+def compute_fingerprint(*parts: object) -> str:
     """Returns a short hash of what decides how a document is split and indexed."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject
 from agent.core.value_faults import describe_faults
-from agent.ingest.pipeline import FILE_TYPES, STAGES, NodeKind, PipelineDAG, PipelineNode, Route, fingerprint
+from agent.ingest.pipeline import FILE_TYPES, STAGES, NodeKind, PipelineDAG, PipelineNode, Route, compute_fingerprint
 from agent.ingest.plugins import (
     SourceOptions,
     compute_effective_options,
@@ -99,7 +99,7 @@ def route_fingerprint(route: Route) -> str:
 
     Limits do not count, nor which other types the same parser reads.
     """
-    return fingerprint(
+    return compute_fingerprint(
         *([node.plugin, compute_effective_options(node.kind, node.plugin, node.options)] for node in route.nodes)
     )
 
@@ -116,7 +116,7 @@ def _check_counts(pipeline: PipelineDAG) -> Iterator[str]:
         if not found:
             yield f"there is no {kind}"
         elif len(found) > 1 and kind not in ("parser", "chunker"):
-            yield f"there are {len(found)} nodes of the kind {kind} ({_ids(found)}); one is needed"
+            yield f"there are {len(found)} nodes of the kind {kind} ({_format_ids(found)}); one is needed"
 
 
 def _check_edges(pipeline: PipelineDAG) -> Iterator[str]:
@@ -129,12 +129,13 @@ def _check_edges(pipeline: PipelineDAG) -> Iterator[str]:
         dangling = [name for name in dict.fromkeys(edge) if name not in kinds]
         for name in dangling:
             yield f"{shown} dangles: there is no node {name!r}"
-        if not dangling and _next_stage(kinds[edge[0]]) != kinds[edge[1]]:
+        if not dangling and _get_next_stage(kinds[edge[0]]) != kinds[edge[1]]:
             yield f"{shown} joins {kinds[edge[0]]} with {kinds[edge[1]]}; the order is {' -> '.join(STAGES)}"
     for node in pipeline.nodes:
         following = len([edge for edge in pipeline.edges if edge.from_node == node.id])
         if node.kind != "index" and not following:
-            yield f"nothing follows the {node.kind} {node.id}: join it to a node of the kind {_next_stage(node.kind)}"
+            wanted = _get_next_stage(node.kind)
+            yield f"nothing follows the {node.kind} {node.id}: join it to a node of the kind {wanted}"
         if following > 1 and node.kind != "source":
             yield f"{following} nodes follow the {node.kind} {node.id}; one is needed"
         if node.kind != "source" and all(edge.to_node != node.id for edge in pipeline.edges):
@@ -174,7 +175,7 @@ def _check_types(pipeline: PipelineDAG) -> Iterator[str]:
         if not parsers:
             yield f"no parser takes {file_type}: add one, or leave it out of the source's file_types"
         if len(parsers) > 1:
-            yield f"{len(parsers)} parsers take {file_type} ({_ids(parsers)}): name the file_types of each"
+            yield f"{len(parsers)} parsers take {file_type} ({_format_ids(parsers)}): name the file_types of each"
 
 
 def _check_vectors(pipeline: PipelineDAG) -> Iterator[str]:
@@ -192,10 +193,10 @@ def list_parser_types(pipeline: PipelineDAG, parser: PipelineNode) -> tuple[File
     return tuple(one for one in FILE_TYPES if one in list_types_read_by(parser.plugin) and one not in named)
 
 
-def _next_stage(kind: NodeKind) -> NodeKind | None:
+def _get_next_stage(kind: NodeKind) -> NodeKind | None:
     place = STAGES.index(kind) + 1
     return STAGES[place] if place < len(STAGES) else None
 
 
-def _ids(nodes: Sequence[PipelineNode]) -> str:
+def _format_ids(nodes: Sequence[PipelineNode]) -> str:
     return ", ".join(node.id for node in nodes)

@@ -38,7 +38,10 @@ def diff_pipelines(before: PipelineDAG, after: PipelineDAG) -> PipelineDiff:
         added=tuple(node for node in after.nodes if node.id not in old),
         removed=tuple(name for name in old if name not in new),
         changed=tuple(
-            change for name, node in old.items() if name in new for change in _changes(name, _fields(node), new[name])
+            change
+            for name, node in old.items()
+            if name in new
+            for change in _iter_changes(name, _flatten_node(node), new[name])
         ),
         added_edges=tuple(edge for edge in after.edges if edge not in before.edges),
         removed_edges=tuple(edge for edge in before.edges if edge not in after.edges),
@@ -60,21 +63,21 @@ def apply_diff(pipeline: PipelineDAG, diff: PipelineDiff) -> PipelineDAG:
     return PipelineDAG(nodes=(*kept, *diff.added), edges=(*edges, *diff.added_edges), template=pipeline.template)
 
 
-def _fields(node: PipelineNode) -> dict[str, JsonValue]:
+def _flatten_node(node: PipelineNode) -> dict[str, JsonValue]:
     """Returns a node as one flat table."""
     options = {f"{_OPTION}{name}": value for name, value in node.options.items()}
     return {"kind": node.kind, "plugin": node.plugin, "file_types": list(node.file_types), **options}
 
 
-def _changes(name: str, before: dict[str, JsonValue], node: PipelineNode) -> Iterator[NodeChange]:
-    after = _fields(node)
+def _iter_changes(name: str, before: dict[str, JsonValue], node: PipelineNode) -> Iterator[NodeChange]:
+    after = _flatten_node(node)
     for field in [*before, *(field for field in after if field not in before)]:
         if before.get(field) != after.get(field):
             yield NodeChange(node=name, field=field, before=before.get(field), after=after.get(field))
 
 
 def _change_node(node: PipelineNode, diff: PipelineDiff) -> PipelineNode:
-    fields = _fields(node)
+    fields = _flatten_node(node)
     for change in diff.changed:
         if change.node != node.id:
             continue

@@ -230,7 +230,7 @@ def find_option_problems(kind: NodeKind, name: str, options: JsonObject) -> list
     try:
         known.options.model_validate(options)
     except ValidationError as error:
-        return [_option_problem(kind, name, fault, known.options) for fault in error.errors()]
+        return [_describe_option_problem(kind, name, fault, known.options) for fault in error.errors()]
     return []
 
 
@@ -268,7 +268,7 @@ def _names(kind: NodeKind) -> list[str]:
     return [name for name, plugin in _PLUGINS.items() if plugin.kind == kind]
 
 
-def _option_problem(kind: str, name: str, fault: Mapping[str, Any], model: type[BaseModel]) -> str:
+def _describe_option_problem(kind: str, name: str, fault: Mapping[str, Any], model: type[BaseModel]) -> str:
     where = ".".join(str(part) for part in fault["loc"]) or "options"
     if fault["type"] == "extra_forbidden":
         taken = ", ".join(model.model_fields) or "none"

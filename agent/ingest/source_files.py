@@ -24,7 +24,7 @@ def open_source_file(document: Document, uploads: Uploads, owner: str) -> Binary
     """
     if document.source.startswith(SOURCE_PREFIX):
         return _open_upload(document, uploads, owner)
-    path = _path(document)
+    path = _get_path(document)
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError as error:
@@ -66,7 +66,7 @@ def _check_unchanged(file: BufferedReader, document: Document) -> BufferedReader
     return file
 
 
-def _path(document: Document) -> Path:
+def _get_path(document: Document) -> Path:
     path = Path(document.source)
     # Two slashes begin the source of a file whose name is no text; the name cannot be recovered from it.
     if document.source_type != "local" or not path.is_absolute() or document.source.startswith("//"):

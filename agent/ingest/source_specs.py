@@ -23,11 +23,11 @@ def parse_source_address(
     """
     given = words.strip()
     if given.startswith(DRIVE):
-        return _source("gdrive", given.removeprefix(DRIVE) or given, recursive is not False, credentials_id)
+        return _make_source("gdrive", given.removeprefix(DRIVE) or given, recursive is not False, credentials_id)
     if given.lower().startswith(("http://", "https://")):
         if urlsplit(given).hostname in _DRIVE_HOSTS:
-            return _source("gdrive", given, recursive is not False, credentials_id)
-        return _source("web", given, recursive is True, credentials_id)
+            return _make_source("gdrive", given, recursive is not False, credentials_id)
+        return _make_source("web", given, recursive is True, credentials_id)
     scheme = _SCHEME.match(given)
     if scheme is not None:
         raise BadRequestError(
@@ -35,10 +35,10 @@ def parse_source_address(
             "gdrive:ID for Google Drive",
             param="source",
         )
-    return _source("local", str(Path(words).expanduser()), recursive is not False, credentials_id)
+    return _make_source("local", str(Path(words).expanduser()), recursive is not False, credentials_id)
 
 
-def _source(kind: SourceType, identifier: str, recursive: bool, credentials_id: str | None) -> ConnectorInput:
+def _make_source(kind: SourceType, identifier: str, recursive: bool, credentials_id: str | None) -> ConnectorInput:
     return ConnectorInput(
         source_type=kind, source_identifier=identifier, recursive=recursive, credentials_id=credentials_id
     )

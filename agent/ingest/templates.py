@@ -45,14 +45,14 @@ class PipelineTemplate(FrozenModel):
 
 def list_templates() -> list[PipelineTemplate]:
     """Returns every template, the default one first."""
-    return list(_templates().values())
+    return list(_load_templates().values())
 
 
 def get_template(name: str) -> PipelineTemplate:
     """Returns the template of this name. Raises `NotFoundError` that names the existing ones."""
-    if name not in _templates():
-        raise NotFoundError(f"no template {name!r}; there are {', '.join(_templates())}", agent_id="pipeline")
-    return _templates()[name]
+    if name not in _load_templates():
+        raise NotFoundError(f"no template {name!r}; there are {', '.join(_load_templates())}", agent_id="pipeline")
+    return _load_templates()[name]
 
 
 def from_template(name: str = DEFAULT_TEMPLATE, parameters: JsonObject | None = None) -> PipelineDAG:
@@ -94,17 +94,17 @@ def build_requested_pipeline(
 def compute_default_fingerprint(file_type: FileType) -> str:
     """Returns the fingerprint of documents that were read before pipelines were stored: that of the default
     pipeline."""
-    route = find_route(_templates()[DEFAULT_TEMPLATE].pipeline, file_type)
+    route = find_route(_load_templates()[DEFAULT_TEMPLATE].pipeline, file_type)
     return route_fingerprint(route) if route is not None else ""
 
 
-def _node(
+def _make_node(
     node_id: str, kind: NodeKind, name: str, given: Sequence[FileType] = (), **options: JsonValue
 ) -> PipelineNode:
     return PipelineNode(id=node_id, kind=kind, plugin=name, options=options, file_types=tuple(given))
 
 
-def _parameter(name: str, node: PipelineNode, option: str, description: str) -> TemplateParameter:
+def _make_parameter(name: str, node: PipelineNode, option: str, description: str) -> TemplateParameter:
     schema = get_plugin(node.plugin).options["properties"]
     assert isinstance(schema, dict)
     shape = schema[option]
@@ -119,24 +119,24 @@ def _parameter(name: str, node: PipelineNode, option: str, description: str) -> 
     )
 
 
-_ANY = _node("source", "source", "any")
-_AUTO = _node("parser", "parser", "auto")
-_VECTORS = _node("embedder", "embedder", "configured")
-_HYBRID = _node("index", "index", "hybrid")
-_SITE = _node("source", "source", "web", file_types=["html", "md", "txt", "pdf"])
-_REPORT_PDF = _node("pdf-parser", "parser", "liteparse", ["pdf"], timeout_s=300)
-_SCANNED_PDF = _node("pdf-parser", "parser", "liteparse", ["pdf"], force_ocr=True, timeout_s=900)
-_PROSE = _node("chunker", "chunker", "structure", size=900, table_size=1800)
-_LONG = _node("chunker", "chunker", "structure", size=1600, table_size=3200)
-_PAGE = _node("chunker", "chunker", "structure", size=1200, table_size=2400)
-_ROWS = _node("chunker", "chunker", "structure", size=600, table_size=1200)
-_SHEETS = _node("source", "source", "any", file_types=["xlsx", "csv"])
-_WINDOWS = _node("chunker", "chunker", "fixed", size=900, overlap=150)
-_EVEN = _node("chunker", "chunker", "fixed", size=900, overlap=120)
-_SENTENCES = _node("chunker", "chunker", "sentence", size=700, overlap=100)
+_ANY = _make_node("source", "source", "any")
+_AUTO = _make_node("parser", "parser", "auto")
+_VECTORS = _make_node("embedder", "embedder", "configured")
+_HYBRID = _make_node("index", "index", "hybrid")
+_SITE = _make_node("source", "source", "web", file_types=["html", "md", "txt", "pdf"])
+_REPORT_PDF = _make_node("pdf-parser", "parser", "liteparse", ["pdf"], timeout_s=300)
+_SCANNED_PDF = _make_node("pdf-parser", "parser", "liteparse", ["pdf"], force_ocr=True, timeout_s=900)
+_PROSE = _make_node("chunker", "chunker", "structure", size=900, table_size=1800)
+_LONG = _make_node("chunker", "chunker", "structure", size=1600, table_size=3200)
+_PAGE = _make_node("chunker", "chunker", "structure", size=1200, table_size=2400)
+_ROWS = _make_node("chunker", "chunker", "structure", size=600, table_size=1200)
+_SHEETS = _make_node("source", "source", "any", file_types=["xlsx", "csv"])
+_WINDOWS = _make_node("chunker", "chunker", "fixed", size=900, overlap=150)
+_EVEN = _make_node("chunker", "chunker", "fixed", size=900, overlap=120)
+_SENTENCES = _make_node("chunker", "chunker", "sentence", size=700, overlap=100)
 
 
-def _template(
+def _make_template(
     name: str,
     title: str,
     description: str,
@@ -144,7 +144,7 @@ def _template(
     nodes: Sequence[PipelineNode],
     parameters: Sequence[TemplateParameter],
 ) -> PipelineTemplate:
-    exclude = _parameter("exclude", nodes[0], "exclude", _EXCLUDE)
+    exclude = _make_parameter("exclude", nodes[0], "exclude", _EXCLUDE)
     return PipelineTemplate(
         name=name,
         title=title,
@@ -161,90 +161,92 @@ _EXCLUDE = "files to leave out, by extension (.png) or pattern (drafts/*)"
 
 
 @cache
-def _templates() -> dict[str, PipelineTemplate]:
+def _load_templates() -> dict[str, PipelineTemplate]:
     """Returns the templates by name. Built on first use, because it reads the schemas of all plugins."""
     made = (
-        _template(
+        _make_template(
             DEFAULT_TEMPLATE,
             "General documents",
             "Every type, cut along its own structure. The pipeline of collections that name none.",
             ("mixed folders", "handbooks and policies", "office files", "not sure"),
             (_ANY, _AUTO, _PROSE, _VECTORS, _HYBRID),
             (
-                _parameter("chunk_size", _PROSE, "size", _SIZE),
-                _parameter("table_size", _PROSE, "table_size", _TABLE),
-                _parameter("ocr_languages", _AUTO, "ocr_languages", "languages of scanned pages, in tesseract's words"),
+                _make_parameter("chunk_size", _PROSE, "size", _SIZE),
+                _make_parameter("table_size", _PROSE, "table_size", _TABLE),
+                _make_parameter(
+                    "ocr_languages", _AUTO, "ocr_languages", "languages of scanned pages, in tesseract's words"
+                ),
             ),
         ),
-        _template(
+        _make_template(
             "reports",
             "Long reports and papers",
             "Longer passages that keep an argument together, larger tables whole, more time for large PDFs.",
             ("annual reports", "scientific papers", "theses and books", "contracts"),
             (_ANY, _REPORT_PDF, _AUTO, _LONG, _VECTORS, _HYBRID),
             (
-                _parameter("chunk_size", _LONG, "size", _SIZE),
-                _parameter("table_size", _LONG, "table_size", _TABLE),
-                _parameter("timeout_s", _REPORT_PDF, "timeout_s", "seconds for one PDF"),
+                _make_parameter("chunk_size", _LONG, "size", _SIZE),
+                _make_parameter("table_size", _LONG, "table_size", _TABLE),
+                _make_parameter("timeout_s", _REPORT_PDF, "timeout_s", "seconds for one PDF"),
             ),
         ),
-        _template(
+        _make_template(
             "website",
             "Web site",
             "Pages and the PDFs they link to, cut at their headings.",
             ("documentation sites", "blogs", "intranets", "single pages"),
             (_SITE, _AUTO, _PAGE, _VECTORS, _HYBRID),
             (
-                _parameter("chunk_size", _PAGE, "size", _SIZE),
-                _parameter("file_types", _SITE, "file_types", "which of what the site offers is taken"),
+                _make_parameter("chunk_size", _PAGE, "size", _SIZE),
+                _make_parameter("file_types", _SITE, "file_types", "which of what the site offers is taken"),
             ),
         ),
-        _template(
+        _make_template(
             "tables",
             "Tables and spreadsheets",
             "Sheets and CSV only, cut between rows into small pieces that keep their header.",
             ("spreadsheets", "price lists", "exports of other programs", "measurements"),
             (_SHEETS, _AUTO, _ROWS, _VECTORS, _HYBRID),
             (
-                _parameter("rows_size", _ROWS, "table_size", "characters of rows that stay together"),
-                _parameter("file_bytes", _AUTO, "file_bytes", "bytes of the largest file that is opened"),
+                _make_parameter("rows_size", _ROWS, "table_size", "characters of rows that stay together"),
+                _make_parameter("file_bytes", _AUTO, "file_bytes", "bytes of the largest file that is opened"),
             ),
         ),
-        _template(
+        _make_template(
             "scans",
             "Scanned documents",
             "Every page of a PDF by OCR, whatever text it holds; windows with overlap, for OCR finds no headings.",
             ("scanned letters and contracts", "old archives", "PDFs whose text comes out garbled"),
             (_ANY, _SCANNED_PDF, _AUTO, _WINDOWS, _VECTORS, _HYBRID),
             (
-                _parameter(
+                _make_parameter(
                     "ocr_languages", _SCANNED_PDF, "ocr_languages", "languages of the pages, in tesseract's words"
                 ),
-                _parameter("chunk_size", _WINDOWS, "size", _SIZE),
-                _parameter("overlap", _WINDOWS, "overlap", "characters that a passage shares with the one before"),
-                _parameter("timeout_s", _SCANNED_PDF, "timeout_s", "seconds for one PDF"),
+                _make_parameter("chunk_size", _WINDOWS, "size", _SIZE),
+                _make_parameter("overlap", _WINDOWS, "overlap", "characters that a passage shares with the one before"),
+                _make_parameter("timeout_s", _SCANNED_PDF, "timeout_s", "seconds for one PDF"),
             ),
         ),
-        _template(
+        _make_template(
             "notes",
             "Short notes and mail",
             "Whole sentences, a few at a time, so that a short note stays one passage.",
             ("mails", "meeting notes", "chat transcripts", "letters"),
             (_ANY, _AUTO, _SENTENCES, _VECTORS, _HYBRID),
             (
-                _parameter("chunk_size", _SENTENCES, "size", _SIZE),
-                _parameter("overlap", _SENTENCES, "overlap", "characters of whole sentences repeated"),
+                _make_parameter("chunk_size", _SENTENCES, "size", _SIZE),
+                _make_parameter("overlap", _SENTENCES, "overlap", "characters of whole sentences repeated"),
             ),
         ),
-        _template(
+        _make_template(
             "windows",
             "Even windows",
             "Windows of 900 characters with 120 of overlap, cut anywhere: the same for every text.",
             ("logs", "comparisons with other systems", "text without structure"),
             (_ANY, _AUTO, _EVEN, _VECTORS, _HYBRID),
             (
-                _parameter("chunk_size", _EVEN, "size", _SIZE),
-                _parameter("overlap", _EVEN, "overlap", "characters that a passage shares with the one before"),
+                _make_parameter("chunk_size", _EVEN, "size", _SIZE),
+                _make_parameter("overlap", _EVEN, "overlap", "characters that a passage shares with the one before"),
             ),
         ),
     )

@@ -24,7 +24,7 @@ from agent.ingest.pipeline import FILE_TYPES
 from agent.search.documents import Document
 from agent.search.models import FileType
 from agent.storage.objects import ObjectStore
-from agent.storage.objects.folder import to_store_error, writing
+from agent.storage.objects.folder import open_for_writing, to_store_error
 
 SOURCE_PREFIX = "upload:"
 """Prefix of an uploaded document's source id; its checksum follows."""
@@ -77,7 +77,7 @@ class Uploads:
         """
         part = workspace / f"part-{secrets.token_hex(8)}"
         try:
-            with writing(part) as file:
+            with open_for_writing(part) as file:
                 checksum, size = self._copy(data, file)
             path = part.replace(workspace / checksum)
         except OSError as error:
@@ -96,19 +96,19 @@ class Uploads:
     def remove_owner(self, owner: str) -> None:
         """Deletes everything an owner uploaded."""
         for top in (UPLOADS, FETCHED):
-            self.objects.delete_all(f"{top}/{_owner_folder(owner)}")
+            self.objects.delete_all(f"{top}/{_get_owner_folder(owner)}")
 
     @staticmethod
     def get_fetched_name(owner: str, job_id: str) -> str:
         """Returns the first parts of the names of files that a job has fetched and not read yet."""
-        return f"{FETCHED}/{_owner_folder(owner)}/{job_id}"
+        return f"{FETCHED}/{_get_owner_folder(owner)}/{job_id}"
 
     @staticmethod
     def name(owner: str, checksum: str) -> str:
         """Returns the name of the object that holds these bytes. Raises ValueError for an invalid checksum."""
         if not _SHA256.fullmatch(checksum):
             raise ValueError(f"{checksum!r} is no SHA-256")
-        return f"{UPLOADS}/{_owner_folder(owner)}/{checksum}"
+        return f"{UPLOADS}/{_get_owner_folder(owner)}/{checksum}"
 
     def _copy(self, data: BinaryIO, file: BinaryIO) -> tuple[str, int]:
         digest, size = hashlib.sha256(), 0
@@ -144,7 +144,7 @@ def guess_type(path: Path, name: str) -> FileType:
     return named or "txt"
 
 
-def _owner_folder(owner: str) -> str:
+def _get_owner_folder(owner: str) -> str:
     if _OWNER.fullmatch(owner):
         return owner
     return f"owner-{hashlib.blake2b(owner.encode('utf-8', 'replace'), digest_size=12).hexdigest()}"

@@ -172,32 +172,32 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
     OpenRouter puts into `metadata.raw`.
     """
     text = body[:20_000].decode("utf-8", errors="replace")
-    data = _json(text)
+    data = _parse_json(text)
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, dict):
-        return ProviderError(_one_line(text, limit))
+        return ProviderError(_join_lines(text, limit))
     error = data.get("error", data.get("detail", data.get("message", data)))
     if isinstance(error, str):  # Ollama's and Mistral's: the rest stands beside it
-        return ProviderError(_one_line(error, limit), _to_text(data.get("param")), _to_text(data.get("code")))
+        return ProviderError(_join_lines(error, limit), _to_text(data.get("param")), _to_text(data.get("code")))
     if isinstance(error, dict) and isinstance(error.get("detail"), list):
         error = error["detail"]
     if isinstance(error, list):
         return _read_validation_error(error, limit)
     if not isinstance(error, dict):
-        return ProviderError(_one_line(json.dumps(error), limit))
+        return ProviderError(_join_lines(json.dumps(error), limit))
     code, message = error.get("code"), error.get("message", error)
-    inner = _inner_error(error, limit)
+    inner = _find_inner_error(error, limit)
     status = code if isinstance(code, int) and 400 <= code <= 599 else None
     if inner is not None:
-        return ProviderError(_one_line(f"{message}: {inner.message}", limit), inner.param, inner.code, status)
+        return ProviderError(_join_lines(f"{message}: {inner.message}", limit), inner.param, inner.code, status)
     told = message if isinstance(message, str) else json.dumps(message)
     named = None if status is not None else _to_text(code)
     shown = f"{told} ({code})" if code else told
-    return ProviderError(_one_line(shown, limit), _to_text(error.get("param")), named, status)
+    return ProviderError(_join_lines(shown, limit), _to_text(error.get("param")), named, status)
 
 
-def _inner_error(error: Mapping[str, object], limit: int) -> ProviderError | None:
+def _find_inner_error(error: Mapping[str, object], limit: int) -> ProviderError | None:
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     return read_error(raw.encode(), limit) if isinstance(raw, str) and raw else None
@@ -207,14 +207,14 @@ def _read_validation_error(problems: list[object], limit: int) -> ProviderError:
     """Returns the first problem of FastAPI's validation list."""
     first = problems[0] if problems else None
     if not isinstance(first, dict):
-        return ProviderError(_one_line(json.dumps(problems), limit))
+        return ProviderError(_join_lines(json.dumps(problems), limit))
     location = first.get("loc")
     parts = [str(part) for part in location if part != "body"] if isinstance(location, list) else []
     message = f"{'.'.join(parts)}: {first.get('msg', '')}" if parts else str(first.get("msg", first))
-    return ProviderError(_one_line(message, limit), ".".join(parts) or None, _to_text(first.get("type")))
+    return ProviderError(_join_lines(message, limit), ".".join(parts) or None, _to_text(first.get("type")))
 
 
-def _json(text: str) -> object:
+def _parse_json(text: str) -> object:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -227,7 +227,7 @@ def _to_text(value: object) -> str | None:
     return str(value)[:100] if isinstance(value, str | int) and not isinstance(value, bool) and value else None
 
 
-def _one_line(text: str, limit: int) -> str:
+def _join_lines(text: str, limit: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit else line[:limit] + "…"
 

@@ -73,7 +73,7 @@ class HttpModelClient:
                         finished = finished or chunk.finish_reason is not None
                         yield chunk if requests == 1 else replace(chunk, requests=requests)
         except _FAULTS as error:
-            raise self._translated(error, request.timeout_s) from error
+            raise self._translate_error(error, request.timeout_s) from error
         finally:
             if response is not None:
                 self._streaming.discard(response)
@@ -124,16 +124,16 @@ class HttpModelClient:
             async with self._get_session.get(
                 f"{self._where}/models", timeout=timeout, allow_redirects=False
             ) as response:
-                return response.status, response.headers, await _bounded(response)
+                return response.status, response.headers, await _read_bounded(response)
         except _FAULTS as error:
             raise describe_connection_error(self._where, error) from error
 
     async def _complete(self, request: ModelRequest, body: JsonObject) -> ModelReply:
         try:
-            async with self._get_session.post(**self._call_arguments(request, body, stream=False)) as response:
-                answer = await _bounded(response)
+            async with self._get_session.post(**self._build_call_arguments(request, body, stream=False)) as response:
+                answer = await _read_bounded(response)
         except _FAULTS as error:
-            raise self._translated(error, request.timeout_s) from error
+            raise self._translate_error(error, request.timeout_s) from error
         if response.status >= 300:
             raise build_status_error(response.status, response.headers, answer, self._where)
         return read_reply(answer, self._where)
@@ -145,20 +145,22 @@ class HttpModelClient:
             requests += 1
             body = self._support.build_body(request, stream=True)
             async with asyncio.timeout(request.timeout_s):  # the head too can come one byte at a time
-                response = await self._get_session.post(**self._call_arguments(request, body, stream=True))
+                response = await self._get_session.post(**self._build_call_arguments(request, body, stream=True))
                 if response.status < 300:
                     return response, requests
                 async with response:
-                    error = build_status_error(response.status, response.headers, await _bounded(response), self._where)
+                    error = build_status_error(
+                        response.status, response.headers, await _read_bounded(response), self._where
+                    )
             error.requests = requests
             if not self._support.learn(request, body, error):
                 raise error
 
-    def _call_arguments(self, request: ModelRequest, body: JsonObject, *, stream: bool) -> dict[str, Any]:
+    def _build_call_arguments(self, request: ModelRequest, body: JsonObject, *, stream: bool) -> dict[str, Any]:
         """Returns the arguments of the HTTP call."""
         return {
             "url": f"{self._where}/chat/completions",
-            "data": _encoded(mark_instructions(body) if self._cache_markers else body),
+            "data": _encode(mark_instructions(body) if self._cache_markers else body),
             "headers": {"x-stepgate-purpose": request.purpose},
             "timeout": aiohttp.ClientTimeout(
                 total=None if stream else request.timeout_s,
@@ -169,7 +171,7 @@ class HttpModelClient:
             "allow_redirects": False,
         }
 
-    def _translated(self, error: Exception, timeout_s: float) -> ModelError:
+    def _translate_error(self, error: Exception, timeout_s: float) -> ModelError:
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.InvalidURL):
             return describe_connection_error(self._where, error)
         if isinstance(error, TimeoutError):
@@ -177,8 +179,10 @@ class HttpModelClient:
                 f"{self._where} gave no answer within {timeout_s:g} s (AGENT_LLM_TIMEOUT_S)", agent_id="models"
             )
         if isinstance(error, aiohttp.ClientPayloadError):
-            return ModelOutputError(f"{self._where} broke off in the middle: {_cause(error)}", agent_id="models")
-        return ModelDownError(f"{self._where} failed: {_cause(error)}", agent_id="models")
+            return ModelOutputError(
+                f"{self._where} broke off in the middle: {_describe_cause(error)}", agent_id="models"
+            )
+        return ModelDownError(f"{self._where} failed: {_describe_cause(error)}", agent_id="models")
 
 
 async def _iter_within_timeout(response: aiohttp.ClientResponse, timeout_s: float) -> AsyncIterator[bytes]:
@@ -199,7 +203,7 @@ async def _iter_within_timeout(response: aiohttp.ClientResponse, timeout_s: floa
             line_ended = monotonic()
 
 
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
+async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
     body = bytearray()
     async for piece in response.content.iter_any():
         body += piece
@@ -208,12 +212,12 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-def _encoded(body: JsonObject) -> bytes:
+def _encode(body: JsonObject) -> bytes:
     try:
         return to_json(body)  # a third of the time of `json`: a planner's schema is 30 KB
     except PydanticSerializationError:  # half a character, as some clients cut them
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _cause(error: BaseException) -> str:
+def _describe_cause(error: BaseException) -> str:
     return str(error) or type(error).__name__

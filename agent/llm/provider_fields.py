@@ -15,7 +15,7 @@ _DETAIL_TEXTS = ("text", "summary")
 def iter_reasoning_texts(fields: JsonObject) -> Iterator[str]:
     """Yields every text of a model's reasoning."""
     yield from (text for key in _TEXTS if isinstance(text := fields.get(key), str))
-    for detail in _details(fields):
+    for detail in _list_details(fields):
         if isinstance(detail, dict):
             yield from (text for key in _DETAIL_TEXTS if isinstance(text := detail.get(key), str))
 
@@ -31,17 +31,17 @@ def map_reasoning(fields: JsonObject, change: Callable[[str], str]) -> JsonObjec
         key: change(value) if key in _TEXTS and isinstance(value, str) else value for key, value in fields.items()
     }
     if "reasoning_details" in mapped:
-        kept = [detail for detail in _details(fields) if not _changes(detail, change)]
+        kept = [detail for detail in _list_details(fields) if not _is_changed(detail, change)]
         mapped["reasoning_details"] = kept
     return mapped
 
 
-def _details(fields: JsonObject) -> list[JsonValue]:
+def _list_details(fields: JsonObject) -> list[JsonValue]:
     details = fields.get("reasoning_details")
     return details if isinstance(details, list) else []
 
 
-def _changes(detail: JsonValue, change: Callable[[str], str]) -> bool:
+def _is_changed(detail: JsonValue, change: Callable[[str], str]) -> bool:
     if not isinstance(detail, dict):
         return False
     texts = [text for key in _DETAIL_TEXTS if isinstance(text := detail.get(key), str)]

@@ -33,18 +33,18 @@ def read_completion(data: object, where: str) -> ModelReply:
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise ModelOutputError(f"{where} answered 200 without a choice", agent_id="models")
-    message = _object(choices[0].get("message"))
-    calls = _objects(message.get("tool_calls"))
+    message = _get_object(choices[0].get("message"))
+    calls = _list_objects(message.get("tool_calls"))
     content = _read_content(message.get("content"))
-    refusal = content.refusal or _text(message.get("refusal"))
+    refusal = content.refusal or _get_text(message.get("refusal"))
     return ModelReply(
         text=content.text or refusal,
         model=str(data.get("model") or ""),
         finish_reason=str(choices[0].get("finish_reason") or ("tool_calls" if calls else "stop")),
         usage=read_usage(data.get("usage")),
-        tool_calls=tuple(_tool_call(call) for call in calls),
-        reasoning=_text(message.get("reasoning_content") or message.get("reasoning")) or content.reasoning,
-        provider_fields=_provider_fields(message),
+        tool_calls=tuple(_make_tool_call(call) for call in calls),
+        reasoning=_get_text(message.get("reasoning_content") or message.get("reasoning")) or content.reasoning,
+        provider_fields=_get_provider_fields(message),
         refused=bool(refusal) and not content.text,
     )
 
@@ -91,18 +91,18 @@ _PLAIN_FIELDS = frozenset({"content", "role"})
 def read_chunk(event: Mapping[str, Any]) -> ModelChunk:
     """Parses one chunk of a streamed completion."""
     choices = event.get("choices")
-    choice = _object(choices[0] if isinstance(choices, list) and choices else None)
-    delta = _object(choice.get("delta"))
+    choice = _get_object(choices[0] if isinstance(choices, list) and choices else None)
+    delta = _get_object(choice.get("delta"))
     usage = event.get("usage")
     content = _read_content(delta.get("content"))
     return ModelChunk(
         text=content.text,
-        reasoning=_text(delta.get("reasoning_content") or delta.get("reasoning")) or content.reasoning,
+        reasoning=_get_text(delta.get("reasoning_content") or delta.get("reasoning")) or content.reasoning,
         finish_reason=choice.get("finish_reason"),
         usage=read_usage(usage) if usage else None,
-        tool_calls=tuple(_objects(delta.get("tool_calls"))),
-        provider_fields=_provider_fields(delta),
-        refusal=content.refusal or _text(delta.get("refusal")),
+        tool_calls=tuple(_list_objects(delta.get("tool_calls"))),
+        provider_fields=_get_provider_fields(delta),
+        refusal=content.refusal or _get_text(delta.get("refusal")),
     )
 
 
@@ -165,7 +165,7 @@ def read_usage(usage: object) -> Usage:
 
 def _read_detail(usage: dict[str, Any], group: str, name: str) -> int:
     """Returns a part of a total, or 0 if the endpoint does not report it. DeepSeek names its cache elsewhere."""
-    reported = _object(usage.get(group)).get(name)
+    reported = _get_object(usage.get(group)).get(name)
     if reported is None and name == "cached_tokens":
         reported = usage.get("prompt_cache_hit_tokens")
     return int(_read_amount(reported) or 0)
@@ -180,15 +180,15 @@ def _read_amount(value: object) -> float | None:
     return amount if 0 <= amount < inf else None
 
 
-def _object(value: object) -> dict[str, Any]:
+def _get_object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _objects(value: object) -> list[dict[str, Any]]:
+def _list_objects(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
 
 
-def _text(value: object) -> str:
+def _get_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value) if value else ""
 
 
@@ -206,14 +206,14 @@ def _read_content(value: object) -> _Content:
     them. Parts of unknown kinds are kept as JSON.
     """
     if not isinstance(value, list) or not value or not all(isinstance(p, dict) and "type" in p for p in value):
-        return _Content(_text(value))
+        return _Content(_get_text(value))
     found: dict[str, str] = {"text": "", "reasoning": "", "refusal": ""}
     for part in value:
         match part["type"]:
             case "text" | "output_text":
-                found["text"] += _text(part.get("text"))
+                found["text"] += _get_text(part.get("text"))
             case "refusal":
-                found["refusal"] += _text(part.get("refusal"))
+                found["refusal"] += _get_text(part.get("refusal"))
             case "thinking" | "reasoning":
                 thought = part.get("thinking") or part.get("text")
                 found["reasoning"] += _read_content(thought).text
@@ -222,12 +222,12 @@ def _read_content(value: object) -> _Content:
     return _Content(**found)
 
 
-def _provider_fields(message: Mapping[str, Any]) -> JsonObject:
+def _get_provider_fields(message: Mapping[str, Any]) -> JsonObject:
     return {key: message[key] for key in PROVIDER_FIELDS if message.get(key)}
 
 
-def _tool_call(call: Mapping[str, Any]) -> ModelToolCall:
-    function = _object(call.get("function"))
+def _make_tool_call(call: Mapping[str, Any]) -> ModelToolCall:
+    function = _get_object(call.get("function"))
     return ModelToolCall(
         id=str(call.get("id") or make_call_id()),
         name=str(function.get("name") or ""),
@@ -244,7 +244,7 @@ def read_arguments(arguments: object) -> str:
 def read_extra_fields(call: Mapping[str, Any]) -> JsonObject:
     """Returns a provider's own fields of a tool call, with those of its function under `function`."""
     extra = {key: value for key, value in call.items() if key not in _CALL_FIELDS and value is not None}
-    function = _object(call.get("function"))
+    function = _get_object(call.get("function"))
     of_function = {key: value for key, value in function.items() if key not in ("name", "arguments") and value}
     return extra | {"function": of_function} if of_function else extra
 

@@ -63,13 +63,13 @@ class LiteLLMClient:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """See `ModelClient.complete`."""
-        litellm = await self._litellm()
+        litellm = await self._load_litellm()
         response = await self._ask(litellm, request, stream=False)
-        return _reply(response, request, _estimate_cost(litellm, response))
+        return _build_reply(response, request, _estimate_cost(litellm, response))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """See `ModelClient.stream`."""
-        litellm = await self._litellm()
+        litellm = await self._load_litellm()
         response = await self._ask(litellm, request, stream=True)
         finished = False
         try:
@@ -85,14 +85,14 @@ class LiteLLMClient:
 
     async def check(self) -> None:
         """See `ModelClient.check`. Checks the SDK only: providers offer no request that costs nothing."""
-        await self._litellm()
+        await self._load_litellm()
 
     async def aclose(self) -> None:
         """See `ModelClient.aclose`."""
         if self._module is not None:
             await self._module.close_litellm_async_clients()
 
-    async def _litellm(self) -> ModuleType:
+    async def _load_litellm(self) -> ModuleType:
         if self._module is None:
             self._module = await import_litellm()
         return self._module
@@ -154,7 +154,7 @@ def translate_error(litellm: ModuleType, error: Exception) -> ModelError:
     return ModelDownError(f"LiteLLM failed with {type(error).__name__}: {message}", agent_id="models")
 
 
-def _reply(response: Any, request: ModelRequest, cost: float | None) -> ModelReply:
+def _build_reply(response: Any, request: ModelRequest, cost: float | None) -> ModelReply:
     reply = read_completion(response.model_dump(), request.model)
     usage = reply.usage if cost is None else reply.usage.model_copy(update={"cost_usd": cost})
     return replace(reply, model=reply.model or request.model, usage=usage)

@@ -28,7 +28,7 @@ class _Call:
 
     def add(self, delta: JsonObject) -> None:
         """Adds one delta."""
-        function = _function(delta)
+        function = _get_function(delta)
         arguments = function.get("arguments")
         self.id = str(delta.get("id") or self.id)
         self.name = str(function.get("name") or self.name)
@@ -79,10 +79,10 @@ def _is_new_call(call: _Call, delta: JsonObject) -> bool:
     call_id = str(delta.get("id") or "")
     if call_id:
         return bool(call.id) and call_id != call.id
-    return bool(_function(delta).get("name")) and call.has_complete_arguments
+    return bool(_get_function(delta).get("name")) and call.has_complete_arguments
 
 
-def _function(delta: JsonObject) -> JsonObject:
+def _get_function(delta: JsonObject) -> JsonObject:
     function = delta.get("function")
     return function if isinstance(function, dict) else {}
 

@@ -197,7 +197,7 @@ class MemoryStore:
             await self._embedder.aclose()
 
     async def _search_local(self, owner: str, query: str, scopes: Sequence[str], limit: int) -> MemorySearchResult:
-        vector = self._local.vector(query)
+        vector = self._local.compute_vector(query)
         hits = await self._index.search(LOCAL_SET, vector, owner=owner, limit=limit, scopes=scopes)
         return MemorySearchResult(_select_relevant(hits, "local"), self._local.space.embedder)
 
@@ -225,7 +225,7 @@ class MemoryStore:
         return [item for item in items if item.id not in known][:CATCH_UP_BATCH]
 
     async def _put_local(self, memory: Memory, scope: str) -> None:
-        vector = self._local.vector(memory.text)
+        vector = self._local.compute_vector(memory.text)
         await self._index.open(LOCAL_SET, self._local.space)
         await self._index.put(LOCAL_SET, [_build_entry(memory, scope, vector)])
 

@@ -25,7 +25,7 @@ _NEVER = (
 def is_public(address: Address) -> bool:
     """Returns whether `address`, and every IPv4 address embedded in it, is globally reachable unicast."""
     if isinstance(address, ipaddress.IPv6Address):
-        embedded = _embedded(address)
+        embedded = _get_embedded_address(address)
         if embedded is not None:
             # Tunnels end at a relay we know nothing about: only the plain mapped form of a public address passes.
             return address.ipv4_mapped is not None and is_public(embedded)
@@ -36,7 +36,7 @@ def is_public(address: Address) -> bool:
     )
 
 
-def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+def _get_embedded_address(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     number = int(address)

@@ -106,7 +106,7 @@ class PipelineBuilder:
         self.require_active(conversation)
         kept = has_report(conversation, pipeline)
         if not await self.store.set_pipeline(conversation, pipeline.model_dump(mode="json"), validated=kept):
-            raise self._not_active_error(conversation)
+            raise self._make_not_active_error(conversation)
         await self._findings.restore_validation(conversation, pipeline)
         await self._findings.resolve_handled(conversation, pipeline)
         await self.update_summary(conversation)
@@ -169,7 +169,7 @@ class PipelineBuilder:
         Repeating the call with the same collection changes nothing, unless that collection was deleted. Raises what
         `check_can_apply` raises.
         """
-        if conversation.status == "applied" and _applied_collection(conversation) == collection:
+        if conversation.status == "applied" and _get_applied_collection(conversation) == collection:
             if conversation.job_id is not None and await self._collections.get(conversation.owner, collection) is None:
                 raise ConversationNotActiveError(
                     f"Conversation is not active: {conversation.id} was applied to {collection!r}, which has been "
@@ -186,13 +186,13 @@ class PipelineBuilder:
             "at": self._clock(),
             "force": force,
             "overridden": [*overridden],
-            "validated": is_validated(conversation, self._current_pipeline(conversation)),
+            "validated": is_validated(conversation, self._get_current_pipeline(conversation)),
         }
         about: JsonObject = {"collection": collection, "force": force, "overridden": [*overridden]}
         act = AuditEvent("conversation.apply", conversation.id, owner=conversation.owner, by=by, detail=about)
         async with self._audit.record_before(act):
             if not await self.store.apply(conversation, collection, applied):
-                raise self._not_active_error(conversation)
+                raise self._make_not_active_error(conversation)
         if overridden:
             log.warning("%s applied %s by force over %s", by, conversation.id, ", ".join(overridden))
         return await self._finish_apply(await self.get(conversation.id, conversation.owner))
@@ -207,7 +207,7 @@ class PipelineBuilder:
         `ConflictError` if the collection exists, and `BadRequestError` for an unusable name or source.
         """
         self.require_active(conversation)
-        pipeline = self._current_pipeline(conversation)
+        pipeline = self._get_current_pipeline(conversation)
         blocking = await self.store.list_blocking(conversation)
         if blocking and not force:
             raise BlockingUncertaintyError(
@@ -233,7 +233,7 @@ class PipelineBuilder:
             act = AuditEvent("conversation.abandon", conversation.id, owner=conversation.owner, by=by)
             async with self._audit.record_before(act):
                 if not await self.store.abandon(conversation):
-                    raise self._not_active_error(conversation)
+                    raise self._make_not_active_error(conversation)
             await self.update_summary(conversation)
         return await self.get(conversation.id, conversation.owner)
 
@@ -255,10 +255,10 @@ class PipelineBuilder:
     def require_active(self, conversation: Conversation) -> None:
         """Raises `ConversationNotActiveError` unless the conversation is active."""
         if conversation.status != "active":
-            raise self._not_active_error(conversation)
+            raise self._make_not_active_error(conversation)
 
-    def _not_active_error(self, conversation: Conversation) -> ConversationNotActiveError:
-        collection, ended, ask = _applied_collection(conversation), "has ended", ""
+    def _make_not_active_error(self, conversation: Conversation) -> ConversationNotActiveError:
+        collection, ended, ask = _get_applied_collection(conversation), "has ended", ""
         if conversation.status == "applied":
             ended = f"was applied to the collection {collection!r}"
             ask = f"ask the collection {collection!r} (room `knowledge`), or "
@@ -275,9 +275,9 @@ class PipelineBuilder:
 
     async def _finish_apply(self, conversation: Conversation) -> Conversation:
         """Creates the collection's row and its job if they do not exist yet."""
-        collection, source = _applied_collection(conversation), await self.get_source(conversation)
+        collection, source = _get_applied_collection(conversation), await self.get_source(conversation)
         if conversation.job_id is None and source is not None:
-            pipeline = self._current_pipeline(conversation)
+            pipeline = self._get_current_pipeline(conversation)
             if await self._collections.get(conversation.owner, collection) is None:
                 # `incomplete` until the job has read it: the job says how far it is.
                 row = Collection(collection, pipeline, (source.request,), status="incomplete")
@@ -292,12 +292,12 @@ class PipelineBuilder:
         """Returns whether messages other than the current one are still stored."""
         return len(list_chat_history(await self.messages.read(conversation.id))) > 1
 
-    def _current_pipeline(self, conversation: Conversation) -> PipelineDAG:
+    def _get_current_pipeline(self, conversation: Conversation) -> PipelineDAG:
         if conversation.pipeline is None:
             raise PipelineMissingError("No pipeline configured: let one be proposed first", agent_id="builder")
         return parse_pipeline(conversation.pipeline)
 
 
-def _applied_collection(conversation: Conversation) -> str:
+def _get_applied_collection(conversation: Conversation) -> str:
     """Returns the name of the collection it was applied to, even if that was deleted; empty if it was not applied."""
     return str(conversation.applied.get("collection") or "") if conversation.applied is not None else ""

@@ -58,8 +58,8 @@ class BuilderConversationStore:
             "INSERT INTO agent_conversations (id, owner, chat_id, source_id, status, current_pipeline, "
             "source_analysis, tainted, created, updated) VALUES (?,?,?,?,'active',?,?,?,?,?) "
             "ON CONFLICT DO NOTHING RETURNING id",
-            conversation_id, owner, chat, source_id, _json_or_none(pipeline), _json_or_none(analysis), int(tainted),
-            now, now,
+            conversation_id, owner, chat, source_id, _dump_optional_json(pipeline), _dump_optional_json(analysis),
+            int(tainted), now, now,
         )  # fmt: skip
         found = await self.get(conversation_id if rows else chat or "", owner)
         assert found is not None, "it was just written, or is there"
@@ -159,7 +159,7 @@ class BuilderConversationStore:
             "UPDATE agent_conversations SET current_pipeline = ?, "
             "validation = CASE WHEN ? = 1 THEN validation ELSE NULL END, updated = ? "
             "WHERE id = ? AND status = 'active' RETURNING id",
-            _json(pipeline), int(validated), self._clock(), conversation.id,
+            _dump_json(pipeline), int(validated), self._clock(), conversation.id,
         )  # fmt: skip
         return bool(rows)
 
@@ -168,7 +168,7 @@ class BuilderConversationStore:
         rows = await self._statements.write(
             "UPDATE agent_conversations SET source_analysis = ?, validation = NULL, updated = ? "
             "WHERE id = ? AND status = 'active' RETURNING id",
-            _json(analysis), self._clock(), conversation.id,
+            _dump_json(analysis), self._clock(), conversation.id,
         )  # fmt: skip
         return bool(rows)
 
@@ -177,7 +177,7 @@ class BuilderConversationStore:
         rows = await self._statements.write(
             "UPDATE agent_conversations SET validation = ?, updated = ? "
             "WHERE id = ? AND status = 'active' RETURNING id",
-            _json(report), self._clock(), conversation.id,
+            _dump_json(report), self._clock(), conversation.id,
         )  # fmt: skip
         return bool(rows)
 
@@ -197,7 +197,7 @@ class BuilderConversationStore:
         rows = await self._statements.write(
             "UPDATE agent_conversations SET status = 'applied', collection = ?, applied = ?, updated = ? "
             "WHERE id = ? AND status = 'active' AND current_pipeline IS NOT NULL RETURNING id",
-            to_storable_text(collection), _json(applied), self._clock(), conversation.id,
+            to_storable_text(collection), _dump_json(applied), self._clock(), conversation.id,
         )  # fmt: skip
         return bool(rows)
 
@@ -305,14 +305,15 @@ class BuilderConversationStore:
         await self._statements.write(
             "INSERT INTO conversation_uncertainties (id, conversation_id, owner, origin, severity, message, context, "
             "created) VALUES (?,?,?,?,?,?,?,?)",
-            made.id, conversation.id, conversation.owner, origin, severity, message, _json(one.context), made.created,
+            made.id, conversation.id, conversation.owner, origin, severity, message, _dump_json(one.context),
+            made.created,
         )  # fmt: skip
         return made
 
 
-def _json_or_none(value: JsonObject | None) -> str | None:
-    return _json(value) if value is not None else None
+def _dump_optional_json(value: JsonObject | None) -> str | None:
+    return _dump_json(value) if value is not None else None
 
 
-def _json(value: JsonObject) -> str:
+def _dump_json(value: JsonObject) -> str:
     return replace_surrogates(json.dumps(value, ensure_ascii=False))

@@ -114,7 +114,7 @@ class BuilderConversations:
         row = await self._completion.get_run_row(conversation, run_id) if run_id is not None else None
         if row is None or row.status != "awaiting_approval":
             return ""
-        return format_approval_question(await self._run_state(row.run_id, conversation.owner))
+        return format_approval_question(await self._read_run_state(row.run_id, conversation.owner))
 
     async def send(
         self, conversation_id: str, text: str, *, principal: Principal, run_id: str | None = None
@@ -173,7 +173,7 @@ class BuilderConversations:
             fresh = await self.get(conversation.id, owner=conversation.owner)
             self.builder.require_active(fresh)
             if fresh.run_id is not None:
-                raise self._busy_error(fresh)
+                raise self._make_busy_error(fresh)
             own = await self._build_request(fresh, request.prompt)
             joined = {
                 "room": own.room,
@@ -187,7 +187,7 @@ class BuilderConversations:
     async def wait_for_run(self, conversation_id: str, sent: AcceptedRun, *, owner: str) -> RunState:
         """The run's state, once it has ended or waits for a person; the conversation knows of it then."""
         await self._service.wait_until_end(sent.run_id, owner=owner, waits=False, seen_seq=sent.last_seq)
-        state = await self._run_state(sent.run_id, owner)
+        state = await self._read_run_state(sent.run_id, owner)
         await self.get(conversation_id, owner=owner)
         return state
 
@@ -198,12 +198,12 @@ class BuilderConversations:
 
         Raises `ConflictError` while a message is being answered. A pending approval question is withdrawn.
         """
-        async with self._idle_conversation(conversation_id, owner) as conversation:
+        async with self._hold_idle_conversation(conversation_id, owner) as conversation:
             return await self.builder.apply(conversation, collection, force=force, by=by or owner)
 
     async def abandon(self, conversation_id: str, *, owner: str, by: str | None = None) -> Conversation:
         """Ends a conversation without applying anything; see `apply`."""
-        async with self._idle_conversation(conversation_id, owner) as conversation:
+        async with self._hold_idle_conversation(conversation_id, owner) as conversation:
             return await self.builder.abandon(conversation, by=by)
 
     async def archive_old(self) -> list[str]:
@@ -257,7 +257,7 @@ class BuilderConversations:
         request = self._service.redact_request(request)
         run_id = run_id or make_run_id()
         if not await self.builder.store.claim(conversation, run_id):
-            raise self._busy_error(conversation)
+            raise self._make_busy_error(conversation)
         messages = self.builder.messages
         try:
             await messages.add(conversation.id, messages.make_message("user", request.prompt))
@@ -281,13 +281,13 @@ class BuilderConversations:
         """Submits the reply that the conversation's run waits for. Raises `ConflictError` if it waits for none."""
         row = await self._completion.get_run_row(conversation, run_id)
         if row is None or row.status != "awaiting_approval":
-            raise self._busy_error(conversation)
+            raise self._make_busy_error(conversation)
         principal.require_approval_right()
         decision, reason = parse_decision(text)
         return await self._service.submit_decision(run_id, DECISIONS[decision], principal=principal, reason=reason)
 
     @contextlib.asynccontextmanager
-    async def _idle_conversation(self, conversation_id: str, owner: str) -> AsyncIterator[Conversation]:
+    async def _hold_idle_conversation(self, conversation_id: str, owner: str) -> AsyncIterator[Conversation]:
         """Holds the conversation while no message is being answered. Raises `NotFoundError`, `ConflictError`."""
         conversation = await self.get(conversation_id, owner=owner)
         async with self._lock(conversation):
@@ -295,7 +295,7 @@ class BuilderConversations:
             if conversation.run_id is not None:
                 row = await self._completion.get_run_row(conversation, conversation.run_id)
                 if row is None or row.status != "awaiting_approval":
-                    raise self._busy_error(conversation)
+                    raise self._make_busy_error(conversation)
                 await self._service.cancel_run(row.run_id, owner=owner, reason="decided outside of the conversation")
                 await self._completion.wait_until_completed(conversation, row.run_id)
             yield await self.builder.get(conversation_id, owner)
@@ -305,13 +305,13 @@ class BuilderConversations:
         """Holds the conversation's lock. Raises `ConflictError` while another request holds it."""
         token = secrets.token_hex(8)
         if not await self.builder.messages.acquire_lock(conversation.id, token):
-            raise self._busy_error(conversation)
+            raise self._make_busy_error(conversation)
         try:
             yield
         finally:
             await self.builder.messages.release_lock(conversation.id, token)
 
-    def _busy_error(self, conversation: Conversation) -> ConflictError:
+    def _make_busy_error(self, conversation: Conversation) -> ConflictError:
         answering = f"a message of {conversation.id} is being answered; wait for its end, or cancel it by POST "
         beginning = f"{conversation.id} is being answered or changed at this moment: look at it, then try again"
         return ConflictError(
@@ -320,5 +320,5 @@ class BuilderConversations:
             run_id=conversation.run_id,
         )
 
-    async def _run_state(self, run_id: str, owner: str) -> RunState:
+    async def _read_run_state(self, run_id: str, owner: str) -> RunState:
         return fold(run_id, await self._service.read_events(run_id, owner=owner))

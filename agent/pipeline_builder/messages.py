@@ -54,11 +54,13 @@ class MessageLog:
         """Appends messages and extends the lifetime of all messages of the conversation."""
         lines = [replace_surrogates(json.dumps(one.model_dump(mode="json"), ensure_ascii=False)) for one in messages]
         if lines:
-            await self._ephemeral.append(_messages_key(conversation_id), *lines, ttl_s=self._ttl_s, most=MAX_MESSAGES)
+            await self._ephemeral.append(
+                _get_messages_key(conversation_id), *lines, ttl_s=self._ttl_s, most=MAX_MESSAGES
+            )
 
     async def read(self, conversation_id: str, *, active: bool = False) -> list[ConversationMessage]:
         """Returns the messages, oldest first; none after they expired. `active` extends their lifetime."""
-        key = _messages_key(conversation_id)
+        key = _get_messages_key(conversation_id)
         if active:
             await self._ephemeral.touch(key, self._ttl_s)
         found = []
@@ -71,7 +73,7 @@ class MessageLog:
 
     async def delete(self, conversation_id: str) -> None:
         """Deletes the messages of a conversation."""
-        await self._ephemeral.delete(_messages_key(conversation_id))
+        await self._ephemeral.delete(_get_messages_key(conversation_id))
 
     async def acquire_lock(self, conversation_id: str, token: str) -> bool:
         """Takes the lock of a conversation; returns False while another holder has it."""
@@ -87,11 +89,11 @@ class MessageLog:
 
     async def count_message(self, owner: str) -> int:
         """Counts a message of this user; returns how many were sent in the current window."""
-        return await self._ephemeral.increment(_rate_key(owner), WINDOW_SECONDS)
+        return await self._ephemeral.increment(_make_rate_key(owner), WINDOW_SECONDS)
 
     async def get_seconds_until_reset(self, owner: str) -> float:
         """Returns the seconds until this user's count starts again."""
-        return await self._ephemeral.get_ttl(_rate_key(owner))
+        return await self._ephemeral.get_ttl(_make_rate_key(owner))
 
 
 def list_chat_history(messages: Sequence[ConversationMessage]) -> tuple[ChatMessage, ...]:
@@ -103,9 +105,9 @@ def list_chat_history(messages: Sequence[ConversationMessage]) -> tuple[ChatMess
     )
 
 
-def _rate_key(owner: str) -> str:
+def _make_rate_key(owner: str) -> str:
     return f"agent:user:{owner}:messages"
 
 
-def _messages_key(conversation_id: str) -> str:
+def _get_messages_key(conversation_id: str) -> str:
     return f"agent:conversation:{conversation_id}:messages"

@@ -64,7 +64,7 @@ def set_parameter(pipeline: PipelineDAG, name: str, value: int) -> PipelineDAG:
     if option == "size" and value < MIN_CHUNK_CHARS:
         raise PipelineInvalidError([f"sizes are in characters, and a passage has at least {MIN_CHUNK_CHARS}"])
     for one in matching:
-        pipeline = pipeline.with_options(one.id, **{**_dependent_options(one, option, value), option: value})
+        pipeline = pipeline.with_options(one.id, **{**_list_dependent_options(one, option, value), option: value})
     return pipeline
 
 
@@ -79,7 +79,9 @@ def use_chunker(pipeline: PipelineDAG, plugin: str) -> PipelineDAG:
             fresh = node.model_copy(update={"plugin": plugin, "options": {}})
             pipeline = pipeline.with_node(fresh)
             if isinstance(size, int):
-                pipeline = pipeline.with_options(node.id, **{**_dependent_options(fresh, "size", size), "size": size})
+                pipeline = pipeline.with_options(
+                    node.id, **{**_list_dependent_options(fresh, "size", size), "size": size}
+                )
     return pipeline
 
 
@@ -105,12 +107,12 @@ def include(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
 
 def has_forced_ocr(pipeline: PipelineDAG) -> bool:
     """Returns whether PDF pages that hold text are read by OCR as well."""
-    return any(parse_options(ParserOptions, one.options).force_ocr for one in _pdf_parsers(pipeline))
+    return any(parse_options(ParserOptions, one.options).force_ocr for one in _list_pdf_parsers(pipeline))
 
 
 def force_ocr(pipeline: PipelineDAG) -> PipelineDAG:
     """Returns the pipeline that reads every PDF page by OCR."""
-    return _parsers_with(pipeline, force_ocr=True)
+    return _set_parser_options(pipeline, force_ocr=True)
 
 
 def stop_forcing_ocr(pipeline: PipelineDAG) -> PipelineDAG:
@@ -119,7 +121,7 @@ def stop_forcing_ocr(pipeline: PipelineDAG) -> PipelineDAG:
         raise PipelineInvalidError(
             ["OCR is off already: it only reads pages without text, which cannot be read otherwise"]
         )
-    for node in _pdf_parsers(pipeline):
+    for node in _list_pdf_parsers(pipeline):
         kept = {key: value for key, value in node.options.items() if key != "force_ocr"}
         pipeline = pipeline.with_node(node.model_copy(update={"options": kept}))
     return pipeline
@@ -127,7 +129,7 @@ def stop_forcing_ocr(pipeline: PipelineDAG) -> PipelineDAG:
 
 def set_ocr_languages(pipeline: PipelineDAG, codes: str) -> PipelineDAG:
     """Returns the pipeline whose OCR expects these languages, as tesseract codes (`eng+deu`)."""
-    return _parsers_with(pipeline, ocr_languages=codes)
+    return _set_parser_options(pipeline, ocr_languages=codes)
 
 
 def describe_deviations(pipeline: PipelineDAG) -> Iterator[str]:
@@ -145,8 +147,8 @@ def describe_deviations(pipeline: PipelineDAG) -> Iterator[str]:
         yield f"split by the chunker {', '.join(chunkers)}"
     if has_forced_ocr(pipeline) and not (original is not None and has_forced_ocr(original)):
         yield "every PDF page by OCR"
-    languages = _languages(pipeline)
-    if languages != (_languages(original) if original is not None else {"eng"}):
+    languages = _list_languages(pipeline)
+    if languages != (_list_languages(original) if original is not None else {"eng"}):
         yield f"OCR in {', '.join(sorted(languages))}"
 
 
@@ -160,25 +162,25 @@ def _with_excluded(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
     return pipeline.with_node(source.model_copy(update={"options": options}))
 
 
-def _languages(pipeline: PipelineDAG) -> set[str]:
-    return {parse_options(ParserOptions, one.options).ocr_languages for one in _pdf_parsers(pipeline)}
+def _list_languages(pipeline: PipelineDAG) -> set[str]:
+    return {parse_options(ParserOptions, one.options).ocr_languages for one in _list_pdf_parsers(pipeline)}
 
 
-def _pdf_parsers(pipeline: PipelineDAG) -> list[PipelineNode]:
+def _list_pdf_parsers(pipeline: PipelineDAG) -> list[PipelineNode]:
     """Returns the parser nodes that read PDFs."""
     return [node for node in pipeline.list_nodes("parser") if "pdf" in list_parser_types(pipeline, node)]
 
 
-def _parsers_with(pipeline: PipelineDAG, **options: object) -> PipelineDAG:
+def _set_parser_options(pipeline: PipelineDAG, **options: object) -> PipelineDAG:
     """Returns the pipeline with these options on its PDF parsers. Raises `PipelineInvalidError` if it reads no PDFs."""
     if "pdf" not in list_included_types(pipeline):
         raise PipelineInvalidError(["OCR is for PDFs, and this pipeline includes none"])
-    for node in _pdf_parsers(pipeline):
+    for node in _list_pdf_parsers(pipeline):
         pipeline = pipeline.with_options(node.id, **options)
     return pipeline
 
 
-def _dependent_options(node: PipelineNode, option: str, value: int) -> JsonObject:
+def _list_dependent_options(node: PipelineNode, option: str, value: int) -> JsonObject:
     """Returns the options that must change with the chunk size to keep the chunker valid.
 
     A table may not be smaller than a chunk, and an overlap keeps its share of the chunk.

@@ -30,7 +30,7 @@ _KINDS: Mapping[str, str] = {
 
 def choose_template(analysis: JsonObject, source_type: str) -> tuple[str, str]:
     """Returns the template that fits the files of a source, and the reason."""
-    counts = _extension_counts(analysis)
+    counts = _count_extensions(analysis)
     total = sum(counts.values()) or 1
     if sum(counts[one] for one in _SHEETS) / total >= MAJORITY_SHARE:
         return "tables", "most files are sheets"
@@ -38,7 +38,7 @@ def choose_template(analysis: JsonObject, source_type: str) -> tuple[str, str]:
         return "scans", "most of the files that were tried are scans"
     if source_type == "web":
         return "website", "the source is a web site"
-    for kind in _characteristic(analysis, "document_types")[:1]:
+    for kind in _describe_characteristics(analysis, "document_types")[:1]:
         if kind in _KINDS:
             return _KINDS[kind], f"most of the files that were tried are {kind}"
     if sum(counts[one] for one in _MAIL) / total >= MAJORITY_SHARE and counts[".eml"]:
@@ -52,7 +52,7 @@ def propose_pipeline(analysis: JsonObject, source_type: str) -> tuple[PipelineDA
     """Returns the pipeline of the template that fits, with every file type that was found, and the reason."""
     name, why = choose_template(analysis, source_type)
     pipeline = from_template(name)
-    found = {TYPES[extension] for extension in _extension_counts(analysis) if extension in TYPES}
+    found = {TYPES[extension] for extension in _count_extensions(analysis) if extension in TYPES}
     return check_pipeline(include(pipeline, sorted(found - set(list_included_types(pipeline))))), why
 
 
@@ -166,10 +166,10 @@ def _is_scanned(analysis: JsonObject) -> bool:
             scanned += count * sum(found.values()) / len(found)
     if tried:
         return scanned / tried >= MAJORITY_SHARE
-    return "scanned" in " ".join(_characteristic(analysis, "quality_issues"))
+    return "scanned" in " ".join(_describe_characteristics(analysis, "quality_issues"))
 
 
-def _extension_counts(analysis: JsonObject) -> "Counter[str]":
+def _count_extensions(analysis: JsonObject) -> "Counter[str]":
     kinds = analysis.get("by_extension")
     found: Counter[str] = Counter()
     for extension, stats in kinds.items() if isinstance(kinds, dict) else ():
@@ -178,7 +178,7 @@ def _extension_counts(analysis: JsonObject) -> "Counter[str]":
     return found
 
 
-def _characteristic(analysis: JsonObject, field: str) -> list[str]:
+def _describe_characteristics(analysis: JsonObject, field: str) -> list[str]:
     characteristics = analysis.get("content_characteristics")
     value = characteristics.get(field) if isinstance(characteristics, dict) else None
     return [str(one) for one in value] if isinstance(value, list) else []

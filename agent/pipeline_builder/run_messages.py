@@ -20,7 +20,7 @@ def build_run_messages(events: Sequence[ev.Event], state: RunState, make: Messag
 
     The user's message is stored already.
     """
-    found = [make(role, text, metadata) for role, text, metadata in _steps(events)]
+    found = [make(role, text, metadata) for role, text, metadata in _iter_steps(events)]
     found.append(make("assistant", find_answer(state), {"run_id": state.run_id, "status": state.status}))
     return found
 
@@ -34,7 +34,7 @@ def find_answer(state: RunState) -> str:
     return format_approval_question(state) or "The answer was cut short."
 
 
-def _steps(events: Sequence[ev.Event]) -> Iterator[tuple[MessageRole, str, JsonObject | None]]:
+def _iter_steps(events: Sequence[ev.Event]) -> Iterator[tuple[MessageRole, str, JsonObject | None]]:
     for event in events:
         body = event.body
         if isinstance(body, ev.ToolReturned) and not body.span and body.tool not in SPAWN_TOOLS:

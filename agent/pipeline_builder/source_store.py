@@ -71,12 +71,12 @@ class SourceStore:
         rows = await self._statements.read(query, to_storable_text(source_id), owner)
         if not rows:
             raise NotFoundError(f"there is no source {source_id[:100]!r}; see GET /v1/sources", agent_id="builder")
-        return _source_from_row(rows[0])
+        return _parse_row(rows[0])
 
     async def list(self, owner: str, *, limit: int = 200) -> "list[NamedSource]":
         """Returns the owner's sources, newest first."""
         query = f"SELECT {_COLUMNS} FROM sources WHERE owner = ? ORDER BY created DESC, id LIMIT ?"  # noqa: S608
-        return [_source_from_row(row) for row in await self._statements.read(query, owner, limit)]
+        return [_parse_row(row) for row in await self._statements.read(query, owner, limit)]
 
     async def remove(self, source_id: str, owner: str, *, by: str | None = None) -> None:
         """Deletes a source; `by` is recorded. Conversations and collections that used it stay. Raises
@@ -89,6 +89,6 @@ class SourceStore:
         await self._audit.record_afterwards(AuditEvent("source.delete", source_id, owner=owner, by=by))
 
 
-def _source_from_row(row: Row) -> NamedSource:
+def _parse_row(row: Row) -> NamedSource:
     source_id, owner, name, request, created = row
     return NamedSource(source_id, owner, name, ConnectorInput.model_validate_json(request), float(created))

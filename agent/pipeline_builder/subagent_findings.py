@@ -13,7 +13,7 @@ from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.ingest.connectors.content_types import get_suffix
 from agent.ingest.local_files import TYPES
-from agent.ingest.pipeline import PipelineDAG, fingerprint
+from agent.ingest.pipeline import PipelineDAG, compute_fingerprint
 from agent.ingest.pipeline_check import PipelineInvalidError, get_source_options, parse_pipeline
 from agent.ingest.plugins import SourceOptions
 from agent.pipeline_builder.conversation_store import BuilderConversationStore
@@ -149,11 +149,11 @@ class SubAgentFindings:
         if pipeline is None:
             return
         if result.data:
-            said: JsonObject = {"uncertainties": [one.model_dump(mode="json") for one in _uncertainties_of(result)]}
+            said: JsonObject = {"uncertainties": [one.model_dump(mode="json") for one in _list_uncertainties(result)]}
             of: JsonObject = {
                 "pipeline": compute_pipeline_digest(pipeline),
                 "source_id": source_id,
-                "sample_count": _sample_count(task),
+                "sample_count": _get_sample_count(task),
             }
             report: JsonObject = {**result.data, **said, "success": result.success, "of": of}
             await self._store.set_validation(conversation, report)
@@ -167,7 +167,7 @@ class SubAgentFindings:
         self, conversation: Conversation, origin: Origin, result: SubAgentResult, *, settles: bool = True
     ) -> None:
         """Records the uncertainties of a result. A result that was cut short resolves nothing."""
-        await self._record(conversation, origin, _uncertainties_of(result), settles=result.success and settles)
+        await self._record(conversation, origin, _list_uncertainties(result), settles=result.success and settles)
 
     async def _record(
         self, conversation: Conversation, origin: Origin, found: Iterable[Uncertainty], *, settles: bool = True
@@ -191,7 +191,7 @@ def _is_about_excluded(context: JsonObject, options: SourceOptions) -> bool:
 
 def compute_pipeline_digest(pipeline: PipelineDAG) -> str:
     """Returns a digest that identifies a pipeline, whatever its template is called."""
-    return fingerprint(pipeline.model_dump(mode="json", exclude={"template"}))
+    return compute_fingerprint(pipeline.model_dump(mode="json", exclude={"template"}))
 
 
 def is_validated(conversation: Conversation, pipeline: PipelineDAG) -> bool:
@@ -218,7 +218,7 @@ def find_uncertainties_in(report: JsonObject) -> list[Uncertainty]:
     return found
 
 
-def _uncertainties_of(result: SubAgentResult) -> list[Uncertainty]:
+def _list_uncertainties(result: SubAgentResult) -> list[Uncertainty]:
     """Returns the uncertainties of a result. For a result that was cut short, adds those in its data and one that says
     so."""
     if result.success:
@@ -229,7 +229,7 @@ def _uncertainties_of(result: SubAgentResult) -> list[Uncertainty]:
     return list({(one.severity, one.message): one for one in (*find_uncertainties_in(result.data), *ended)}.values())
 
 
-def _sample_count(task: JsonObject) -> int:
+def _get_sample_count(task: JsonObject) -> int:
     """Returns how many files the task samples."""
     count = task.get("sample_count")
     return count if isinstance(count, int) else _FULL_SAMPLE
@@ -238,4 +238,4 @@ def _sample_count(task: JsonObject) -> int:
 def _is_full_sample(task: JsonObject, result: SubAgentResult) -> bool:
     """Returns whether a validation tried the default number of files, or all files there are."""
     found = result.data.get("files_found")
-    return _sample_count(task) >= (min(_FULL_SAMPLE, found) if isinstance(found, int) else _FULL_SAMPLE)
+    return _get_sample_count(task) >= (min(_FULL_SAMPLE, found) if isinstance(found, int) else _FULL_SAMPLE)

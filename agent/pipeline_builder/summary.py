@@ -42,7 +42,7 @@ def build_summary(
     conversation: Conversation, source: NamedSource | None, uncertainties: Sequence[ConversationUncertainty]
 ) -> str:
     """Describes what the conversation is about and what it has reached, one fact per line."""
-    return "\n".join(_summary(conversation, source, uncertainties))
+    return "\n".join(_iter_summary(conversation, source, uncertainties))
 
 
 def build_briefing(
@@ -57,9 +57,9 @@ def build_briefing(
     if expired and conversation.summary:
         lines += ["", "Summary so far:", conversation.summary, ""]
     lines += [f"Status of the conversation: {conversation.status}."]
-    lines += list(_known(conversation, source, uncertainties))
+    lines += list(_iter_known(conversation, source, uncertainties))
     if conversation.analysis is not None:
-        lines += ["", "Source analysis:", json.dumps(_short_analysis(conversation.analysis), ensure_ascii=False)]
+        lines += ["", "Source analysis:", json.dumps(_shorten_analysis(conversation.analysis), ensure_ascii=False)]
     if conversation.pipeline is not None:
         lines += ["", "Current pipeline:", json.dumps(conversation.pipeline, ensure_ascii=False)[:PIPELINE_CHARS]]
     return "\n".join(lines)[:BRIEFING_CHARS]
@@ -75,14 +75,14 @@ def format_pipeline_label(pipeline: JsonObject) -> str:
     return " -> ".join(names) or "an own one"
 
 
-def _summary(
+def _iter_summary(
     conversation: Conversation, source: NamedSource | None, uncertainties: Sequence[ConversationUncertainty]
 ) -> Iterator[str]:
     if conversation.asked:
         yield f"The user asked: {conversation.asked[0]}"
     if len(conversation.asked) > 1:
         yield "Then: " + " / ".join(conversation.asked[1:])
-    yield from _known(conversation, source, uncertainties)
+    yield from _iter_known(conversation, source, uncertainties)
     applied = conversation.applied
     if applied is not None:
         forced = ", by force" if applied.get("force") else ""
@@ -91,7 +91,7 @@ def _summary(
         yield "The conversation was abandoned."
 
 
-def _known(
+def _iter_known(
     conversation: Conversation, source: NamedSource | None, uncertainties: Sequence[ConversationUncertainty]
 ) -> Iterator[str]:
     if source is not None:
@@ -102,14 +102,14 @@ def _known(
     if conversation.analysis is None:
         yield "The source was not analysed yet."
     else:
-        yield f"Analysis{_unfinished_suffix(conversation.analysis)}: {conversation.analysis.get('summary')}"
+        yield f"Analysis{_format_unfinished(conversation.analysis)}: {conversation.analysis.get('summary')}"
     if conversation.pipeline is None:
         yield "No pipeline was proposed yet."
     else:
         label = format_pipeline_label(conversation.pipeline)
-        yield f"Proposed pipeline: {', '.join((label, *_deviations(conversation)))}."
+        yield f"Proposed pipeline: {', '.join((label, *_iter_deviations(conversation)))}."
     if conversation.validation is not None:
-        yield f"Validation{_unfinished_suffix(conversation.validation)}: {conversation.validation.get('summary')}"
+        yield f"Validation{_format_unfinished(conversation.validation)}: {conversation.validation.get('summary')}"
     elif conversation.pipeline is not None:
         yield "The pipeline was not validated yet."
     for number, uncertainty in number_open(uncertainties):
@@ -120,7 +120,7 @@ def _known(
             yield f"- blocking, settled ({_RESOLUTIONS.get(how, how.replace('_', ' '))}): {uncertainty.message[:300]}"
 
 
-def _deviations(conversation: Conversation) -> Iterator[str]:
+def _iter_deviations(conversation: Conversation) -> Iterator[str]:
     """Yields how the pipeline differs from its template; nothing for a pipeline that this version cannot parse."""
     try:
         yield from describe_deviations(parse_pipeline(conversation.pipeline or {}))
@@ -128,12 +128,12 @@ def _deviations(conversation: Conversation) -> Iterator[str]:
         return
 
 
-def _unfinished_suffix(found: JsonObject) -> str:
+def _format_unfinished(found: JsonObject) -> str:
     """Returns a suffix for results that were cut short."""
     return " (not finished)" if found.get("success") is False else ""
 
 
-def _short_analysis(analysis: JsonObject) -> JsonObject:
+def _shorten_analysis(analysis: JsonObject) -> JsonObject:
     """Returns the analysis without the results of single files, which do not fit into a prompt."""
     kinds = analysis.get("by_extension")
     counts: JsonObject = {}

@@ -19,7 +19,7 @@ from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
 from agent.prompts import render
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.run_context.outputs import cut_text
 from agent.subagents.studio import StudioAgent, make_studio_agents
 from agent.tools import build_flat_schema
@@ -141,11 +141,11 @@ def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
     )
     parts = []
     if lines := format_history(request):
-        parts.append(block("history", "\n".join(lines)))
+        parts.append(format_block("history", "\n".join(lines)))
     if request.earlier_results:
         found = [f"{one.tool}: {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
-        parts.append(block("earlier_results", "\n".join(found)))
-    parts.append(block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
+        parts.append(format_block("earlier_results", "\n".join(found)))
+    parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
     parts.append("Reply with one JSON object.")
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
 

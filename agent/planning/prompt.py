@@ -9,7 +9,7 @@ from agent.core.models import JsonObject
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import format_problems
 from agent.prompts import render
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.tools.catalogue import CatalogueView
 
 HISTORY_MESSAGES = 20
@@ -53,23 +53,23 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
         catalogue=view.text,
         max_steps=str(request.room.budgets.max_steps),
     )
-    parts = [block("ground", request.ground)] if request.ground else []
+    parts = [format_block("ground", request.ground)] if request.ground else []
     lines = format_history(request)
     if lines:
-        parts.append(block("history", "\n".join(lines)))
+        parts.append(format_block("history", "\n".join(lines)))
     if request.memories:
-        parts.append(block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
+        parts.append(format_block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
     if request.earlier_results:
         found = [
             f"{found.tool} ({found.intent}): {_cut(found.text, RESULT_CHARS)}" for found in request.earlier_results
         ]
-        parts.append(block("earlier_results", "\n".join(found)))
+        parts.append(format_block("earlier_results", "\n".join(found)))
     if request.completed:
         done = [f"${c.step.id} ({c.step.tool}): {_cut(c.text, RESULT_CHARS)}" for c in request.completed]
-        parts.append(block("results", "\n".join(done)))
+        parts.append(format_block("results", "\n".join(done)))
     if request.replan_reason is not None:
-        parts.append(block("replan", _cut(request.replan_reason, RESULT_CHARS)))
-    parts.append(block("user_request", _cut(request.question, QUESTION_CHARS)))
+        parts.append(format_block("replan", _cut(request.replan_reason, RESULT_CHARS)))
+    parts.append(format_block("user_request", _cut(request.question, QUESTION_CHARS)))
     language = f" Write the answer in {request.answer_language}." if request.answer_language else ""
     parts.append(_REMINDERS[request.answer_form] + language)
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})

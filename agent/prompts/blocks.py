@@ -11,12 +11,12 @@ _TAG = re.compile(
 """The opening of a tag that our prompts delimit blocks with. The first three are HTML's too: only their ends matter."""
 
 
-def block(tag: str, text: str, /, **attributes: str) -> str:
-    """`text` as a block; tags of blocks inside it are made inert, however they are written."""
-    labels = "".join(f' {key}="{_attribute(value)}"' for key, value in attributes.items() if value)
+def format_block(tag: str, text: str, /, **attributes: str) -> str:
+    """Returns `text` as a block; tags of blocks inside it are made inert, however they are written."""
+    labels = "".join(f' {key}="{_format_attribute(value)}"' for key, value in attributes.items() if value)
     inert = _TAG.sub(r"<\\", text)
     return f"<{tag}{labels}>\n{inert}\n</{tag}>"
 
 
-def _attribute(value: str) -> str:
+def _format_attribute(value: str) -> str:
     return value.replace('"', "'").replace("<", "").replace(">", "").replace("\n", " ")[:200]

@@ -26,7 +26,7 @@ class DeltaWriter:
         self._interval = run.engine.settings.stream_coalesce_ms / 1000
         self._buffer: dict[DeltaKind, list[str]] = {"reasoning": [], "text": [], "refusal": []}
         self._flushed = 0.0
-        self._answer_filters = run.redaction.stream_filters()
+        self._answer_filters = run.redaction.make_stream_filters()
         self._filters = {kind: self._answer_filters.create() for kind in self._buffer}
 
     async def add(self, text: str, kind: DeltaKind = "text") -> None:

@@ -263,17 +263,17 @@ def check_budget(run: Run, *, leave: float = 0.0) -> None:
     budgets, usage, share = run.room.budgets, run.state.usage, 1 - leave
     kept = f", but for {leave:.0%} that are kept for the answer" if leave else ""
 
-    def budget_error(what: str, budget: str) -> BudgetError:
+    def make_budget_error(what: str, budget: str) -> BudgetError:
         told = f"the run has used its {what}{kept} (budgets.{budget} of the room)"
         return BudgetError(told, agent_id="budget")
 
     calls = budgets.max_model_calls - ceil(budgets.max_model_calls * leave)
     if usage.model_calls + run.calls_in_flight >= calls:
-        raise budget_error(f"{budgets.max_model_calls} model calls", "max_model_calls")
+        raise make_budget_error(f"{budgets.max_model_calls} model calls", "max_model_calls")
     reserved = run.calls_in_flight * min(run.engine.models.max_tokens or ANSWER_TOKENS, budgets.max_tokens)
     if usage.total_tokens + reserved >= budgets.max_tokens * share:
-        raise budget_error(f"{budgets.max_tokens} tokens", "max_tokens")
+        raise make_budget_error(f"{budgets.max_tokens} tokens", "max_tokens")
     if budgets.max_cost_usd is not None and (usage.cost_usd or 0) >= budgets.max_cost_usd * share:
-        raise budget_error(f"{budgets.max_cost_usd} USD", "max_cost_usd")
+        raise make_budget_error(f"{budgets.max_cost_usd} USD", "max_cost_usd")
     if run.seconds_left <= budgets.max_seconds * leave:
-        raise budget_error(f"{budgets.max_seconds:g} seconds", "max_seconds")
+        raise make_budget_error(f"{budgets.max_seconds:g} seconds", "max_seconds")

@@ -8,7 +8,7 @@ from functools import partial
 from agent.core.events import StepOutput, ToolReturned
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.run_state import RunState
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.run_context.run import Run
 
 JUDGE_CHARS = 2_000
@@ -67,7 +67,7 @@ def cut_text(text: str, limit: int) -> str:
 
 def format_data_block(tag: str, text: str, /, *, limit: int, **attributes: str) -> str:
     """Returns external text as a delimited block, which a model reads as data and not as instructions."""
-    return block(tag, cut_text(text, limit), **attributes)
+    return format_block(tag, cut_text(text, limit), **attributes)
 
 
 def format_args(args: JsonObject) -> str:

@@ -137,7 +137,7 @@ class RunRedaction:
         """Returns the answer for people. `text` is its text after the room's policy."""
         return self.mark_redacted(release_answer(answer, text, self._run.state, self._secrets))
 
-    def stream_filters(self) -> AnswerFilters:
+    def make_stream_filters(self) -> AnswerFilters:
         """Returns the factory of the filters for a streamed answer."""
         return AnswerFilters(self._run.state, self._secrets)
 

@@ -31,7 +31,7 @@ class SharedEvent:
         self._is_set = False
         self._waiter = None
 
-    def when_set(self) -> asyncio.Future[None]:
+    def get_future(self) -> asyncio.Future[None]:
         """Returns a future, shared by all waiters, that is done once the event is set.
 
         Pass it to `asyncio.wait`, which does not change it. Do not await or cancel it directly.

@@ -119,7 +119,7 @@ class ClientConversations:
             condition, values = f"(at, kind, id) {sign} (?, ?, ?)", list(place[0][:3])
         order = f"ORDER BY at {direction}, kind {direction}, id {direction} LIMIT ?"
         rows = await self._read_items(owner, conversation_id, f"{condition} {order}", *values, limit + 1)
-        return [_row_to_item(row) for row in rows[:limit]], len(rows) > limit
+        return [_parse_row(row) for row in rows[:limit]], len(rows) > limit
 
     async def get_item(self, owner: str, conversation_id: str, item_id: str) -> JsonObject:
         """Returns an item. Raises `NotFoundError` for an unknown one."""
@@ -127,7 +127,7 @@ class ClientConversations:
         rows = await self._read_items(owner, conversation_id, *_match_item(item_id))
         if not rows:
             raise build_unknown_item_error(item_id)
-        return _row_to_item(rows[0])
+        return _parse_row(rows[0])
 
     async def _read_items(self, owner: str, conversation_id: str, condition: str, *values: object) -> list[Row]:
         named = (owner, conversation_id)
@@ -213,7 +213,7 @@ def _match_item(item_id: str) -> tuple[str, str, str, str]:
     return "(kind = 0 AND name = ?) OR (kind = 1 AND name = ? AND role = ?)", item_id, *_split_item_id(item_id)
 
 
-def _row_to_item(row: Row) -> JsonObject:
+def _parse_row(row: Row) -> JsonObject:
     _, kind, _, name, role, text = row
     if kind:
         return _turn_to_item(str(role), str(text), str(name))

@@ -13,7 +13,7 @@ from agent.core.errors import BudgetError, ModelError
 from agent.core.models import JsonObject, PlanStep, Tier
 from agent.planning.references import find_references, is_literal
 from agent.prompts import render
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.recipes import RecipeParameter
 from agent.recipes.model import MAX_NAME_CHARS, MAX_PARAMETERS, ParameterType
 from agent.recipes.renaming import PARAMETER_KEY
@@ -237,8 +237,8 @@ def _build_messages(request: str, steps: Sequence[PlanStep]) -> tuple[JsonObject
     ]
     shown = "\n".join(
         (
-            block("user_request", request[:MAX_PROMPT_CHARS]),
-            block("data", "\n".join(lines)[:MAX_PROMPT_CHARS], name="steps"),
+            format_block("user_request", request[:MAX_PROMPT_CHARS]),
+            format_block("data", "\n".join(lines)[:MAX_PROMPT_CHARS], name="steps"),
         )
     )
     return ({"role": "system", "content": render("recipe_parameters")}, {"role": "user", "content": shown})

@@ -158,37 +158,37 @@ class RunRetention:
         condition = _build_unneeded_condition(self.clock() - LEASE_SECONDS, cutoff)
         async for run_ids in self._list_old_runs(cutoff):
             for batch in (run_ids[start : start + BATCH] for start in range(0, len(run_ids), BATCH)):
-                async with self._paced():
+                async with self._pace():
                     count = await delete_runs(self.statements, batch, idle_since=cutoff, condition=condition)
                 report.runs += count
                 self.count_pruned(count)
         async for tasks in self._list_old_tasks(cutoff):
-            async with self._paced():
+            async with self._pace():
                 (count,) = await self.statements.write_all(delete_idle_tasks(tasks, cutoff))
             report.tasks += count
         async for conversations in self._list_old_conversations(cutoff):
             for conversation in conversations:
-                async with self._paced():
+                async with self._pace():
                     report.conversations += await self._delete_conversation(conversation, cutoff)
         await self.statements.write("DELETE FROM agent_conversations WHERE archived < ?", cutoff)
         for (schedule_id,) in await self.statements.read("SELECT id FROM schedules"):
-            async with self._paced():
+            async with self._pace():
                 query = "DELETE FROM schedule_ticks WHERE schedule_id = ? AND tick < ?"
                 await self.statements.write(query, schedule_id, cutoff)
         count = 1
         while count:
-            async with self._paced():
+            async with self._pace():
                 query = f"DELETE FROM webhook_deliveries WHERE id IN (SELECT id {_OLD_DELIVERIES} LIMIT ?)"  # noqa: S608 - constants
                 (count,) = await self.statements.write_all(SqlStatement(query, (cutoff, PAGE)))
             report.deliveries += count
         count = 1
         while count:
-            async with self._paced():
+            async with self._pace():
                 count = await self.ledger.delete_before(cutoff, limit=PAGE)
             report.usage_rows += count
 
     @contextlib.asynccontextmanager
-    async def _paced(self) -> AsyncIterator[None]:
+    async def _pace(self) -> AsyncIterator[None]:
         """Renews the lease, and pauses after the block for as long as `BUSY_SHARE` asks."""
         await self.lease.take()
         started = time.monotonic()
@@ -242,7 +242,7 @@ class RunRetention:
 
     async def _list_old_tasks(self, cutoff: float) -> AsyncIterator[list[str]]:
         """Yields the tasks that have no runs and did not change since."""
-        async for rows in self._pages(
+        async for rows in self._iter_pages(
             "SELECT task_id, updated, EXISTS (SELECT 1 FROM task_runs t JOIN runs r ON r.run_id = t.run_id "
             "WHERE t.task_id = tasks.task_id) FROM tasks WHERE task_id > ? ORDER BY task_id LIMIT ?"
         ):
@@ -256,7 +256,7 @@ class RunRetention:
         """Yields the conversations of clients in which nothing happened since and that have no runs. With
         `will_lose_runs`, also those that have only runs which may be deleted.
         """
-        async for rows in self._pages(
+        async for rows in self._iter_pages(
             "SELECT id, owner, created, EXISTS (SELECT 1 FROM runs r WHERE r.owner = c.owner "
             "AND r.conversation_id = c.id) FROM client_conversations c WHERE id > ? ORDER BY id LIMIT ?"
         ):
@@ -267,7 +267,7 @@ class RunRetention:
             if old:
                 yield old
 
-    async def _pages(self, query: str) -> AsyncIterator[list[Row]]:
+    async def _iter_pages(self, query: str) -> AsyncIterator[list[Row]]:
         """Yields pages of a query whose first column orders its rows."""
         last = ""
         while rows := await self.statements.read(query, last, PAGE):

@@ -53,7 +53,7 @@ class SqliteLexicalRows:
             removed = _remove(db, identity, "chunk_id", [held.passage.chunk_id for held in passages])
             db.executemany(
                 f"INSERT INTO chunks (seq, set_id, {PASSAGE_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)",  # noqa: S608 - constants only
-                [(seq, identity, *to_row(held)) for seq, held in enumerate(passages, _next_number(db))],
+                [(seq, identity, *to_row(held)) for seq, held in enumerate(passages, _reserve_number(db))],
             )
             return _record_change(db, owner, collection, removed, len(passages))
 
@@ -140,7 +140,7 @@ def _create_collection(db: sqlite3.Connection, owner: str, collection: str) -> i
     return int(db.execute(query, (owner, collection, generate_initial_changes())).fetchone()[0])
 
 
-def _next_number(db: sqlite3.Connection) -> int:
+def _reserve_number(db: sqlite3.Connection) -> int:
     """Returns a number above all that were ever given, also above those of removed passages: the time in microseconds.
 
     No process stores a passage in less than a microsecond.

@@ -12,7 +12,7 @@ from agent.core.errors import BudgetError, ModelError
 from agent.core.fenced_json import remove_json_fence
 from agent.core.models import JsonObject
 from agent.prompts import render
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.search.models import AskModel
 
 MAX_CANDIDATES = 20
@@ -47,8 +47,8 @@ async def rerank_with_model(question: str, passages: Sequence[str], ask: AskMode
 
 
 def _build_messages(question: str, passages: Sequence[str]) -> tuple[JsonObject, ...]:
-    shown = [block("user_request", question[:QUESTION_CHARS])]
-    shown += [block("result", text[:PASSAGE_CHARS], number=str(at)) for at, text in enumerate(passages, start=1)]
+    shown = [format_block("user_request", question[:QUESTION_CHARS])]
+    shown += [format_block("result", text[:PASSAGE_CHARS], number=str(at)) for at, text in enumerate(passages, start=1)]
     return ({"role": "system", "content": render("rerank")}, {"role": "user", "content": "\n".join(shown)})
 
 

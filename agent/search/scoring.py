@@ -81,11 +81,11 @@ def compute_relevance(evidence: Evidence) -> float:
     Words and vector each go through a logistic curve, and agreement raises the result. The weights are rounded from
     regressions on judged and on absent answers in four collections.
     """
-    words = _logistic(
+    words = _apply_logistic(
         evidence.relative_score + 1.5 * evidence.saturation + 3.5 * evidence.coverage + 0.5 * evidence.title_coverage
         + 0.8 * evidence.proximity + 0.5 * evidence.phrase_share - 3.1
     ) if evidence.coverage else 0.0  # fmt: skip
-    vector = 0.0 if evidence.similarity is None else _logistic(4.0 * (evidence.similarity - 0.8))
+    vector = 0.0 if evidence.similarity is None else _apply_logistic(4.0 * (evidence.similarity - 0.8))
     high, low = max(words, vector), min(words, vector)
     return 1 - (1 - high) * (1 - low / 2)
 
@@ -168,5 +168,5 @@ def _list_title_positions(indexed: IndexedPassage, weights: Mapping[str, float])
     return [(at + 1_000_000, term) for at, term in enumerate(indexed.title_terms) if term in weights]
 
 
-def _logistic(value: float) -> float:
+def _apply_logistic(value: float) -> float:
     return 1 / (1 + math.exp(-value))

@@ -139,12 +139,12 @@ class TermIndex:
         Raises `BadRequestError` for a filter by a field that no passage has.
         """
         required = self._build_filters(filters)
-        terms = [self._any_term(own) for own in forms]
+        terms = [self._match_any_term(own) for own in forms]
         strict = Query.boolean_query([*((Occur.Must, term) for term in terms), *required])
         found = self._search(strict, limit)
         if len(found) < limit:
             # Within another query Tantivy does not skip what cannot be among the best, which costs a fifth more.
-            loose = Query.boolean_query([(Occur.Must, _any_of(terms)), *required]) if required else _any_of(terms)
+            loose = Query.boolean_query([(Occur.Must, _match_any(terms)), *required]) if required else _match_any(terms)
             found = [*dict.fromkeys([*found, *self._search(loose, limit)])]
         return found
 
@@ -192,8 +192,8 @@ class TermIndex:
         hits = self._searcher.search(query, limit, count=False).hits
         return [int(one or 0) for one in self._searcher.fast_field_values("number", [at for _, at in hits])]
 
-    def _any_term(self, forms: Sequence[str]) -> Query:
-        return _any_of([Query.term_query(_SCHEMA, "terms", form, "freq") for form in forms])
+    def _match_any_term(self, forms: Sequence[str]) -> Query:
+        return _match_any([Query.term_query(_SCHEMA, "terms", form, "freq") for form in forms])
 
     def _build_filters(self, filters: Sequence[Filter]) -> list[tuple[Occur, Query]]:
         required = [(Occur.Must, Query.const_score_query(_build_filter(one), 0.0)) for one in filters]
@@ -247,7 +247,7 @@ def _build_filter(one: Filter) -> Query:
     return Query.term_set_query(_SCHEMA, "facets", [f"{one.field}{_SEPARATOR}{value}" for value in one.values])
 
 
-def _any_of(queries: Sequence[Query]) -> Query:
+def _match_any(queries: Sequence[Query]) -> Query:
     return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, one) for one in queries])
 
 

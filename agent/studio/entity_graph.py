@@ -115,7 +115,7 @@ class EntityGraph:
         while waiting and end not in came:
             here = waiting.popleft()
             for link in self._around[here]:
-                there = _other_end(link, here)
+                there = _get_other_end(link, here)
                 if there not in came and (with_general or link.kind not in _GENERAL):
                     came[there] = link
                     waiting.append(there)
@@ -124,14 +124,14 @@ class EntityGraph:
         path, here = list[Link](), end
         while (step := came[here]) is not None:
             path.append(step)
-            here = _other_end(step, here)
+            here = _get_other_end(step, here)
         return path[::-1]
 
     def describe_path(self, start: str, path: Sequence[Link]) -> list[str]:
         """Returns a sentence for each link of a path that begins at `start`."""
         lines, here = [], start
         for link in path:
-            there = _other_end(link, here)
+            there = _get_other_end(link, here)
             verb = link.kind if link.source == here else _BACKWARD[link.kind]
             lines.append(f"T{self.describe(here)[1:]} {verb} {self.describe(there)}.")
             here = there
@@ -143,7 +143,7 @@ class EntityGraph:
         return f"the {'MCP server' if entity.type == 'server' else entity.type} {entity.name}"
 
 
-def _other_end(link: Link, here: str) -> str:
+def _get_other_end(link: Link, here: str) -> str:
     return link.target if link.source == here else link.source
 
 

@@ -106,13 +106,13 @@ def _list_links(state: _State, tools: Sequence[ToolSpec], skills: Sequence[Skill
         if is_foreign(spec):
             yield Link(make_entity_id("server", get_server_name(spec)), make_entity_id("tool", spec.name), "offers")
     for skill in skills:
-        yield from _link("skill", skill.name, "uses", "tool", skill.select_tools([spec.name for spec in tools]))
+        yield from _iter_links("skill", skill.name, "uses", "tool", skill.select_tools([spec.name for spec in tools]))
     servers = [name for name, _ in state.servers]
     for room in state.rooms:
         yield from _list_room_links(room, tools, skills, [name for name, _ in state.collections], servers)
         for prompt in state.prompts:
             if prompt.text.strip() == room.system_prompt.strip():
-                yield from _link("prompt", prompt.name, "prompts", "room", [room.id])
+                yield from _iter_links("prompt", prompt.name, "prompts", "room", [room.id])
 
 
 def _list_room_links(
@@ -122,21 +122,21 @@ def _list_room_links(
     usable = [spec for spec in tools if spec.room in (None, room.id)]
     own = [spec.name for spec in usable if spec.room == room.id]
     required = {*room.required_tools, *(name for names in room.tools_by_topic.values() for name in names)}
-    yield from _link("room", room.id, "requires", "tool", required)
+    yield from _iter_links("room", room.id, "requires", "tool", required)
     if room.tools is None:
-        yield from _link("room", room.id, "may use", "tool", (one.name for one in usable if not one.is_opt_in))
-    yield from _link("room", room.id, "uses", "tool", [*(room.tools or ()), *own])
+        yield from _iter_links("room", room.id, "may use", "tool", (one.name for one in usable if not one.is_opt_in))
+    yield from _iter_links("room", room.id, "uses", "tool", [*(room.tools or ()), *own])
     if room.skills is None:
-        yield from _link("room", room.id, "may use", "skill", (skill.name for skill in skills))
-    yield from _link("room", room.id, "uses", "skill", room.skills or ())
-    yield from _link("room", room.id, "is handled by", "skill", [room.skill] if room.skill else ())
-    yield from _link("room", room.id, "has", "server", (name for name in servers if name.endswith(f"@{room.id}")))
+        yield from _iter_links("room", room.id, "may use", "skill", (skill.name for skill in skills))
+    yield from _iter_links("room", room.id, "uses", "skill", room.skills or ())
+    yield from _iter_links("room", room.id, "is handled by", "skill", [room.skill] if room.skill else ())
+    yield from _iter_links("room", room.id, "has", "server", (name for name in servers if name.endswith(f"@{room.id}")))
     if room.collections is not None:
-        yield from _link("room", room.id, "reads", "collection", room.collections)
+        yield from _iter_links("room", room.id, "reads", "collection", room.collections)
     elif room.knowledge or room.citations:
-        yield from _link("room", room.id, "may read", "collection", collections)
+        yield from _iter_links("room", room.id, "may read", "collection", collections)
 
 
-def _link(kind: EntityType, name: str, how: LinkKind, other: EntityType, names: Iterable[str]) -> Iterator[Link]:
+def _iter_links(kind: EntityType, name: str, how: LinkKind, other: EntityType, names: Iterable[str]) -> Iterator[Link]:
     source = make_entity_id(kind, name)
     return (Link(source, make_entity_id(other, target), how) for target in names)

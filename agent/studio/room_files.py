@@ -62,11 +62,11 @@ class FileRoomStore:
     def create(self, room_id: str, data: bytes, check: CheckText) -> StoredRoom:
         """Writes a new file."""
         with self._hold_lock(), self._undo_on_error() as undo:
-            if self._path(room_id).exists():
+            if self._get_path(room_id).exists():
                 raise ConflictError(f"there is a room {room_id!r} already; choose another id", stage="identifier")
             # The mark comes first: after a crash a mark without a file remains, which is as good as none.
             self._set_mark(room_id, managed=True, undo=undo)
-            undo.register(lambda: self._path(room_id).unlink(missing_ok=True))
+            undo.register(lambda: self._get_path(room_id).unlink(missing_ok=True))
             self._write_checked(room_id, data, check)
             return StoredRoom(room_id, data, is_managed=True)
 
@@ -94,10 +94,10 @@ class FileRoomStore:
         with self._hold_lock():
             self._get(room_id, version)
             try:
-                self._path(room_id).unlink()
+                self._get_path(room_id).unlink()
                 self._sync_folder(self.folder)
             except OSError as error:
-                raise _to_store_error(self._path(room_id), error) from error
+                raise _to_store_error(self._get_path(room_id), error) from error
             # A mark without a file is as good as none, and the next change removes it.
             with contextlib.suppress(StoreError):
                 self._set_mark(room_id, managed=False, undo=RollbackRegistry())
@@ -121,7 +121,7 @@ class FileRoomStore:
     ) -> None:
         """Writes the file, reads it back and checks it as it then stands on the disk."""
         check(decode_room(data))
-        path = self._path(room_id)
+        path = self._get_path(room_id)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._write_temporary(path, data)
@@ -129,13 +129,13 @@ class FileRoomStore:
                 if self._read_bytes(room_id) != earlier.data:
                     raise VersionConflictError(f"the room {room_id!r}", None)
                 undo.register(lambda: self._restore(path, earlier.data))
-            _temporary_path(path).replace(path)
+            _get_temporary_path(path).replace(path)
             self._sync_folder(self.folder)
         except OSError as error:
             raise _to_store_error(path, error) from error
         finally:
             with contextlib.suppress(OSError):
-                _temporary_path(path).unlink(missing_ok=True)
+                _get_temporary_path(path).unlink(missing_ok=True)
         written = self._read_bytes(room_id)
         if written != data:
             raise StoreError(f"{path} does not hold what was written", agent_id="studio", stage="write")
@@ -144,13 +144,13 @@ class FileRoomStore:
     def _restore(self, path: Path, data: bytes) -> None:
         if path.read_bytes() != data:
             self._write_temporary(path, data)
-            _temporary_path(path).replace(path)
+            _get_temporary_path(path).replace(path)
 
     @staticmethod
     def _write_temporary(path: Path, data: bytes) -> None:
         """Writes and syncs the file beside `path` that will replace it, with the mode that `path` has."""
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-        with open(_temporary_path(path), "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(_get_temporary_path(path), "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -164,17 +164,17 @@ class FileRoomStore:
         finally:
             os.close(handle)
 
-    def _path(self, room_id: str) -> Path:
+    def _get_path(self, room_id: str) -> Path:
         return self.folder / f"{room_id}.yaml"
 
     def _read_bytes(self, room_id: str) -> bytes | None:
         try:
-            with self._path(room_id).open("rb") as file:
+            with self._get_path(room_id).open("rb") as file:
                 return file.read(MAX_BYTES + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _to_store_error(self._path(room_id), error) from error
+            raise _to_store_error(self._get_path(room_id), error) from error
 
     def _read_marks(self) -> dict[str, float]:
         """Returns when each managed room was marked, in UTC seconds since 1970."""
@@ -190,7 +190,9 @@ class FileRoomStore:
     def _set_mark(self, room_id: str, *, managed: bool, undo: RollbackRegistry) -> None:
         """Marks a room. Forgets the marks of rooms whose file is gone."""
         before = self._marks.read_bytes() if self._marks.exists() else None
-        marks = {name: at for name, at in self._read_marks().items() if self._path(name).exists() and name != room_id}
+        marks = {
+            name: at for name, at in self._read_marks().items() if self._get_path(name).exists() and name != room_id
+        }
         if managed:
             marks[room_id] = time.time()
         try:
@@ -198,7 +200,7 @@ class FileRoomStore:
                 lambda: self._marks.unlink(missing_ok=True) if before is None else self._restore(self._marks, before)
             )
             self._write_temporary(self._marks, json.dumps(marks, indent=1).encode())
-            _temporary_path(self._marks).replace(self._marks)
+            _get_temporary_path(self._marks).replace(self._marks)
             self._sync_folder(self._marks.parent)
         except OSError as error:
             raise _to_store_error(self._marks, error) from error
@@ -240,7 +242,7 @@ class FileRoomStore:
             os.close(handle)
 
 
-def _temporary_path(path: Path) -> Path:
+def _get_temporary_path(path: Path) -> Path:
     """Returns the path of the file that will replace `path`. No pattern of room files matches it."""
     return path.with_name(f".{path.name}.new")
 

@@ -131,7 +131,7 @@ class SubAgent(ABC, Generic[In, Out]):
         """Checks the task before anything starts. Raises an `AgentError` if it cannot be done."""
 
     @abstractmethod
-    def tools(self) -> Sequence[Tool]:
+    def make_tools(self) -> Sequence[Tool]:
         """Returns its own tools, which must be read-only."""
 
     @abstractmethod

@@ -82,7 +82,7 @@ class CompareParserOutputTool(ValidationTool[CompareInput, Comparison]):
             output, seconds = await self._session.readings.parse(name, parser)
         except ParserError as error:
             return ParsedBy(parser=parser, success=False, error=error.message), ""
-        return _parse_summary(parser, output, seconds), _text(output)
+        return _parse_summary(parser, output, seconds), _format_text(output)
 
 
 class InspectInput(BaseModel):
@@ -146,7 +146,7 @@ class InspectChunksTool(ValidationTool[InspectInput, ChunkInspection]):
         )
 
 
-def _text(output: ParserOutput) -> str:
+def _format_text(output: ParserOutput) -> str:
     return "\n".join(chunk.content for chunk in output.chunks)[:COMPARED_CHARS]
 
 
@@ -161,5 +161,5 @@ def _parse_summary(parser: str, output: ParserOutput, seconds: float) -> ParsedB
         headings=kinds.count("header"),
         pages=output.total_pages,
         seconds=round(seconds, 3),
-        beginning=_text(output)[:PREVIEW_CHARS],
+        beginning=_format_text(output)[:PREVIEW_CHARS],
     )

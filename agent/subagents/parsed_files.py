@@ -55,7 +55,7 @@ class ParsedFiles:
 
     async def parse(self, name: str, parser: str = AUTO, *, force_ocr: bool = False) -> tuple[ParserOutput, float]:
         """Returns the whole document and the seconds it took. Raises what `read` raises."""
-        file = await self._files.file(name)
+        file = await self._files.get_file(name)
         if file.file_type is None:
             raise ParserUnsupportedError(f"{file.extension} files are not read", found=file.extension)
         async with self._files.open_copy(name) as copy:
@@ -81,12 +81,12 @@ def _summarise(output: ParserOutput, seconds: float) -> ParsedFile:
         headings=kinds.count("header"),
         scanned=any(sign in uncertainty for uncertainty in output.uncertainties for sign in _OCR_SIGNS),
         uncertainties=output.uncertainties,
-        samples=tuple(_samples(output.chunks)),
+        samples=tuple(_iter_samples(output.chunks)),
         seconds=seconds,
     )
 
 
-def _samples(chunks: Sequence[ParsedChunk]) -> Iterator[str]:
+def _iter_samples(chunks: Sequence[ParsedChunk]) -> Iterator[str]:
     """Yields pieces from the beginning, middle and end; a short document as a whole."""
     if sum(len(chunk.content) for chunk in chunks) <= 3 * SAMPLE_CHARS:
         yield "\n\n".join(chunk.content for chunk in chunks)

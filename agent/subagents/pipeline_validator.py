@@ -15,7 +15,7 @@ from agent.ingest.dry_run_report import PipelineFix, ValidationReport
 from agent.ingest.pipeline import PipelineDAG
 from agent.ingest.pipeline_check import parse_pipeline
 from agent.ingest.pipeline_diff import PipelineDiff
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls
 from agent.subagents.inspection_tools import CompareParserOutputTool, InspectChunksTool
 from agent.subagents.parsed_files import ParsedFiles
@@ -89,7 +89,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
             pipeline, files, readings, self.resources, self.caller, self.task.sample_count, self.task.seed
         )
 
-    def tools(self) -> Sequence[Tool]:
+    def make_tools(self) -> Sequence[Tool]:
         """Returns the five tools, sharing one session."""
         bench = self._prepared
         return (
@@ -104,7 +104,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
         """Returns the pipeline and the sample size."""
         return (
             f"Validate this pipeline on a sample of {self.task.sample_count} files of its source and report on its "
-            f"quality.\n\n{block('data', _pipeline_text(self._prepared.pipeline), name='pipeline')}"
+            f"quality.\n\n{format_block('data', _format_pipeline(self._prepared.pipeline), name='pipeline')}"
         )
 
     def build_partial_data(self) -> JsonObject:
@@ -121,12 +121,12 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
         ]
         wrong = _find_contradiction(final, report)
         if wrong is not None:
-            return _result(report, (wrong,), "")
-        return _result(report, extra, final.summary.strip()[:2_000])
+            return _build_result(report, (wrong,), "")
+        return _build_result(report, extra, final.summary.strip()[:2_000])
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Returns the counted report, and the dry run's own changes that helped."""
-        return _result(await self._validate(calls, None), (), "")
+        return _build_result(await self._validate(calls, None), (), "")
 
     async def _validate(self, calls: ToolCalls, final: ValidationFinal | None) -> ValidationReport:
         """Returns the report, recommending only changes that raise the rate on the same sample."""
@@ -138,7 +138,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
         base = bench.base_report
         fixes: list[PipelineFix] = []
         dry_runs = 0
-        for wanted in _candidate_fixes(bench, final) if base.files_failed else ():
+        for wanted in _list_candidate_fixes(bench, final) if base.files_failed else ():
             tried = bench.find_report(wanted.pipeline_diff)
             if tried is None and dry_runs < MAX_FIXES_TRIED:
                 dry_runs += 1
@@ -149,7 +149,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
                     f"{tried.files_succeeded} of {tried.files_tested} files are read then, not {base.files_succeeded}"
                 )
                 fixes.append(wanted.model_copy(update={"description": f"{wanted.description}: {helped}"}))
-        return base.model_copy(update={"recommended_fixes": tuple(fixes), "summary": _summary(base, fixes)})
+        return base.model_copy(update={"recommended_fixes": tuple(fixes), "summary": _describe_report(base, fixes)})
 
     def record_value(self, tool: str, value: JsonObject) -> None:
         """Records reports and alternatives."""
@@ -170,17 +170,17 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
         return self._session
 
 
-def _candidate_fixes(bench: ValidationSession, final: ValidationFinal | None) -> list[PipelineFix]:
+def _list_candidate_fixes(bench: ValidationSession, final: ValidationFinal | None) -> list[PipelineFix]:
     """Returns the changes that may help, once each: those tried, the dry run's, those that helped a file, the
     model's."""
     found: dict[str, PipelineFix] = {}
-    for fix in _proposed_fixes(bench, final):
+    for fix in _iter_proposed_fixes(bench, final):
         if fix.pipeline_diff != PipelineDiff():
             found.setdefault(fix.pipeline_diff.model_dump_json(), fix)
     return list(found.values())
 
 
-def _proposed_fixes(bench: ValidationSession, final: ValidationFinal | None) -> Iterator[PipelineFix]:
+def _iter_proposed_fixes(bench: ValidationSession, final: ValidationFinal | None) -> Iterator[PipelineFix]:
     said = final.recommended_fixes[:MAX_MODEL_ITEMS] if final is not None else []
     for output in bench.changed_runs:
         if output.pipeline_diff is not None:
@@ -220,7 +220,7 @@ def _find_contradiction(final: ValidationFinal, report: ValidationReport) -> Unc
     return Uncertainty(severity="notable", message=message, context=said)
 
 
-def _result(report: ValidationReport, extra: Sequence[Uncertainty], understood: str) -> SubAgentResult:
+def _build_result(report: ValidationReport, extra: Sequence[Uncertainty], understood: str) -> SubAgentResult:
     counted = [
         Uncertainty(severity=one.severity, message=one.message, context=one.context) for one in report.uncertainties
     ]
@@ -233,7 +233,7 @@ def _result(report: ValidationReport, extra: Sequence[Uncertainty], understood: 
     )
 
 
-def _summary(base: ValidationReport, fixes: Sequence[PipelineFix]) -> str:
+def _describe_report(base: ValidationReport, fixes: Sequence[PipelineFix]) -> str:
     """Describes the figures and the changes that help."""
     parts = [
         f"{base.success_rate * 100:.0f} % of {format_count(base.files_tested, 'file')} "
@@ -248,5 +248,5 @@ def _summary(base: ValidationReport, fixes: Sequence[PipelineFix]) -> str:
     return " ".join(parts)
 
 
-def _pipeline_text(pipeline: PipelineDAG) -> str:
+def _format_pipeline(pipeline: PipelineDAG) -> str:
     return pipeline.model_dump_json(indent=2)[:SHOWN_CHARS]

@@ -69,7 +69,7 @@ class TryParserTool(TypedTool[TryParserInput, ParserTrial]):
 
     async def run(self, args: TryParserInput, context: ToolContext) -> ParserTrial:
         """Makes one trial. Raises `ToolInputError` for an unknown file or parser."""
-        file = await self._files.file(args.file)
+        file = await self._files.get_file(args.file)
         if not list_types_read_by(args.parser):
             raise ToolInputError(f"there is no parser {args.parser!r}; auto takes the best one of the type")
         trial = ParserTrial(file=file.name, extension=file.extension, parser=args.parser, success=False)
@@ -190,7 +190,7 @@ class PreviewTool(TypedTool[PreviewInput, PreviewOutput]):
         self._files = files
 
     async def run(self, args: PreviewInput, context: ToolContext) -> PreviewOutput:
-        file = await self._files.file(args.file)
+        file = await self._files.get_file(args.file)
         data = await self._files.read_bytes(args.file, args.start, args.max_bytes + 1)
         more, data = len(data) > args.max_bytes, data[: args.max_bytes]
         kind = looks_like(data) if data else "nothing"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from agent.core.events import StepOutput
 from agent.core.models import FrozenModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls, gather_calls
 from agent.subagents.source_analysis import ModelUncertainty
 from agent.tools import Tool
@@ -82,7 +82,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         super().__init__(task, caller, resources)
         self._read: list[_Passage] = []
 
-    def tools(self) -> Sequence[Tool]:
+    def make_tools(self) -> Sequence[Tool]:
         """Returns nothing: all tools are borrowed."""
         return ()
 
@@ -90,16 +90,16 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         """Returns the question, and where to look."""
         where = [f"Collection: {self.task.collection}"] if self.task.collection else []
         where += [f"Page: {url}" for url in self.task.urls]
-        return "\n".join(["Research this question.", block("task", self.task.question), *where])
+        return "\n".join(["Research this question.", format_block("task", self.task.question), *where])
 
     def record_call(self, tool: str, args: JsonObject, output: StepOutput) -> None:
         """Records what was read, by source."""
         if output.error_code is None:
-            self._read += [one for one in _passages(output) if one not in self._read]
+            self._read += [one for one in _iter_passages(output) if one not in self._read]
 
     def build_partial_data(self) -> JsonObject:
         """Returns what was read as verbatim findings."""
-        return self._data(self._passage_findings())
+        return self._build_data(self._list_passage_findings())
 
     async def conclude(self, final: ResearchFinal, calls: ToolCalls) -> SubAgentResult:
         """Returns the findings whose quotations are in what was read."""
@@ -112,8 +112,8 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
             message = f"{lost} findings were left out: their quotes stand in nothing that was read"
             uncertainties.insert(0, Uncertainty(severity="notable", message=message))
         if not findings:
-            return self._result((), uncertainties, "Nothing that was read bears out an answer.")
-        return self._result(findings, uncertainties, final.summary.strip()[:2_000])
+            return self._build_result((), uncertainties, "Nothing that was read bears out an answer.")
+        return self._build_result(findings, uncertainties, final.summary.strip()[:2_000])
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Returns passages that match the question, verbatim."""
@@ -121,12 +121,12 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         asked += [calls(FETCH, {"url": url}) for url in self.task.urls]
         failed = [called.error for called in await gather_calls(asked) if called.error is not None]
         uncertainties = [Uncertainty(severity="info", message=error[:500]) for error in failed]
-        findings = self._passage_findings()
+        findings = self._list_passage_findings()
         count = len(findings)
         summary = (
             f"{count} passage{'s' if count != 1 else ''} found for the question." if count else "Nothing was found."
         )
-        return self._result(findings, uncertainties, summary)
+        return self._build_result(findings, uncertainties, summary)
 
     def _verify_finding(self, said: ModelFinding) -> Finding | None:
         quote = _normalise_quote(said.quote)
@@ -137,28 +137,28 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
                 return Finding(claim=said.claim[:1_000], quote=said.quote[:2_000], source=one.source, url=one.url)
         return None
 
-    def _passage_findings(self) -> list[Finding]:
+    def _list_passage_findings(self) -> list[Finding]:
         return [
             Finding(claim=text, quote=text, source=one.source, url=one.url)
             for one in self._read[:MAX_FINDINGS]
             if (text := one.text.strip()[:QUOTE_CHARS])
         ]
 
-    def _data(self, findings: Sequence[Finding]) -> JsonObject:
+    def _build_data(self, findings: Sequence[Finding]) -> JsonObject:
         shown: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
         sources: list[JsonValue] = [*dict.fromkeys(one.source for one in self._read)]
         return {"question": self.task.question, "findings": shown, "sources_read": sources}
 
-    def _result(
+    def _build_result(
         self, findings: Sequence[Finding], uncertainties: Sequence[Uncertainty], summary: str
     ) -> SubAgentResult:
         missing = [] if findings else [Uncertainty(severity="notable", message="nothing was found that can be cited")]
         return SubAgentResult(
-            success=True, data=self._data(findings), uncertainties=(*missing, *uncertainties), summary=summary
+            success=True, data=self._build_data(findings), uncertainties=(*missing, *uncertainties), summary=summary
         )
 
 
-def _passages(output: StepOutput) -> Iterator[_Passage]:
+def _iter_passages(output: StepOutput) -> Iterator[_Passage]:
     """Yields the passages of a search result, the text of a page, or any other text."""
     value = output.value if isinstance(output.value, dict) else {}
     results = value.get("results")

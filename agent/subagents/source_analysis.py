@@ -118,7 +118,7 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
     counts = evidence.counts or EnumerateOutput(total_files=0, total_size_bytes=0, by_extension={}, by_size={})
     trials = [trial for _, trial in sorted(evidence.trials.items())]
     found = find_uncertainties(evidence.counts, trials, list(evidence.languages.values()))
-    characteristics = _characteristics(trials, list(evidence.languages.values()), final)
+    characteristics = _build_characteristics(trials, list(evidence.languages.values()), final)
     said = final.uncertainties[:MAX_MODEL_ITEMS] if final is not None else []
     known = {one.message for one in found}
     extra = [Uncertainty(severity=one.severity, message=one.message[:500]) for one in said if one.message not in known]
@@ -129,20 +129,22 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
             extension: FileTypeStats(
                 count=one.count,
                 total_size_bytes=one.total_size_bytes,
-                sample_results=tuple(_trial_summary(trial) for trial in evidence.list_trials(extension)[:SHOWN_TRIALS]),
+                sample_results=tuple(
+                    _summarize_trials(trial) for trial in evidence.list_trials(extension)[:SHOWN_TRIALS]
+                ),
             )
             for extension, one in counts.by_extension.items()
         },
         content_characteristics=characteristics,
-        parser_recommendations=tuple(_recommendations(evidence, counts, final)),
+        parser_recommendations=tuple(_iter_recommendations(evidence, counts, final)),
         uncertainties=(*found, *extra),
-        summary=_summary(evidence.counts, characteristics, found, final),
+        summary=_summarize_analysis(evidence.counts, characteristics, found, final),
         complete=evidence.counts is not None and not counts.note,
         sampled=len({trial.file for trial in trials} | set(evidence.previews)),
     )
 
 
-def _characteristics(
+def _build_characteristics(
     trials: Sequence[ParserTrial], languages: Sequence[LanguageResult], final: AnalysisFinal | None
 ) -> ContentCharacteristics:
     said = final.content_characteristics if final is not None else ModelCharacteristics()
@@ -161,7 +163,7 @@ def _merge(seen: Sequence[str], said: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*seen, *(one[:100] for one in said[:MAX_MODEL_ITEMS] if one.strip())]))
 
 
-def _recommendations(
+def _iter_recommendations(
     evidence: SourceEvidence, counts: EnumerateOutput, final: AnalysisFinal | None
 ) -> Iterator[ParserRecommendation]:
     """Yields one recommendation per readable extension: the model's if its parser reads the type, else ours."""
@@ -181,7 +183,7 @@ def _recommendations(
         yield ParserRecommendation(
             extension=extension,
             parser_id=wanted.parser_id,
-            confidence=min(wanted.confidence, _max_confidence(tried)),
+            confidence=min(wanted.confidence, _limit_confidence(tried)),
             notes=(wanted.notes or own.notes or "")[:500] or None,
         )
 
@@ -203,14 +205,14 @@ def _recommend_from_trials(extension: str, trials: Sequence[ParserTrial]) -> Par
     )
 
 
-def _max_confidence(trials: Sequence[ParserTrial]) -> float:
+def _limit_confidence(trials: Sequence[ParserTrial]) -> float:
     """Returns the highest confidence that the trials support."""
     if not trials:
         return UNTRIED_CONFIDENCE
     return round((sum(trial.success for trial in trials) + 1) / (len(trials) + 1), 2)
 
 
-def _trial_summary(trial: ParserTrial) -> JsonObject:
+def _summarize_trials(trial: ParserTrial) -> JsonObject:
     shown: JsonObject = trial.model_dump(
         mode="json", include={"file", "parser", "success", "error_code", "error", "pages", "characters", "scanned"}
     )
@@ -226,7 +228,7 @@ def describe_counts(counts: EnumerateOutput) -> str:
     return f"{files}, {_format_bytes(counts.total_size_bytes)}" + (f": {listed}." if listed else ".")
 
 
-def _summary(
+def _summarize_analysis(
     counts: EnumerateOutput | None,
     characteristics: ContentCharacteristics,
     found: Sequence[Uncertainty],

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, CallResult, SubAgent, SubAgentResources, ToolCalls, gather_calls
 from agent.subagents.parsed_files import ParsedFiles
 from agent.subagents.reading_tools import (
@@ -65,7 +65,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         """Finds the source."""
         self._files = await open_source_files(self.task.source_id, self.caller, self.resources, self.exit_stack)
 
-    def tools(self) -> Sequence[Tool]:
+    def make_tools(self) -> Sequence[Tool]:
         """Returns the five tools, limited to this source."""
         assert self._files is not None
         readings = ParsedFiles(self._files, self.exit_stack)
@@ -82,7 +82,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         intent = self.task.user_intent.strip() or "Not specified; infer it from the content."
         return (
             f"Analyse the source {self.task.source_id or 'of the conversation'} for a pipeline.\n\n"
-            + block("task", intent)
+            + format_block("task", intent)
             + "\n\nProduce an analysis that a pipeline can be recommended by."
         )
 
@@ -93,7 +93,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
     async def conclude(self, final: AnalysisFinal, calls: ToolCalls) -> SubAgentResult:
         """Returns the counted analysis with the model's additions."""
         await self._ensure_counts(calls)
-        return _result(build_analysis(self._evidence, final))
+        return _build_result(build_analysis(self._evidence, final))
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Returns the analysis by rule: parses a few files of each extension and detects their language."""
@@ -108,7 +108,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         await gather_calls(calls("try_parser", {"file": name}) for name in (*files, *odd))
         read = sorted(trial.file for trial in self._evidence.trials.values() if trial.success and trial.characters)
         await gather_calls(calls("detect_language", {"file": name}) for name in read)
-        return _result(build_analysis(self._evidence))
+        return _build_result(build_analysis(self._evidence))
 
     async def _ensure_counts(self, calls: ToolCalls) -> EnumerateOutput:
         """Returns the file counts; lists the source if the model has not."""
@@ -123,7 +123,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
             calls("sample_files", {"extension": extension, "count": count, "pick": "spread"})
             for extension in extensions
         )
-        return [name for called in found for name in _file_names(called)]
+        return [name for called in found for name in _list_file_names(called)]
 
     def record_value(self, tool: str, value: JsonObject) -> None:
         """Records counts and trials, by file."""
@@ -141,12 +141,12 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
                 self._evidence.previews[preview.file] = preview
 
 
-def _file_names(called: CallResult) -> list[str]:
+def _list_file_names(called: CallResult) -> list[str]:
     files = called.value.get("files") if isinstance(called.value, dict) else None
     return [str(one["file"]) for one in files if isinstance(one, dict)] if isinstance(files, list) else []
 
 
-def _result(made: SourceAnalysis) -> SubAgentResult:
+def _build_result(made: SourceAnalysis) -> SubAgentResult:
     return SubAgentResult(
         success=True, data=made.model_dump(mode="json"), uncertainties=made.uncertainties, summary=made.summary
     )

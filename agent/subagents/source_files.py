@@ -89,7 +89,7 @@ class Listing:
     def add(self, file: SourceFile) -> None:
         """Adds a file."""
         self.total.add(file.size)
-        self.by_size[_magnitude(file.size)] += 1
+        self.by_size[_format_magnitude(file.size)] += 1
         self.by_extension.setdefault(file.extension, SizeTally()).add(file.size)
         if len(self.files) < MAX_NAMED:
             self.files[file.name] = file
@@ -124,7 +124,7 @@ class SourceFiles:
                 self._listing = await (asyncio.to_thread(self._list_local) if local else self._fetch_remote())
             return self._listing
 
-    async def file(self, name: str) -> SourceFile:
+    async def get_file(self, name: str) -> SourceFile:
         """Returns the file of this name. Raises `ToolInputError` for a name that was not listed."""
         found = (await self.list_files()).files.get(name)
         if found is None:
@@ -135,7 +135,7 @@ class SourceFiles:
 
     async def read_bytes(self, name: str, start: int, count: int) -> bytes:
         """Returns some bytes of a file. Raises `ToolInputError` if it cannot be opened any more."""
-        await self.file(name)
+        await self.get_file(name)
         return await asyncio.to_thread(self._read_bytes, name, start, count)
 
     async def copy_file(self, name: str) -> Path:
@@ -143,7 +143,7 @@ class SourceFiles:
 
         Raises what `read_bytes` raises, also for more than `MAX_COPY_BYTES`.
         """
-        file = await self.file(name)
+        file = await self.get_file(name)
         async with self._lock:
             if self._copies is None:
                 self._copies = await self._stack.enter_async_context(open_workspace(self._folder))
@@ -191,7 +191,7 @@ class SourceFiles:
             except OSError:
                 listing.add_unreadable(one.name)
                 continue
-            listing.add(SourceFile(one.name, _extension(one.name), size, one.file_type))
+            listing.add(SourceFile(one.name, _get_extension(one.name), size, one.file_type))
             if one.name in listing.files:
                 self._places[one.name] = one.path.relative_to(root)
         self._root = root
@@ -220,7 +220,7 @@ class SourceFiles:
     async def _keep_fetched(self, found: FetchedDocument, listing: Listing, kept: Path) -> None:
         name = found.source if found.name in listing.files else found.name
         size = found.output.file_size_bytes if found.output is not None else 0
-        extension = f".{found.file_type}" if found.file_type is not None else _extension(name)
+        extension = f".{found.file_type}" if found.file_type is not None else _get_extension(name)
         listing.add(SourceFile(name, extension, size, found.file_type))
         if found.output is not None:
             place = Path(str(len(self._places) + 1))
@@ -268,9 +268,9 @@ def open_beneath(root: Path, place: Path) -> BufferedReader:
     return file
 
 
-def _extension(name: str) -> str:
+def _get_extension(name: str) -> str:
     return get_suffix(name)[:20] or NO_EXTENSION
 
 
-def _magnitude(size: int) -> str:
+def _format_magnitude(size: int) -> str:
     return next((name for limit, name in _SIZES if size < limit), "100 MB and more")

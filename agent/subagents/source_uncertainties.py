@@ -25,7 +25,7 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
 
 def find_quality_issues(trials: Sequence[ParserTrial], languages: Sequence[LanguageResult]) -> list[str]:
     """Returns the names of quality issues for `quality_issues`."""
-    found = [name for code, (name, _) in _FAULTS.items() if any(_failed_with(trial, code) for trial in trials)]
+    found = [name for code, (name, _) in _FAULTS.items() if any(_has_failed_with(trial, code) for trial in trials)]
     if any(trial.scanned for trial in trials):
         found.insert(0, "scanned_pdfs")
     if any(_is_empty(trial) for trial in trials):
@@ -74,7 +74,7 @@ def _from_trials(trials: Sequence[ParserTrial]) -> Iterator[Uncertainty]:
         yield _with_examples("notable", f"{len(scanned)} of {tried} files tried {SCANNED}", scanned)
     read = {trial.file for trial in trials if trial.success}
     for code, (_, what) in _FAULTS.items():
-        files = sorted({trial.file for trial in trials if _failed_with(trial, code)} - read)
+        files = sorted({trial.file for trial in trials if _has_failed_with(trial, code)} - read)
         if files:
             yield _with_examples("notable", f"{len(files)} of {tried} files tried {what}", files)
     empty = sorted({trial.file for trial in trials if _is_empty(trial)} - read)
@@ -113,7 +113,7 @@ def _has_code_and_prose(trials: Sequence[ParserTrial]) -> bool:
     return "code" in kinds and len(kinds) > 1
 
 
-def _failed_with(trial: ParserTrial, code: str) -> bool:
+def _has_failed_with(trial: ParserTrial, code: str) -> bool:
     """Returns whether a trial failed with this error; types without a parser are counted, not tried."""
     return not trial.success and trial.error_code == code and "files are not read" not in (trial.error or "")
 

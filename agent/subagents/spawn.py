@@ -78,7 +78,7 @@ class SpawnTool:
         return None
 
 
-def spawn_tools(
+def make_spawn_tools(
     kinds: Iterable[SubAgentClass] = SUBAGENTS, keeper: Callable[[str], KeepResult] | None = None
 ) -> list[SpawnTool]:
     """Returns a tool for each sub-agent; `keeper` returns the callback that stores a sub-agent's results."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from agent.core.events import StepOutput
 from agent.core.models import IntentCategory, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
 from agent.tools import Tool
 
@@ -66,7 +66,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         super().__init__(task, caller, resources)
         self._done: list[_Call] = []
 
-    def tools(self) -> Sequence[Tool]:
+    def make_tools(self) -> Sequence[Tool]:
         """Returns nothing: all tools are those of the room."""
         return ()
 
@@ -76,12 +76,12 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         parts = []
         if spoken:
             lines = [f"{one.role}: {_cut(one.content, MESSAGE_CHARS)}" for one in spoken[-HISTORY_MESSAGES:]]
-            parts.append(block("history", "\n".join(lines)))
+            parts.append(format_block("history", "\n".join(lines)))
         if self.task.before:
-            parts.append(block("results", "\n".join(_cut(text, RESULT_CHARS) for text in self.task.before)))
+            parts.append(format_block("results", "\n".join(_cut(text, RESULT_CHARS) for text in self.task.before)))
         read = [f"{name}: {value}" for name, value in self.task.entities.items()]
-        parts.append(block("intent", "\n".join([f"{self.CATEGORY}: {self.task.action}", *read])))
-        parts.append(block("user_request", self.task.request))
+        parts.append(format_block("intent", "\n".join([f"{self.CATEGORY}: {self.task.action}", *read])))
+        parts.append(format_block("user_request", self.task.request))
         return "\n".join(parts)
 
     def build_opening_call(self) -> OpeningCall | None:
@@ -92,7 +92,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         """Returns the result of that call; None if it failed, so that the model decides what to do."""
         if any(done.output.error_code is not None for done in self._done) or not self._done:
             return None
-        return self._result(self._done[-1].output.text)
+        return self._build_result(self._done[-1].output.text)
 
     def record_call(self, tool: str, args: JsonObject, output: StepOutput) -> None:
         """Records every call, failed ones too."""
@@ -104,25 +104,25 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
 
     def build_partial_data(self) -> JsonObject:
         """Returns what was changed so far."""
-        changes = [f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._changes()]
+        changes = [f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._list_changes()]
         return {"intent": self.CATEGORY, "changes": [*changes]}
 
     async def conclude(self, final: StudioFinal, calls: ToolCalls) -> SubAgentResult:
         """Returns the answer or the question. An answer about changes that all failed, or were never tried, says so."""
         answer, question = final.answer.strip(), final.question.strip()
         tried = [one for one in self._done if self._may_change(one.tool)]
-        if tried and not self._changes():
+        if tried and not self._list_changes():
             answer = f"{answer}\n\nNothing was changed: {tried[-1].output.error}".strip()
         elif answer and not question and not tried and self._should_have_changed():
             # A model may say "done" without having called anything.
             answer = f"{answer}\n\nNothing was changed: no tool was called for it."
         if not answer and not question:
-            return self._result(self._done[-1].output.text if self._done else "There was nothing to do.")
-        return self._result("\n\n".join(part for part in (answer, question) if part), question)
+            return self._build_result(self._done[-1].output.text if self._done else "There was nothing to do.")
+        return self._build_result("\n\n".join(part for part in (answer, question) if part), question)
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Returns what was done before the model failed, and where the rest is done without a model."""
-        done = "; ".join(f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._changes())
+        done = "; ".join(f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._list_changes())
         failed = [one.output.error for one in self._done if one.output.error_code is not None]
         lines = [f"Done so far: {done}." if done else "Nothing was changed."]
         lines += [f"The last call failed: {failed[-1]}"] if failed else []
@@ -132,7 +132,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
             success=False, data=self.build_partial_data(), uncertainties=(doubt,), summary=" ".join(lines)
         )
 
-    def _changes(self) -> list[_Call]:
+    def _list_changes(self) -> list[_Call]:
         """Returns the calls that changed something."""
         return [one for one in self._done if one.output.error_code is None and self._may_change(one.tool)]
 
@@ -143,7 +143,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
     def _may_change(self, tool: str) -> bool:
         return tool in self.granted and self.granted[tool].spec.effect != "read"
 
-    def _result(self, summary: str, question: str = "") -> SubAgentResult:
+    def _build_result(self, summary: str, question: str = "") -> SubAgentResult:
         return SubAgentResult(success=True, data=self.build_partial_data(), summary=summary, question=question)
 
 

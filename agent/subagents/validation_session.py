@@ -75,7 +75,7 @@ class ValidationSession:
     async def process_file(self, pipeline: PipelineDAG, name: str) -> ProcessedDocument:
         """Takes a file through a pipeline. Raises the narrowest `ParserError`, or `ToolInputError` if it does not
         exist."""
-        file = await self.files.file(name)
+        file = await self.files.get_file(name)
         if file.file_type is None:
             raise ToolInputError(f"{name} is of a type that no parser reads; leave such files out")
         async with self.files.open_copy(name) as copy, DocumentProcessor(pipeline) as workshop:
@@ -84,7 +84,7 @@ class ValidationSession:
     async def resolve_name(self, file: str) -> str:
         """Returns the name of a file given by name or source id. Raises `ToolInputError`."""
         failed = next((one for one in self.failures if file in (one.source, one.name)), None)
-        return (await self.files.file(failed.name if failed is not None else file)).name
+        return (await self.files.get_file(failed.name if failed is not None else file)).name
 
     @property
     def failures(self) -> Sequence[FileResult]:

@@ -125,7 +125,7 @@ class TryAlternativeConfigTool(ValidationTool[AlternativeInput, AlternativeOutpu
         """Tries one file. Raises `ToolInputError` for an invalid alternative."""
         bench = self._session
         name = await bench.resolve_name(args.file)
-        file_type = (await bench.files.file(name)).file_type
+        file_type = (await bench.files.get_file(name)).file_type
         if file_type is None:
             raise ToolInputError(f"{name} is of a type that no parser reads; leave such files out")
         try:

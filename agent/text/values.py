@@ -148,7 +148,7 @@ class KnownValues:
             return True
         known = self._by_dimension.get(unit.dimension, [])
         base, half = value * unit.factor, step * unit.factor / 2
-        if _any_between(known, base - half, base + half):
+        if _is_any_between(known, base - half, base + half):
             return True
         start = bisect_left(self._values, value - step / 2)
         end = bisect_right(self._values, value + step / 2)
@@ -172,7 +172,7 @@ def _group_by_dimension(numbers: Iterable[tuple[Decimal, Unit | None]]) -> dict[
     return {dimension: sorted(values) for dimension, values in groups.items()}
 
 
-def _any_between(ordered: Sequence[Decimal], low: Decimal, high: Decimal) -> bool:
+def _is_any_between(ordered: Sequence[Decimal], low: Decimal, high: Decimal) -> bool:
     at = bisect_left(ordered, low)
     return at < len(ordered) and ordered[at] <= high
 

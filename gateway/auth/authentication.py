@@ -169,7 +169,7 @@ class Authenticator:
             read = await self._rate_limiter.acquire(
                 f"requests:{key.id}", request, 1, limit=limit, seconds=MINUTE_SECONDS
             )
-            headers = _rate_limit_headers("requests", limit, read.remaining, read.reset_seconds)
+            headers = _build_rate_limit_headers("requests", limit, read.remaining, read.reset_seconds)
             if not read.is_allowed:
                 refusal = RateLimitError(
                     f"the key {key.id} allows {limit} requests a minute; try again in {read.reset_seconds:.0f} s",
@@ -180,7 +180,9 @@ class Authenticator:
             and not caller.is_external
             and (limit := key.limits.tokens_per_minute) is not None
         ):
-            headers |= _rate_limit_headers("tokens", limit, *await self._token_rates.read_remaining(key.id, limit))
+            headers |= _build_rate_limit_headers(
+                "tokens", limit, *await self._token_rates.read_remaining(key.id, limit)
+            )
         return RateLimitResult(headers, refusal)
 
     @contextlib.contextmanager
@@ -234,7 +236,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _rate_limit_headers(what: str, limit: int, left: int, seconds: float) -> dict[str, str]:
+def _build_rate_limit_headers(what: str, limit: int, left: int, seconds: float) -> dict[str, str]:
     """Returns the rate-limit headers of OpenAI's API; `seconds` is the time until some of the limit is free again."""
     return {
         f"x-ratelimit-limit-{what}": str(limit),

@@ -21,7 +21,7 @@ def parse_arguments(spec: ToolSpec, words: list[str]) -> JsonObject:
         if not equals:
             raise typer.BadParameter(f"{word!r}: expected key=value")
         arguments[name] = text
-        if _schema_properties(spec).get(name, {}).get("type") != "string":
+        if _get_properties(spec).get(name, {}).get("type") != "string":
             try:
                 arguments[name] = json.loads(text)
             except json.JSONDecodeError:
@@ -31,7 +31,7 @@ def parse_arguments(spec: ToolSpec, words: list[str]) -> JsonObject:
 
 def check_arguments(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
     """Returns the arguments. Raises `ToolInputError` naming those that are unknown or missing."""
-    known = _schema_properties(spec)
+    known = _get_properties(spec)
     unknown = [name for name in arguments if name not in known] if _is_closed(spec) else []
     for name in unknown:
         near = difflib.get_close_matches(name, known, n=1)
@@ -39,7 +39,7 @@ def check_arguments(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
         raise ToolInputError(
             f"{spec.name}: there is no argument {name!r}{meant} ({_describe_arguments(spec)})", agent_id=spec.name
         )
-    missing = [name for name in _required_names(spec) if name not in arguments]
+    missing = [name for name in _list_required_names(spec) if name not in arguments]
     if missing:
         names = ", ".join(map(repr, missing))
         raise ToolInputError(f"{spec.name}: {names} is missing ({_describe_arguments(spec)})", agent_id=spec.name)
@@ -54,7 +54,7 @@ def _parse_object(text: str) -> JsonObject:
     return dict(value)
 
 
-def _schema_properties(spec: ToolSpec) -> Mapping[str, JsonObject]:
+def _get_properties(spec: ToolSpec) -> Mapping[str, JsonObject]:
     properties = spec.input_schema.get("properties")
     return {
         name: rules if isinstance(rules, dict) else {}
@@ -62,7 +62,7 @@ def _schema_properties(spec: ToolSpec) -> Mapping[str, JsonObject]:
     }
 
 
-def _required_names(spec: ToolSpec) -> list[str]:
+def _list_required_names(spec: ToolSpec) -> list[str]:
     required = spec.input_schema.get("required")
     return [str(name) for name in required] if isinstance(required, list) else []
 
@@ -72,11 +72,11 @@ def _is_closed(spec: ToolSpec) -> bool:
     names none.
     """
     others = spec.input_schema.get("additionalProperties", False) or spec.input_schema.get("patternProperties")
-    return not others and (bool(_schema_properties(spec)) or spec.origin == "builtin")
+    return not others and (bool(_get_properties(spec)) or spec.origin == "builtin")
 
 
 def _describe_arguments(spec: ToolSpec) -> str:
     """Lists the arguments; optional ones are in brackets."""
-    required = _required_names(spec)
-    names = [name if name in required else f"[{name}]" for name in _schema_properties(spec)]
+    required = _list_required_names(spec)
+    names = [name if name in required else f"[{name}]" for name in _get_properties(spec)]
     return f"arguments: {', '.join(names)}" if names else "it has no arguments"

@@ -43,7 +43,7 @@ def prepare_corpus(
     from agent.ingest.corpus_mapping import load_mapping  # noqa: PLC0415 - `--help` does not need it
     from agent.ingest.corpus_prepare import prepare  # noqa: PLC0415 - as above
 
-    with _byte_progress_bar("Preparing") as progress:
+    with _show_byte_progress("Preparing") as progress:
         report = prepare(
             load_mapping(mapping.expanduser()), _expand_paths(tables), output.expanduser(), progress=progress
         )
@@ -62,7 +62,7 @@ async def build_collection(
     ] = False,
 ) -> int:
     """Load corpora into a collection; unchanged documents are skipped."""
-    with _byte_progress_bar("Building") as progress:
+    with _show_byte_progress("Building") as progress:
         report = await stepgate.corpus.build(
             LOCAL_OWNER, collection, _expand_paths(corpora), prune=prune, progress=progress
         )
@@ -165,7 +165,7 @@ def _expand_paths(paths: list[Path]) -> list[Path]:
 
 
 @contextmanager
-def _byte_progress_bar(what: str) -> Iterator[ReportProgress]:
+def _show_byte_progress(what: str) -> Iterator[ReportProgress]:
     """Shows a progress bar on stderr that counts bytes."""
     bar = lazy_rich.Progress(
         lazy_rich.TextColumn("{task.description}"),

@@ -31,7 +31,7 @@ Folders = Annotated[list[str] | None, typer.Option("--folder", help="A folder th
 Tools = Annotated[list[str] | None, typer.Option("--tool", help="A tool that it may call; repeatable.")]
 
 
-def _tool_command(work: AsyncCommand) -> Callable[..., None]:
+def _make_tool_command(work: AsyncCommand) -> Callable[..., None]:
     """As `gateway_command`; an error is printed with the check that refused."""
 
     @gateway_command(foreign="remembered")
@@ -47,7 +47,7 @@ def _tool_command(work: AsyncCommand) -> Callable[..., None]:
     return command
 
 
-@_tool_command
+@_make_tool_command
 async def generate(
     stepgate: "Stepgate",
     description: Annotated[str, typer.Argument(help="What the tool should do.")],
@@ -66,7 +66,7 @@ async def generate(
     await _print_version(stepgate, owner, made, as_json=as_json)
 
 
-@_tool_command
+@_make_tool_command
 async def refine(
     stepgate: "Stepgate",
     name: Name,
@@ -85,7 +85,7 @@ async def refine(
     await _print_version(stepgate, owner, made, as_json=as_json)
 
 
-@_tool_command
+@_make_tool_command
 async def show(
     stepgate: "Stepgate", name: Name, version: Version = None, owner: Owner = LOCAL_OWNER, as_json: AsJson = False
 ) -> None:
@@ -94,14 +94,14 @@ async def show(
     await _print_version(stepgate, owner, found, as_json=as_json)
 
 
-@_tool_command
+@_make_tool_command
 async def list_versions(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """List the versions of a generated tool, the newest first."""
     for one in await stepgate.generated_tools.list_versions(_act_for(owner), name):
         print(f"{one.version}  {one.state}{', in use' if one.is_active else ''}  {one.sha256[:12]}  {one.author}")
 
 
-@_tool_command
+@_make_tool_command
 async def apply(
     stepgate: "Stepgate",
     name: Name,
@@ -118,7 +118,7 @@ async def apply(
     print(f"{name}, version {applied.version}, is in use in the rooms that name it.")
 
 
-@_tool_command
+@_make_tool_command
 async def restore(
     stepgate: "Stepgate",
     name: Name,
@@ -135,14 +135,14 @@ async def restore(
     print(f"{name}, version {version}, is in use again.")
 
 
-@_tool_command
+@_make_tool_command
 async def discard(stepgate: "Stepgate", name: Name, version: Version = None, owner: Owner = LOCAL_OWNER) -> None:
     """Discard a staged version."""
     discarded = await stepgate.generated_tools.discard(_act_for(owner), name, version=version)
     print(f"{name}, version {discarded.version}, is discarded.")
 
 
-@_tool_command
+@_make_tool_command
 async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER, yes: Yes = False) -> None:
     """Delete a generated tool with all of its versions."""
     await stepgate.generated_tools.get(_act_for(owner), name)
@@ -159,7 +159,7 @@ def register(app: typer.Typer) -> None:
     app.command("versions")(list_versions)
 
 
-@_tool_command
+@_make_tool_command
 async def list_generated(stepgate: "Stepgate", owner: str) -> None:
     """Prints the generated tools, each with its newest version."""
     found = await stepgate.generated_tools.list_tools(_act_for(owner))

@@ -51,10 +51,10 @@ def review(
     async def work() -> None:
         async with open_pins(settings) as pinning:
             store = pinning.store
-            names = _configured_names(settings) if server is None else [server]
+            names = _list_configured_names(settings) if server is None else [server]
             if (
                 server is not None
-                and server not in (known := _configured_names(settings))
+                and server not in (known := _list_configured_names(settings))
                 and await store.read(server) is None
             ):
                 summary = f"there is no MCP server {server!r} in {settings.mcp_servers_path}"
@@ -110,7 +110,7 @@ async def _describe_server(pinning: "PinSettings", server: str, *, off: bool) ->
     return f"{summary}, in quarantine: {format_names(withheld)}" if withheld else summary
 
 
-def _configured_names(settings: "Settings") -> list[str]:
+def _list_configured_names(settings: "Settings") -> list[str]:
     from mcp_tools.client.config import read_servers  # noqa: PLC0415 - as above
 
     return list(read_servers(settings.mcp_servers_path)[0])
@@ -129,7 +129,11 @@ async def _review_server(
     if everything:
         chosen += [(name, name) for name in pins.quarantined]
     for tool, word in chosen:
-        digest = word.rpartition("@")[2] if "@" in word and word != tool else (_offered_digest(pins.tools[tool]) or "")
+        digest = (
+            word.rpartition("@")[2]
+            if "@" in word and word != tool
+            else (_compute_offered_digest(pins.tools[tool]) or "")
+        )
         await store.accept(server, tool, by=get_operator_name(), digest=digest)
         _print_tool(server, tool, pins.tools[tool])
         print(f"accepted {server}/{_escape(tool)}")
@@ -160,7 +164,7 @@ def _print_waiting(server: str, pins: "ServerPins") -> None:
         pin = pins.tools[name]
         _print_tool(server, name, pin)
         command = f"stepgate mcp-servers review {shlex.quote(server)}"
-        word = shlex.quote(f"{_escape(name)}@{_offered_digest(pin)}")
+        word = shlex.quote(f"{_escape(name)}@{_compute_offered_digest(pin)}")
         print(f"  to use it:     {command} --accept {word}")
         print(f"  not to use it: {command} --reject {shlex.quote(_escape(name))}\n")
 
@@ -173,7 +177,7 @@ def _print_tool(server: str, name: str, pin: "Pin") -> None:
         f"\n{_escape(server)}/{_escape(name)} {pin.reason or 'is accepted'} (since {_format_time(pin.at)})", bold=True
     )
     print(f"  accepted: {pin.accepted.digest[:SHOWN_DIGITS] if pin.accepted else 'never'}", end="   ")
-    print(f"offered: {_offered_digest(pin)}")
+    print(f"offered: {_compute_offered_digest(pin)}")
     before = list(_to_lines(pin.accepted.parts)) if pin.accepted else []
     after = list(_to_lines(pin.offered.parts))
     if before == after:
@@ -211,7 +215,7 @@ def _find_hidden_text(value: object) -> Iterator[str]:
             yield from _find_hidden_text(item)
 
 
-def _offered_digest(pin: "Pin") -> str | None:
+def _compute_offered_digest(pin: "Pin") -> str | None:
     return pin.offered.digest[:SHOWN_DIGITS] if pin.offered else None
 
 

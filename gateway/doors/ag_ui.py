@@ -62,7 +62,7 @@ async def run_ag_ui(
         run = await _accept(http, stepgate, caller, sent, request, after)
         encoder = AgUiEvents(sent.thread_id, sent.run_id, protocol_version=sent.protocol_version)
         frames = _stream(stepgate, run, encoder, EventEncoder(), ignored, after)
-        return stream.build_response(frames, _failure_frame, {RUN_ID_HEADER: run.run_id})
+        return stream.build_response(frames, _build_failure_frame, {RUN_ID_HEADER: run.run_id})
 
 
 def parse_input(body: JsonObject) -> "RunAgentInput":
@@ -132,13 +132,13 @@ def _to_chat_message(message: Any, index: int) -> Iterator[ChatMessage]:
         role=message.role,
         content=message.content if isinstance(message.content, str) else "\n".join(texts),
         images=tuple(images),
-        tool_calls=tuple(call.model_dump(include={"id", "type", "function"}) for call in _calls_of(message)),
+        tool_calls=tuple(call.model_dump(include={"id", "type", "function"}) for call in _list_calls(message)),
         tool_call_id=getattr(message, "tool_call_id", None),
         name=getattr(message, "name", None),
     )
 
 
-def _calls_of(message: Any) -> Iterable[Any]:
+def _list_calls(message: Any) -> Iterable[Any]:
     return getattr(message, "tool_calls", None) or ()
 
 
@@ -258,7 +258,7 @@ async def _encode_turn(
         yield 0, [*events.encode_break("the gateway is stopping; the run continues after the restart", "ERR_BUSY")]
 
 
-def _failure_frame(failure: AgentFailure) -> str:
+def _build_failure_frame(failure: AgentFailure) -> str:
     """Returns the frame of a failure of the stream itself."""
     from ag_ui.core import RunErrorEvent  # noqa: PLC0415 - see above
 

@@ -85,7 +85,7 @@ async def create_completion(
         await raise_early_failure(stepgate.service, run)
         usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         frames = _stream_frames(stepgate, run, ignored, include_usage=usage)
-        return stream.build_response(frames, _error_frame, {RUN_ID_HEADER: run.run_id})
+        return stream.build_response(frames, _build_error_frame, {RUN_ID_HEADER: run.run_id})
 
 
 def _is_plain(room: Room) -> bool:
@@ -202,7 +202,7 @@ async def _stream_frames(
     async with contextlib.aclosing(stepgate.service.follow_events(run.run_id, owner=run.owner, waits=False)) as events:
         async for event in events:
             if isinstance(event.body, RunFailed):
-                yield _error_frame(event.body.failure)
+                yield _build_error_frame(event.body.failure)
                 return
             for chunk in chunks.encode_event(event):
                 yield format_frame(json.dumps(chunk, ensure_ascii=False))
@@ -214,5 +214,5 @@ async def _stream_frames(
     yield format_frame(json.dumps({"error": error}))
 
 
-def _error_frame(failure: AgentFailure) -> str:
+def _build_error_frame(failure: AgentFailure) -> str:
     return format_frame(error_to_json(build_openai_error(failure, input_name="prompt")))

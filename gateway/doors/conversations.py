@@ -125,7 +125,7 @@ async def send_message(
         sent = await accept_run(http, stepgate, caller, ConversationMessage(conversation_id, body.message))
         headers = {RUN_ID_HEADER: sent.run_id}
         if _wants_stream(body, http):
-            return stream.build_response(_stream_answer(stepgate, conversation_id, sent), _error_frame, headers)
+            return stream.build_response(_stream_answer(stepgate, conversation_id, sent), _build_error_frame, headers)
     state = await cancel_on_disconnect(
         http, stepgate.conversations.wait_for_run(conversation_id, sent, owner=caller.owner)
     )
@@ -220,7 +220,7 @@ async def _stream_answer(stepgate: Stepgate, conversation_id: str, sent: Accepte
     yield build_conversation_frame({"type": "done", "run_id": sent.run_id, "status": status})
 
 
-def _error_frame(failure: AgentFailure) -> str:
+def _build_error_frame(failure: AgentFailure) -> str:
     return build_conversation_frame(build_error_object(failure))
 
 

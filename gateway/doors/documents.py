@@ -215,7 +215,7 @@ async def get_file(
         headers={
             **_SAFE_HEADERS,
             "content-length": str(found.document.size),
-            "content-disposition": _content_disposition(found.document),
+            "content-disposition": _build_content_disposition(found.document),
             "etag": f'"{found.document.checksum}"',
         },
         background=BackgroundTask(file.close),
@@ -261,7 +261,7 @@ def _read_chunks(file: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
-def _content_disposition(document: Document) -> str:
+def _build_content_disposition(document: Document) -> str:
     """Returns the header: a PDF opens in the browser's viewer at a citation's page; every other file is downloaded,
     never shown as a page of ours (RFC 6266, RFC 8187).
     """

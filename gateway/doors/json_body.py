@@ -80,7 +80,7 @@ def read_json_object(headers: Headers, body: bytes) -> JsonObject:
         kind = _JSON_TYPE_NAMES.get(type(value))
         raise RequestFormatError(f"The body must be a JSON object, not {f'a {kind}' if kind else 'null'}.")
     if _is_deeper_than(value, MAX_DEPTH):
-        raise _nesting_error()
+        raise _make_nesting_error()
     return value
 
 
@@ -147,7 +147,7 @@ def _parse(text: str) -> Any:
             f"The body is not valid JSON: {reason} at line {error.lineno}, column {error.colno}."
         ) from error
     except RecursionError as error:
-        raise _nesting_error() from error
+        raise _make_nesting_error() from error
     except _DuplicateNameError as error:
         name = str(error)[:100]
         raise RequestFormatError(
@@ -197,5 +197,5 @@ def _is_deeper_than(value: JsonObject, limit: int) -> bool:
     return True
 
 
-def _nesting_error() -> RequestFormatError:
+def _make_nesting_error() -> RequestFormatError:
     return RequestFormatError(f"The body is nested more than {MAX_DEPTH} levels deep.")

@@ -32,7 +32,7 @@ class McpDoor:
                 retry_interval=RETRY_MS,
                 max_request_body_size=settings.max_body_bytes,
                 max_sessions=MAX_SESSIONS,
-                security_settings=_transport_security(settings),
+                security_settings=_build_transport_security(settings),
             )
             for path, view in views.items()
         }
@@ -76,7 +76,7 @@ def build_served(stepgate: Stepgate) -> ServerDependencies:
     return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills, *stores)
 
 
-def _transport_security(settings: Settings) -> TransportSecuritySettings:
+def _build_transport_security(settings: Settings) -> TransportSecuritySettings:
     """Allows only named hosts and origins: a web page must not reach a local gateway by DNS rebinding."""
     public_host = urlsplit(settings.public_url or "").hostname
     own_hosts = ("127.0.0.1", "localhost", "[::1]", settings.host, *([public_host] if public_host else ()))

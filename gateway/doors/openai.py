@@ -118,7 +118,7 @@ async def chat_completions(
         frames = _stream_chunks(stepgate, run, chunks)
         if rich and "idempotency-key" not in http.headers:
             frames = notify_on_disconnect(frames, partial(cancel_after_disconnect, stepgate.service, run))
-        return stream.build_response(frames, _error_frame, {RUN_ID_HEADER: run.run_id})
+        return stream.build_response(frames, _build_error_frame, {RUN_ID_HEADER: run.run_id})
 
 
 async def _respond(
@@ -148,7 +148,7 @@ async def _stream_chunks(stepgate: Stepgate, run: AcceptedRun, chunks: OpenAIChu
             if isinstance(event.body, RunFailed):
                 for data in chunks.encode_failure(event):
                     yield format_frame(data)
-                yield _error_frame(event.body.failure)
+                yield _build_error_frame(event.body.failure)
                 return
             for data in chunks.encode_event(event):
                 if event.seq > run.last_seq or isinstance(event.body, RunCreated):
@@ -170,7 +170,7 @@ async def _stream_chunks(stepgate: Stepgate, run: AcceptedRun, chunks: OpenAIChu
     )
 
 
-def _error_frame(failure: AgentFailure) -> str:
+def _build_error_frame(failure: AgentFailure) -> str:
     return format_frame(to_json(build_openai_error(failure)))
 
 

@@ -30,7 +30,7 @@ def to_agent_request(
     if len(messages) > max_messages:
         message = f"At most {max_messages:,} messages are accepted (AGENT_MAX_MESSAGES)."
         raise RequestFormatError(message, "messages", "array_above_max_length")
-    last = _prompt_of(messages)
+    last = _find_prompt(messages)
     if last is None and not plain:
         raise RequestFormatError("There is no user message; the last one is the request.", "messages", "invalid_value")
     if last is None or (plain and (messages[last].role != "user" or not messages[last].content.strip())):
@@ -53,11 +53,11 @@ def to_agent_request(
         parallel_client_calls=body.parallel_tool_calls is not False,
         temperature=body.temperature,
         max_tokens=body.max_completion_tokens or body.max_tokens,
-        options=_model_options(body, plain=plain),
+        options=_build_model_options(body, plain=plain),
     )
 
 
-def _prompt_of(messages: Sequence[ChatMessage]) -> int | None:
+def _find_prompt(messages: Sequence[ChatMessage]) -> int | None:
     """Returns the index of the message that is the request: the last of a user, else the last instructions."""
     for roles in (("user",), ("system", "developer")):
         for index in reversed(range(len(messages))):
@@ -66,7 +66,7 @@ def _prompt_of(messages: Sequence[ChatMessage]) -> int | None:
     return None
 
 
-def _model_options(body: ChatCompletionRequest, *, plain: bool) -> JsonObject:
+def _build_model_options(body: ChatCompletionRequest, *, plain: bool) -> JsonObject:
     """Returns the parameters for the model that writes the answer."""
     sent = body.model_dump(include=_PASSED_PARAMETERS, exclude_none=True)
     if body.max_completion_tokens is not None:  # Under the name that the caller chose: some models refuse the other.

@@ -43,7 +43,7 @@ def remove_client_additions(request: AgentRequest) -> AgentRequest:
     """
     messages = request.messages or ()
     position = len(messages) if request.prompt_position is None else request.prompt_position
-    last = _answered_call(messages)
+    last = _find_answered_call(messages)
     before, after = remove_cards(messages[:position], last), remove_cards(messages[position:], last)
     found, question = _split_prompt(request.prompt)
     if found:
@@ -88,7 +88,7 @@ async def cancel_after_disconnect(service: AgentService[Any], run: AcceptedRun) 
             await service.cancel_run(run.run_id, owner=run.owner, reason="stopped by its user")
 
 
-def _answered_call(messages: Sequence[ChatMessage]) -> str | None:
+def _find_answered_call(messages: Sequence[ChatMessage]) -> str | None:
     """The call whose result the conversation ends with."""
     return messages[-1].tool_call_id if messages and messages[-1].role == "tool" else None
 

@@ -40,7 +40,9 @@ def convert_input(items: Sequence[JsonObject], field: str = "input") -> list[Wir
             thought = ""
         elif kind == "function_call_output":
             content = _join_texts(item.get("output", ""), f"{where}.output")
-            messages.append(WireMessage(role="tool", content=content, tool_call_id=_text_field(item, "call_id", where)))
+            messages.append(
+                WireMessage(role="tool", content=content, tool_call_id=_get_text_field(item, "call_id", where))
+            )
         elif kind not in _OWN_ITEMS:
             message_text = f"{where}: items of type {str(kind)[:40]!r} are not supported."
             raise RequestFormatError(message_text, f"{where}.type", "unsupported_parameter")
@@ -59,7 +61,7 @@ def read_approval_replies(items: Sequence[JsonObject]) -> tuple[str, dict[str, t
         if item.get("type") != "mcp_approval_response":
             break
         where = f"input[{index}]"
-        named = parse_approval_item_id(_text_field(item, "approval_request_id", where))
+        named = parse_approval_item_id(_get_text_field(item, "approval_request_id", where))
         approve, reason = item.get("approve"), item.get("reason")
         if named is None:
             param = f"{where}.approval_request_id"
@@ -111,9 +113,9 @@ def _convert_part(part: JsonValue, where: str) -> JsonObject:
         raise RequestFormatError(f"{where}: expected an object.", where, "invalid_type")
     kind = part.get("type")
     if kind in _TEXT_PARTS:
-        return {"type": "text", "text": _text_field(part, "text", where)}
+        return {"type": "text", "text": _get_text_field(part, "text", where)}
     if kind == "refusal":
-        return {"type": "refusal", "refusal": _text_field(part, "refusal", where)}
+        return {"type": "refusal", "refusal": _get_text_field(part, "refusal", where)}
     if kind == "input_image" and isinstance(part.get("image_url"), str):
         return {"type": "image_url", "image_url": {"url": part["image_url"]}}
     if kind == "input_image":
@@ -124,8 +126,8 @@ def _convert_part(part: JsonValue, where: str) -> JsonObject:
 
 
 def _convert_call(item: JsonObject, where: str) -> JsonObject:
-    function: JsonObject = {name: _text_field(item, name, where) for name in ("name", "arguments")}
-    return {"id": _text_field(item, "call_id", where), "type": "function", "function": function}
+    function: JsonObject = {name: _get_text_field(item, name, where) for name in ("name", "arguments")}
+    return {"id": _get_text_field(item, "call_id", where), "type": "function", "function": function}
 
 
 def _add_call(messages: list[WireMessage], call: JsonObject, thought: str) -> None:
@@ -148,11 +150,11 @@ def _join_texts(content: JsonValue, where: str) -> str:
             raise RequestFormatError(
                 f"{where}[{number}]: only text is supported.", f"{where}[{number}]", "invalid_value"
             )
-        texts.append(_text_field(part, "text", f"{where}[{number}]"))
+        texts.append(_get_text_field(part, "text", f"{where}[{number}]"))
     return "\n".join(texts)
 
 
-def _text_field(item: JsonObject, name: str, where: str) -> str:
+def _get_text_field(item: JsonObject, name: str, where: str) -> str:
     value = item.get(name)
     if not isinstance(value, str):
         code = "missing_required_parameter" if value is None else "invalid_type"

@@ -215,9 +215,9 @@ def _split_tools(tools: Sequence[JsonObject]) -> tuple[list[JsonValue], JsonObje
     for index, tool in enumerate(tools):
         kind, where = tool.get("type"), f"tools[{index}]"
         if kind == "function":
-            functions.append({"type": "function", "function": _function_of(tool, where)})
+            functions.append({"type": "function", "function": _get_function(tool, where)})
         elif kind == "mcp" and tool.get("server_label") == SERVER_LABEL:
-            own |= _own_tool_settings(tool, where)
+            own |= _list_own_tool_settings(tool, where)
         elif kind == "mcp":
             message = f"{where}: the operator configures MCP servers; their tools are those of '{SERVER_LABEL}'."
             raise RequestFormatError(message, f"{where}.server_label", "unsupported_parameter")
@@ -227,7 +227,7 @@ def _split_tools(tools: Sequence[JsonObject]) -> tuple[list[JsonValue], JsonObje
     return functions, own
 
 
-def _function_of(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
+def _get_function(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
     if not isinstance(tool.get("name"), str) or not tool["name"]:
         raise RequestFormatError(
             f"Missing required parameter: '{where}.name'.", f"{where}.name", "missing_required_parameter"
@@ -236,7 +236,7 @@ def _function_of(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
     return {name: tool[name] for name in known if tool.get(name) is not None}
 
 
-def _own_tool_settings(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
+def _list_own_tool_settings(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
     for name in ("server_url", "connector_id", "authorization", "headers", "tunnel_id"):
         if tool.get(name):
             message = f"{where}.{name}: '{SERVER_LABEL}' is this gateway itself; leave it out."

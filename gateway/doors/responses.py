@@ -75,7 +75,7 @@ async def create_response(
         if body.stream:
             await raise_early_failure(stepgate.service, run, shows_work=not is_plain)
             frames = _stream_frames(stepgate, run.run_id, run.owner, start, after=-1)
-            return stream.build_response(frames, _error_frame, headers)
+            return stream.build_response(frames, _build_error_frame, headers)
     if body.background:
         events = await stepgate.service.read_events(run.run_id, owner=run.owner)
         return _to_response(StoredResponse(run.run_id, start, events), headers)
@@ -112,7 +112,7 @@ async def get_response(
     with events.hold_slot():
         after = -1 if starting_after is None else starting_after
         frames = _stream_frames(stepgate, found.run_id, caller.owner, found.start, after=after)
-        return events.build_response(frames, _error_frame, {RUN_ID_HEADER: found.run_id})
+        return events.build_response(frames, _build_error_frame, {RUN_ID_HEADER: found.run_id})
 
 
 @router.delete("/v1/responses/{response_id}", responses=OPENAI_ERRORS)
@@ -325,7 +325,7 @@ def _format(frame: JsonObject) -> str:
     return format_frame(json.dumps(frame, ensure_ascii=False), event=str(frame["type"]))
 
 
-def _error_frame(failure: AgentFailure) -> str:
+def _build_error_frame(failure: AgentFailure) -> str:
     error = build_openai_error(failure, input_name="input").error
     return _format({
         "type": "error", "code": error.code, "message": error.message, "param": error.param, "sequence_number": 0,

@@ -66,7 +66,7 @@ async def get_state(
     session_id: str, stepgate: Gateway, caller: CurrentCaller, user_id: UserId = None
 ) -> ConversationState:
     """Return a conversation's state; 404 if the caller has no such conversation, 409 if several users have one."""
-    names = await _session_names(stepgate, session_id, caller.owner, user_id)
+    names = await _list_session_names(stepgate, session_id, caller.owner, user_id)
     turns = await stepgate.sessions.list_turns(caller.owner, names)
     run_id = await stepgate.sessions.find_newest_run(caller.owner, names)
     if not turns and run_id is None:
@@ -95,7 +95,7 @@ async def clear_state(session_id: str, stepgate: Gateway, caller: CurrentCaller,
     """Delete the history of a conversation; its next run starts afresh. Its runs stay in /v1/runs, and the findings of
     a pipeline conversation stay there; 409 while one of its runs is in progress.
     """
-    names = await _session_names(stepgate, session_id, caller.owner, user_id)
+    names = await _list_session_names(stepgate, session_id, caller.owner, user_id)
     await stepgate.sessions.clear_session(caller.owner, names)
     for name in names:
         await stepgate.memory.delete_all(caller.owner, conversation_id=name)
@@ -103,7 +103,7 @@ async def clear_state(session_id: str, stepgate: Gateway, caller: CurrentCaller,
             await stepgate.conversations.builder.messages.delete(name)
 
 
-async def _session_names(stepgate: Stepgate, session_id: str, owner: str, user_id: str | None) -> Sequence[str]:
+async def _list_session_names(stepgate: Stepgate, session_id: str, owner: str, user_id: str | None) -> Sequence[str]:
     """Returns the names its runs use. A chat's runs about a pipeline have the id of that conversation; those of
     `POST /query` have the names of the user and the session. Raises `ConflictError` if several users have the session.
     """

@@ -27,11 +27,11 @@ def render_table(name: str) -> str:
     header, rows = {
         "orders": (
             ("order_id", "day", "region", "customer_id", "product", "quantity", "unit_price", "status"),
-            _orders,
+            _iter_orders,
         ),
-        "customers": (("customer_id", "name", "segment", "since"), _customers),
-        "readings": (("sensor", "minute", "pressure"), _readings),
-        "staff": (("name", "team", "salary", "started"), _staff),
+        "customers": (("customer_id", "name", "segment", "since"), _iter_customers),
+        "readings": (("sensor", "minute", "pressure"), _iter_readings),
+        "staff": (("name", "team", "salary", "started"), _iter_staff),
     }[name]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -46,38 +46,43 @@ class _Draw:
     def __init__(self, table: str) -> None:
         self._random = Random(f"{SEED}:{table}")  # noqa: S311 - test data
 
-    def integer(self, low: int, high: int) -> int:
+    def pick_integer(self, low: int, high: int) -> int:
         """Returns an integer from `low` to `high`, both included."""
         return low + int(self._random.random() * (high - low + 1))
 
-    def choice(self, values: tuple[str, ...]) -> str:
+    def pick(self, values: tuple[str, ...]) -> str:
         """Returns one of the values."""
-        return values[self.integer(0, len(values) - 1)]
+        return values[self.pick_integer(0, len(values) - 1)]
 
-    def day(self, year: int) -> str:
+    def pick_day(self, year: int) -> str:
         """Returns a date of that year; never later than the 28th of a month."""
-        return f"{year}-{self.integer(1, 12):02}-{self.integer(1, 28):02}"
+        return f"{year}-{self.pick_integer(1, 12):02}-{self.pick_integer(1, 28):02}"
 
 
-def _orders(draw: _Draw) -> Iterator[Row]:
+def _iter_orders(draw: _Draw) -> Iterator[Row]:
     for number in range(1, ORDER_ROWS + 1):
         yield (
-            number, draw.day(2025), draw.choice(REGIONS), draw.integer(1, CUSTOMER_ROWS), draw.choice(PRODUCTS),
-            draw.integer(1, 20), draw.integer(5, 500), draw.choice(STATUSES),
+            number, draw.pick_day(2025), draw.pick(REGIONS), draw.pick_integer(1, CUSTOMER_ROWS), draw.pick(PRODUCTS),
+            draw.pick_integer(1, 20), draw.pick_integer(5, 500), draw.pick(STATUSES),
         )  # fmt: skip
 
 
-def _customers(draw: _Draw) -> Iterator[Row]:
+def _iter_customers(draw: _Draw) -> Iterator[Row]:
     for number in range(1, CUSTOMER_ROWS + 1):
-        yield number, f"Customer {number:04}", draw.choice(SEGMENTS), draw.integer(2005, 2025)
+        yield number, f"Customer {number:04}", draw.pick(SEGMENTS), draw.pick_integer(2005, 2025)
 
 
-def _readings(draw: _Draw) -> Iterator[Row]:
+def _iter_readings(draw: _Draw) -> Iterator[Row]:
     for minute in range(READING_ROWS // SENSORS):
         for sensor in range(1, SENSORS + 1):
-            yield f"sensor-{sensor}", minute, draw.integer(120, 280)
+            yield f"sensor-{sensor}", minute, draw.pick_integer(120, 280)
 
 
-def _staff(draw: _Draw) -> Iterator[Row]:
+def _iter_staff(draw: _Draw) -> Iterator[Row]:
     for number in range(1, STAFF_ROWS + 1):
-        yield f"Employee {number:03}", draw.choice(TEAMS), draw.integer(2_400, 9_800), draw.integer(1998, 2025)
+        yield (
+            f"Employee {number:03}",
+            draw.pick(TEAMS),
+            draw.pick_integer(2_400, 9_800),
+            draw.pick_integer(1998, 2025),
+        )

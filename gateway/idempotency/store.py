@@ -71,7 +71,7 @@ class IdempotencyStore:
             who,
             key,
             digest,
-            self._pending_headers(begun.run_id),
+            self._make_pending_headers(begun.run_id),
             now,
         )
         if made:
@@ -105,7 +105,7 @@ class IdempotencyStore:
             taken = await self._statements.write(
                 "UPDATE idempotency SET headers = ?, at = ? WHERE owner = ? AND key = ? AND status = 0 AND headers = ? "
                 "RETURNING key",
-                self._pending_headers(anew.run_id),
+                self._make_pending_headers(anew.run_id),
                 self._clock(),
                 who,
                 key,
@@ -120,12 +120,12 @@ class IdempotencyStore:
         """Records the run of a request if it is another one than `begin_request` returned."""
         await self._statements.write(
             "UPDATE idempotency SET headers = ? WHERE owner = ? AND key = ? AND status = 0",
-            self._pending_headers(run_id),
+            self._make_pending_headers(run_id),
             who,
             key,
         )
 
-    def _pending_headers(self, run_id: str) -> str:
+    def _make_pending_headers(self, run_id: str) -> str:
         """Returns what stands in place of the response's headers until there is one."""
         return json.dumps([[RUN_HEADER, run_id], [_WORKER, self._worker]])
 

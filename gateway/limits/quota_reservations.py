@@ -34,25 +34,25 @@ class TokenRates:
     async def read_remaining(self, key: str, limit: int) -> tuple[int, float]:
         """Returns what is left of the limit (at least 0), and the seconds until more is free."""
         read = await self._rate_limiter.read(_meter_name(key), limit)
-        return read.remaining, _seconds_until_more(read)
+        return read.remaining, _compute_wait(read)
 
     async def require_remaining(self, key: str, tokens: int, limit: int) -> None:
         """Raises a `RateLimitError` with the time to retry if fewer than `tokens` are left."""
         left, seconds = await self.read_remaining(key, limit)
         if tokens > limit:
-            raise _too_large_error(key, tokens, limit)
+            raise _make_too_large_error(key, tokens, limit)
         if tokens > left:
-            raise _exhausted_error(key, limit, left, seconds)
+            raise _make_exhausted_error(key, limit, left, seconds)
 
     async def reserve(self, key: str, call: str, tokens: int, limit: int) -> None:
         """Reserves the tokens that a call may use. Raises what `require_remaining` raises."""
         if tokens > limit:
-            raise _too_large_error(key, tokens, limit)
+            raise _make_too_large_error(key, tokens, limit)
         read = await self._rate_limiter.acquire(
             _meter_name(key), call, tokens, limit=limit, seconds=RESERVATION_SECONDS
         )
         if not read.is_allowed:
-            raise _exhausted_error(key, limit, read.remaining, _seconds_until_more(read))
+            raise _make_exhausted_error(key, limit, read.remaining, _compute_wait(read))
 
     async def record_usage(self, key: str, call: str, held: int, tokens: int) -> None:
         """Replaces a call's reservation with its actual usage; 0 if the call was not made."""
@@ -63,12 +63,12 @@ def _meter_name(key: str) -> str:
     return f"tokens:{key}"
 
 
-def _seconds_until_more(read: MeterReading) -> float:
+def _compute_wait(read: MeterReading) -> float:
     """Returns the seconds until more is free; a call in progress may end at any time."""
     return read.reset_seconds if read.reset_seconds <= MINUTE_SECONDS else RESERVED_RETRY_SECONDS
 
 
-def _too_large_error(key: str, tokens: int, limit: int) -> RateLimitError:
+def _make_too_large_error(key: str, tokens: int, limit: int) -> RateLimitError:
     return RateLimitError(
         f"a model call that may take {tokens:,} tokens exceeds what the key {key} allows in a minute ({limit:,}); "
         "shorten it, ask for a shorter reply (max_tokens, AGENT_LLM_MAX_TOKENS), or make a key with more",
@@ -77,7 +77,7 @@ def _too_large_error(key: str, tokens: int, limit: int) -> RateLimitError:
     )
 
 
-def _exhausted_error(key: str, limit: int, left: int, seconds: float) -> RateLimitError:
+def _make_exhausted_error(key: str, limit: int, left: int, seconds: float) -> RateLimitError:
     return RateLimitError(
         f"the key {key} allows {limit:,} tokens a minute, and {left:,} are left; try again in {seconds:.0f} s",
         retry_after_s=round(seconds, 3),

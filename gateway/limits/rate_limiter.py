@@ -70,15 +70,15 @@ class LocalRateLimiter:
         found = self._expire_entries(meter)
         if found.total + amount > limit:
             return MeterReading(
-                False, max(0, limit - found.total), self._seconds_until_free(found, found.total + amount - limit)
+                False, max(0, limit - found.total), self._compute_wait(found, found.total + amount - limit)
             )
         self._add_entry(meter, found, name, amount, seconds)
-        return MeterReading(True, limit - found.total, self._seconds_until_free(found, 1))
+        return MeterReading(True, limit - found.total, self._compute_wait(found, 1))
 
     async def read(self, meter: str, limit: int) -> MeterReading:
         """See `RateLimiter.read`."""
         found = self._expire_entries(meter)
-        return MeterReading(True, max(0, limit - found.total), self._seconds_until_free(found, 1))
+        return MeterReading(True, max(0, limit - found.total), self._compute_wait(found, 1))
 
     async def replace(self, meter: str, name: str, amount: int, by: int, *, seconds: float = 0.0) -> None:
         """See `RateLimiter.replace`."""
@@ -111,7 +111,7 @@ class LocalRateLimiter:
                 found.total -= found.entries.pop(name)[1]
         return found
 
-    def _seconds_until_free(self, found: _Window, missing: int) -> float:
+    def _compute_wait(self, found: _Window, missing: int) -> float:
         """Returns the seconds until `missing` is free, or until everything is free if that is not enough."""
         now, freed, until = self._clock(), 0, 0.0
         first = found.ends[0] if found.ends else None

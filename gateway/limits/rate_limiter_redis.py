@@ -74,9 +74,9 @@ class RedisRateLimiter:
     async def replace(self, meter: str, name: str, amount: int, by: int, *, seconds: float = 0.0) -> None:
         """See `RateLimiter.replace`."""
         try:
-            await self._replace(keys=[self._key(meter)], args=[name, amount, by, _to_milliseconds(seconds)])
+            await self._replace(keys=[self._build_key(meter)], args=[name, amount, by, _to_milliseconds(seconds)])
         except RedisError as error:
-            raise _store_error(error) from error
+            raise _make_store_error(error) from error
 
     async def aclose(self) -> None:
         """See `RateLimiter.aclose`."""
@@ -85,17 +85,17 @@ class RedisRateLimiter:
     async def _run_acquire(self, meter: str, name: str, amount: int, limit: int, seconds: float) -> MeterReading:
         try:
             taken, left, wait = await self._meter(
-                keys=[self._key(meter)], args=[name, amount, limit, _to_milliseconds(seconds)]
+                keys=[self._build_key(meter)], args=[name, amount, limit, _to_milliseconds(seconds)]
             )
         except RedisError as error:
-            raise _store_error(error) from error
+            raise _make_store_error(error) from error
         return MeterReading(bool(taken), int(left), int(wait) / 1000)
 
-    def _key(self, meter: str) -> str:
+    def _build_key(self, meter: str) -> str:
         return f"{self._prefix}:meter:{meter}"
 
 
-def _store_error(error: RedisError) -> StoreError:
+def _make_store_error(error: RedisError) -> StoreError:
     said = " ".join(str(error).split())[:200].rstrip(".")
     return StoreError(f"Redis cannot be used: {said}; start it, or unset AGENT_REDIS_URL", agent_id="redis")
 

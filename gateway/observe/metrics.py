@@ -26,31 +26,33 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._runs = self._counter("runs_total", "Runs that ended, by room and status.", "room", "status")
-        self._run_seconds = self._histogram("run_duration_seconds", "From acceptance to the end of a run.", "room")
-        self._verdicts = self._counter("step_verdicts_total", "Verdicts of the supervisor.", "outcome", "by")
-        self._tools = self._counter("tool_calls_total", "Tool calls that returned.", "tool", "result")
-        self._tool_seconds = self._histogram("tool_call_duration_seconds", "Time of a tool call.", "tool")
-        self._models = self._counter("model_calls_total", "Model calls that ended.", "model", "purpose", "result")
-        self._model_seconds = self._histogram("model_call_duration_seconds", "Time of a model call.", "model")
-        self._tokens = self._counter("model_tokens_total", "Tokens of model calls.", "model", "kind")
-        self._cost = self._counter("model_cost_usd_total", "Cost of model calls where it is known.", "model")
-        self._fallbacks = self._counter(
+        self._runs = self._make_counter("runs_total", "Runs that ended, by room and status.", "room", "status")
+        self._run_seconds = self._make_histogram("run_duration_seconds", "From acceptance to the end of a run.", "room")
+        self._verdicts = self._make_counter("step_verdicts_total", "Verdicts of the supervisor.", "outcome", "by")
+        self._tools = self._make_counter("tool_calls_total", "Tool calls that returned.", "tool", "result")
+        self._tool_seconds = self._make_histogram("tool_call_duration_seconds", "Time of a tool call.", "tool")
+        self._models = self._make_counter("model_calls_total", "Model calls that ended.", "model", "purpose", "result")
+        self._model_seconds = self._make_histogram("model_call_duration_seconds", "Time of a model call.", "model")
+        self._tokens = self._make_counter("model_tokens_total", "Tokens of model calls.", "model", "kind")
+        self._cost = self._make_counter("model_cost_usd_total", "Cost of model calls where it is known.", "model")
+        self._fallbacks = self._make_counter(
             "model_fallbacks_total", "Upstreams that failed where another was asked.", "model", "error"
         )
-        self._plans = self._counter("plans_total", "Plans, by who made them.", "origin", "fallback")
-        self._approvals = self._counter("approvals_total", "What became of requests for approval.", "decision")
-        self._gates = self._counter("gates_total", "Verification gates.", "gate", "result")
-        self._pruned = self._counter("pruned_runs_total", "Runs that were deleted because of their age.")
-        self._ticks = self._counter("schedule_ticks_total", "Ticks of schedules, by what was done.", "outcome")
-        self._requests = self._counter("http_requests_total", "Requests.", "method", "route", "status")
-        self._request_seconds = self._histogram("http_request_duration_seconds", "Time until the last byte.", "route")
+        self._plans = self._make_counter("plans_total", "Plans, by who made them.", "origin", "fallback")
+        self._approvals = self._make_counter("approvals_total", "What became of requests for approval.", "decision")
+        self._gates = self._make_counter("gates_total", "Verification gates.", "gate", "result")
+        self._pruned = self._make_counter("pruned_runs_total", "Runs that were deleted because of their age.")
+        self._ticks = self._make_counter("schedule_ticks_total", "Ticks of schedules, by what was done.", "outcome")
+        self._requests = self._make_counter("http_requests_total", "Requests.", "method", "route", "status")
+        self._request_seconds = self._make_histogram(
+            "http_request_duration_seconds", "Time until the last byte.", "route"
+        )
         # `livesum`: with several workers behind one port, the sum over those that live.
         self.live = Gauge(
             "stepgate_runs_live", "Runs this gateway holds.", registry=self.registry, multiprocess_mode="livesum"
         )
 
-        self._queue_events = self._counter(
+        self._queue_events = self._make_counter(
             "queue_events_total", "Jobs taken over, swept, adopted or given up, and fenced runs.", "event"
         )
 
@@ -112,10 +114,10 @@ class Metrics:
         if body.usage.cost_usd is not None:
             self._cost.labels(body.model).inc(body.usage.cost_usd)
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+    def _make_counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"stepgate_{name}", text, labels, registry=self.registry)
 
-    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
+    def _make_histogram(self, name: str, text: str, *labels: str) -> Histogram:
         return Histogram(f"stepgate_{name}", text, labels, buckets=_SECONDS, registry=self.registry)
 
 

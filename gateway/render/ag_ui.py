@@ -226,11 +226,11 @@ class AgUiEvents:
         self._plan_version = plan.version
         steps = [{"id": s.id, "tool": s.tool, "intent": s.intent, "status": "pending"} for s in plan.steps]
         yield ActivitySnapshotEvent(
-            message_id=self._plan_id(), activity_type=PLAN_ACTIVITY, content={"goal": plan.goal, "steps": steps}
+            message_id=self._get_plan_id(), activity_type=PLAN_ACTIVITY, content={"goal": plan.goal, "steps": steps}
         )
         yield StateDeltaEvent.model_validate({"delta": [_replace("/plan", plan.to_public_json())]})
 
-    def _plan_id(self) -> str:
+    def _get_plan_id(self) -> str:
         return f"{self._events[0].run_id}-plan-{self._plan_version}"
 
     def _set_step_status(self, step_id: str, status: str) -> Iterator[BaseEvent]:
@@ -239,7 +239,7 @@ class AgUiEvents:
             return
         patch = {"patch": [_replace(f"/steps/{index}/status", status)]}
         yield ActivityDeltaEvent.model_validate(
-            {"message_id": self._plan_id(), "activity_type": PLAN_ACTIVITY, **patch}
+            {"message_id": self._get_plan_id(), "activity_type": PLAN_ACTIVITY, **patch}
         )
 
     def _finish_step(self, event: ev.Event, status: str) -> Iterator[BaseEvent]:
@@ -295,7 +295,7 @@ class AgUiEvents:
     def _add_reasoning(self, text: str) -> Iterator[BaseEvent]:
         if self._open_reasoning is None:
             yield from self._close_text()
-            self._open_reasoning = self._new_message_id()
+            self._open_reasoning = self._make_message_id()
             yield ReasoningStartEvent(message_id=self._open_reasoning)
             yield ReasoningMessageStartEvent(message_id=self._open_reasoning, role="reasoning")
         yield ReasoningMessageContentEvent(message_id=self._open_reasoning, delta=text)
@@ -309,7 +309,7 @@ class AgUiEvents:
     def _add_text(self, text: str) -> Iterator[BaseEvent]:
         yield from self._close_reasoning()
         if self._open_text is None:
-            self._open_text = self._new_message_id()
+            self._open_text = self._make_message_id()
             yield TextMessageStartEvent(message_id=self._open_text, role="assistant")
         self._text_sent += text
         yield TextMessageContentEvent(message_id=self._open_text, delta=text)
@@ -349,7 +349,7 @@ class AgUiEvents:
             yield StepFinishedEvent(step_name=name)
         self._open_steps.clear()
 
-    def _new_message_id(self) -> str:
+    def _make_message_id(self) -> str:
         self._messages += 1
         return f"{self._client_run_id}-message-{self._messages}"
 

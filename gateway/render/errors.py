@@ -147,7 +147,7 @@ def build_openai_error(
     if failure.error_code == "ERR_AUTH" and failure.details.get("missing"):
         code = None
     if failure.error_code == "ERR_MODEL_REQUEST":  # the provider's own code says more than ours
-        named = named or _text(failure.details.get("code"))
+        named = named or _get_text(failure.details.get("code"))
     param = failure.details.get("param")
     if failure.error_code == "ERR_ROOM_UNKNOWN":
         param = "model"
@@ -160,7 +160,7 @@ def build_openai_error(
     )
 
 
-def _text(value: object) -> str | None:
+def _get_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 

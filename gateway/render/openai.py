@@ -212,7 +212,7 @@ class OpenAIChunks:
         elif not self._text_sent:
             for start in range(0, len(answer.text), PIECE_CHARS):
                 yield self._encode_delta({"content": answer.text[start : start + PIECE_CHARS]})
-        elif (streamed := self._streamed_text()) != answer.text and not answer.text.startswith(streamed):
+        elif (streamed := self._get_streamed_text()) != answer.text and not answer.text.startswith(streamed):
             yield from self._encode_restart()
             yield self._encode_delta({"content": answer.text})
         elif len(answer.text) > len(streamed):
@@ -224,7 +224,7 @@ class OpenAIChunks:
         if kept:
             yield self._encode_delta(kept)
 
-    def _streamed_text(self) -> str:
+    def _get_streamed_text(self) -> str:
         """Returns the text that was streamed since the answer last started."""
         parts: list[str] = []
         for event in self._events:
@@ -287,7 +287,7 @@ def build_ask_tool_calls(events: Sequence[ev.Event]) -> list[JsonObject]:
     if (
         state.is_finished
         or not state.pending_approvals
-        or not any(_function_name(tool) == "ask_user" for tool in offered)
+        or not any(_get_function_name(tool) == "ask_user" for tool in offered)
     ):
         return []
     choices: list[JsonValue] = [
@@ -305,7 +305,7 @@ def build_ask_tool_calls(events: Sequence[ev.Event]) -> list[JsonObject]:
     return [{"id": f"ask_{state.run_id}", "type": "function", "function": function}]
 
 
-def _function_name(function: JsonValue) -> object:
+def _get_function_name(function: JsonValue) -> object:
     return function.get("name") if isinstance(function, dict) else None
 
 

@@ -102,7 +102,7 @@ class RichView:
         card_id = f"{CARD_PREFIX}{self.run_id}_{event.step_id}_{event.attempt}"
         card = _StepCard(card_id, 2 * len(self._cards), name, json.dumps(args, ensure_ascii=False))
         self._cards[event.step_id, event.attempt] = card
-        yield _output_item_event("added", card.index, _function_call_item(card, "in_progress"))
+        yield _build_output_item_event("added", card.index, _build_function_call_item(card, "in_progress"))
 
     def _close_card(self, key: tuple[str | None, int | None], output: ev.StepOutput) -> Iterator[dict[str, Any]]:
         card = self._cards.get(key)
@@ -110,7 +110,7 @@ class RichView:
             return
         card.is_closed = True
         text = shorten(f"Error: {output.error}" if output.error_code else output.text, MAX_CARD_CHARS)
-        yield _output_item_event("done", card.index, _function_call_item(card, "completed"))
+        yield _build_output_item_event("done", card.index, _build_function_call_item(card, "completed"))
         result = {
             "type": "function_call_output",
             "id": f"out_{card.id}",
@@ -118,14 +118,14 @@ class RichView:
             "output": [{"type": "input_text", "text": text}],
             "status": "completed",
         }
-        yield _output_item_event("added", card.index + 1, result)
+        yield _build_output_item_event("added", card.index + 1, result)
 
 
-def _output_item_event(what: str, index: int, item: dict[str, Any]) -> dict[str, Any]:
+def _build_output_item_event(what: str, index: int, item: dict[str, Any]) -> dict[str, Any]:
     return {"type": f"response.output_item.{what}", "output_index": index, "item": item}
 
 
-def _function_call_item(card: _StepCard, status: str) -> dict[str, Any]:
+def _build_function_call_item(card: _StepCard, status: str) -> dict[str, Any]:
     return {
         "type": "function_call",
         "id": f"fc_{card.id}",

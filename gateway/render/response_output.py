@@ -42,7 +42,7 @@ class ResponseOutput:
         """Returns the text, or the refusal, of the open message."""
         if self._message is None:
             return ""
-        part = _first_part(self.items[self._message])
+        part = _get_first_part(self.items[self._message])
         return str(part["refusal"] if part["type"] == "refusal" else part["text"])
 
     def has_step(self, key: StepKey) -> bool:
@@ -67,9 +67,9 @@ class ResponseOutput:
         item["arguments"] = arguments
         return [
             *frames,
-            self.frame("response.mcp_call.in_progress", **where),
-            self.frame("response.mcp_call_arguments.delta", **where, delta=arguments),
-            self.frame("response.mcp_call_arguments.done", **where, arguments=arguments),
+            self.build_frame("response.mcp_call.in_progress", **where),
+            self.build_frame("response.mcp_call_arguments.delta", **where, delta=arguments),
+            self.build_frame("response.mcp_call_arguments.done", **where, arguments=arguments),
         ]
 
     def close_step(self, key: StepKey, text: str, error: str | None) -> list[JsonObject]:
@@ -82,7 +82,7 @@ class ResponseOutput:
             "output": shorten(text, MAX_OUTPUT_CHARS), "error": None, "status": "completed",
         }  # fmt: skip
         kind = "failed" if error is not None else "completed"
-        return [self.frame(f"response.mcp_call.{kind}", **self._place(index)), *self._item_done(index)]
+        return [self.build_frame(f"response.mcp_call.{kind}", **self._place(index)), *self._finish_item(index)]
 
     def close_items(self) -> list[JsonObject]:
         """Returns the frames that end what is open as incomplete, because the run ends or waits."""
@@ -90,7 +90,7 @@ class ResponseOutput:
         for index in self._steps.values():
             if self.items[index]["status"] == "in_progress":
                 self.items[index]["status"] = "incomplete"
-                frames += self._item_done(index)
+                frames += self._finish_item(index)
         return frames
 
     def add_summary(self, text: str) -> list[JsonObject]:
@@ -108,11 +108,11 @@ class ResponseOutput:
         where = {**self._place(index), "summary_index": 0}
         return [
             *frames,
-            self.frame("response.reasoning_summary_part.added", **where, part={**part, "text": ""}),
-            self.frame("response.reasoning_summary_text.delta", **where, delta=text),
-            self.frame("response.reasoning_summary_text.done", **where, text=text),
-            self.frame("response.reasoning_summary_part.done", **where, part=part),
-            *self._item_done(index),
+            self.build_frame("response.reasoning_summary_part.added", **where, part={**part, "text": ""}),
+            self.build_frame("response.reasoning_summary_text.delta", **where, delta=text),
+            self.build_frame("response.reasoning_summary_text.done", **where, text=text),
+            self.build_frame("response.reasoning_summary_part.done", **where, part=part),
+            *self._finish_item(index),
         ]
 
     def add_reasoning(self, text: str) -> list[JsonObject]:
@@ -134,7 +134,7 @@ class ResponseOutput:
             self.items[self._reasoning]["content"] = [part]
             self._thought_number = self._number
             self._number += REASONING_NUMBERS
-        thought = _first_part(self.items[self._reasoning])
+        thought = _get_first_part(self.items[self._reasoning])
         thought["text"] += text
         if text and self._message is None and len(thought["text"]) <= REASONING_NUMBERS:
             number = self._thought_number + len(thought["text"]) - 1
@@ -148,11 +148,11 @@ class ResponseOutput:
         if self._reasoning is None:
             return []
         index, self._reasoning = self._reasoning, None
-        item, part = self.items[index], _first_part(self.items[index])
+        item, part = self.items[index], _get_first_part(self.items[index])
         item["status"] = "completed"
         part["text"] = whole or part["text"]
         where = {**self._place(index), "content_index": 0}
-        return [self.frame("response.reasoning_text.done", **where, text=part["text"]), *self._item_done(index)]
+        return [self.build_frame("response.reasoning_text.done", **where, text=part["text"]), *self._finish_item(index)]
 
     def add_text(self, text: str, *, refusal: bool = False) -> list[JsonObject]:
         """Adds a piece of the answer or of a refusal; starts the message with the first one."""
@@ -173,12 +173,12 @@ class ResponseOutput:
                 part |= {"annotations": [], "logprobs": []}
             item["content"] = [part]
             where = {**self._place(self._message), "content_index": 0}
-            frames.append(self.frame("response.content_part.added", **where, part={**part}))
+            frames.append(self.build_frame("response.content_part.added", **where, part={**part}))
         if text:
-            _first_part(self.items[self._message])[field] += text
+            _get_first_part(self.items[self._message])[field] += text
             where = {**self._place(self._message), "content_index": 0}
             extra: JsonObject = {} if refusal else {"logprobs": []}
-            frames.append(self.frame(f"response.{kind}.delta", **where, delta=text, **extra))
+            frames.append(self.build_frame(f"response.{kind}.delta", **where, delta=text, **extra))
         return frames
 
     def close_message(self, status: str = "completed", sources: Sequence[Source] = ()) -> list[JsonObject]:
@@ -186,20 +186,26 @@ class ResponseOutput:
         if self._message is None:
             return []
         index, self._message = self._message, None
-        item, part = self.items[index], _first_part(self.items[index])
+        item, part = self.items[index], _get_first_part(self.items[index])
         where = {**self._place(index), "content_index": 0}
         item["status"] = status
         if part["type"] == "refusal":
-            frames = [self.frame("response.refusal.done", **where, refusal=part["refusal"])]
+            frames = [self.build_frame("response.refusal.done", **where, refusal=part["refusal"])]
         else:
             notes = annotate(str(part["text"]), sources)
             frames = [
-                self.frame("response.output_text.annotation.added", **where, annotation_index=number, annotation=note)
+                self.build_frame(
+                    "response.output_text.annotation.added", **where, annotation_index=number, annotation=note
+                )
                 for number, note in enumerate(notes)
             ]
             part["annotations"] = [*notes]
-            frames.append(self.frame("response.output_text.done", **where, text=part["text"], logprobs=[]))
-        return [*frames, self.frame("response.content_part.done", **where, part={**part}), *self._item_done(index)]
+            frames.append(self.build_frame("response.output_text.done", **where, text=part["text"], logprobs=[]))
+        return [
+            *frames,
+            self.build_frame("response.content_part.done", **where, part={**part}),
+            *self._finish_item(index),
+        ]
 
     def add_call(self, call: JsonObject) -> list[JsonObject]:
         """Returns the frames of a call of one of the client's own tools."""
@@ -211,33 +217,33 @@ class ResponseOutput:
         done = {"arguments": item["arguments"], "name": item["name"]}
         return [
             *frames,
-            self.frame("response.function_call_arguments.delta", **where, delta=item["arguments"]),
-            self.frame("response.function_call_arguments.done", **where, **done),
-            *self._item_done(index),
+            self.build_frame("response.function_call_arguments.delta", **where, delta=item["arguments"]),
+            self.build_frame("response.function_call_arguments.done", **where, **done),
+            *self._finish_item(index),
         ]
 
     def add_item(self, item: JsonObject) -> list[JsonObject]:
         """Adds an item that is complete."""
         frames = self._open_item(item)
-        return [*frames, *self._item_done(len(self.items) - 1)]
+        return [*frames, *self._finish_item(len(self.items) - 1)]
 
     def _open_item(self, item: JsonObject) -> list[JsonObject]:
         self.items.append(item)
-        return [self.frame("response.output_item.added", output_index=len(self.items) - 1, item={**item})]
+        return [self.build_frame("response.output_item.added", output_index=len(self.items) - 1, item={**item})]
 
-    def _item_done(self, index: int) -> list[JsonObject]:
-        return [self.frame("response.output_item.done", output_index=index, item={**self.items[index]})]
+    def _finish_item(self, index: int) -> list[JsonObject]:
+        return [self.build_frame("response.output_item.done", output_index=index, item={**self.items[index]})]
 
     def _place(self, index: int) -> dict[str, Any]:
         return {"item_id": self.items[index]["id"], "output_index": index}
 
-    def frame(self, kind: str, **fields: Any) -> JsonObject:
+    def build_frame(self, kind: str, **fields: Any) -> JsonObject:
         """Returns a frame with its number: that of its last character, or the next one."""
         self._number += len(fields["delta"]) if kind in STREAMED else 1
         return {"type": kind, "sequence_number": self._number - 1, **fields}
 
 
-def _first_part(item: JsonObject) -> dict[str, Any]:
+def _get_first_part(item: JsonObject) -> dict[str, Any]:
     content = item["content"]
     if not isinstance(content, list) or not isinstance(content[0], dict):
         raise TypeError("an open item has one part")

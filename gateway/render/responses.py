@@ -103,25 +103,25 @@ class ResponseProjection:
         wire = created.wire_request
         parameters = wire.get("parameters")
         shown = parameters if isinstance(parameters, dict) else {}
-        own = self._events_of_response()
+        own = self._list_response_events()
         last = self._events[-1]
         body: JsonObject = {
             "id": self.id,
             "object": "response",
             "created_at": int(own[0].at if own else last.at),
             "model": created.room.id,
-            "status": self._status(),
-            "error": self._error(),
-            "incomplete_details": self._incomplete_details(),
+            "status": self._get_status(),
+            "error": self._build_error(),
+            "incomplete_details": self._build_incomplete_details(),
             "output": [*self._output.items],
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
             **shown,
-            "previous_response_id": self._previous_id(),
+            "previous_response_id": self._get_previous_id(),
             "conversation": wire.get("conversation"),
             "completed_at": int(last.at) if self.is_finished else None,
-            "usage": _usage_body(own) if self.is_finished else None,
+            "usage": _build_usage(own) if self.is_finished else None,
         }
         if self.is_finished:
             ignored = wire.get("ignored")
@@ -142,16 +142,16 @@ class ResponseProjection:
             raise TypeError("a log begins with run.created")
         return body
 
-    def _events_of_response(self) -> list[ev.Event]:
+    def _list_response_events(self) -> list[ev.Event]:
         return [event for event in self._events if event.seq > self._start]
 
-    def _previous_id(self) -> JsonValue:
+    def _get_previous_id(self) -> JsonValue:
         """Returns the id of the response before this one: the part of the run before the decision, or another run."""
         if not self._start:
             return self._created.wire_request.get("previous_response_id")
         return make_response_id(self._events[0].run_id, find_previous_start(self._events, self._start))
 
-    def _status(self) -> str:
+    def _get_status(self) -> str:
         if not self.is_finished:
             return "in_progress"
         match self._events[-1].body:
@@ -159,20 +159,20 @@ class ResponseProjection:
                 return "failed"
             case ev.RunCancelled() if not self._was_rejected():
                 return "cancelled"
-        return "incomplete" if self._incomplete_details() is not None else "completed"
+        return "incomplete" if self._build_incomplete_details() is not None else "completed"
 
     def _was_rejected(self) -> bool:
         """Returns whether this response begins with a rejection: then the run's end is what was asked for."""
-        decisions = [e.body for e in self._events_of_response() if isinstance(e.body, ev.ApprovalDecided)]
+        decisions = [e.body for e in self._list_response_events() if isinstance(e.body, ev.ApprovalDecided)]
         return any(decided.decision == "rejected" for decided in decisions)
 
-    def _incomplete_details(self) -> JsonObject | None:
+    def _build_incomplete_details(self) -> JsonObject | None:
         answer = self._answer()
         has_ended = self.is_finished and not self.is_waiting
         reason = _CUT_SHORT.get(answer.finish_reason) if answer is not None and has_ended else None
         return {"reason": reason} if reason else None
 
-    def _error(self) -> JsonObject | None:
+    def _build_error(self) -> JsonObject | None:
         body = self._events[-1].body
         if not isinstance(body, ev.RunFailed):
             return None
@@ -189,7 +189,9 @@ class ResponseProjection:
         if self._has_created:
             return []
         self._has_created = True
-        return [self._output.frame(f"response.{kind}", response=self.build()) for kind in ("created", "in_progress")]
+        return [
+            self._output.build_frame(f"response.{kind}", response=self.build()) for kind in ("created", "in_progress")
+        ]
 
     def _encode_body(self, event: ev.Event) -> list[JsonObject]:  # noqa: C901, PLR0912 - one case an event
         key = (event.step_id, event.attempt)
@@ -200,9 +202,9 @@ class ResponseProjection:
                 self._taken_over.add(key)
             case _ if key in self._taken_over:
                 return []
-            case ev.StepStarted() if self._tool_of(event.step_id) is not None:
+            case ev.StepStarted() if self._get_tool(event.step_id) is not None:
                 return self._open_step(key)
-            case ev.StepFinished(output=output) if self._tool_of(event.step_id) is not None:
+            case ev.StepFinished(output=output) if self._get_tool(event.step_id) is not None:
                 error = output.error if output.error_code else None
                 opened = [] if self._output.has_step(key) else self._open_step(key)
                 return [*opened, *self._output.close_step(key, output.text, error)]
@@ -223,18 +225,18 @@ class ResponseProjection:
             case body if body.terminal:
                 closed = self._output.close_items()
                 self.is_finished = True
-                done = self._status() == "completed"
+                done = self._get_status() == "completed"
                 return [*closed, *self._finish("response.completed" if done else "response.incomplete")]
         return []
 
     def _finish(self, kind: str) -> list[JsonObject]:
         self.is_finished = True
-        return [self._output.frame(kind, response=self.build())]
+        return [self._output.build_frame(kind, response=self.build())]
 
     def _open_step(self, key: StepKey) -> list[JsonObject]:
-        return self._output.open_step(key, self._tool_of(key[0]) or "", self._arguments.get(key, "{}"))
+        return self._output.open_step(key, self._get_tool(key[0]) or "", self._arguments.get(key, "{}"))
 
-    def _tool_of(self, step_id: str | None) -> str | None:
+    def _get_tool(self, step_id: str | None) -> str | None:
         """Returns the tool or skill of a step of the plan; None for the step that writes the answer."""
         steps = self._plan.steps if self._plan else ()
         return next((step.tool for step in steps if step.id == step_id and not step.is_completion), None)
@@ -270,7 +272,7 @@ def find_previous_start(events: Sequence[ev.Event], start: int) -> int:
     return max((wait for wait in waits if any(wait < seq < start for seq in decided)), default=0)
 
 
-def _usage_body(events: Iterable[ev.Event]) -> JsonObject:
+def _build_usage(events: Iterable[ev.Event]) -> JsonObject:
     """Returns the tokens of the model calls in these events under the names of the Responses API."""
     usage = sum((e.body.usage for e in events if isinstance(e.body, ev.ModelReturned)), Usage())
     return {

@@ -100,13 +100,13 @@ class _Evaluator(simpleeval.SimpleEval):  # type: ignore[misc]
         return getcontext().create_decimal(text or "")
 
 
-def _power(base: Decimal, exponent: Decimal) -> Decimal:
+def _raise_to_power(base: Decimal, exponent: Decimal) -> Decimal:
     if abs(exponent) > MAX_POWER:
         raise simpleeval.InvalidExpression(f"powers above {MAX_POWER} are refused")
     return base**exponent
 
 
-def _factorial(number: Decimal) -> Decimal:
+def _compute_factorial(number: Decimal) -> Decimal:
     if number != number.to_integral_value() or not 0 <= number <= MAX_FACTORIAL:
         raise simpleeval.InvalidExpression(f"factorial takes whole numbers from 0 to {MAX_FACTORIAL}")
     return Decimal(math.factorial(int(number)))
@@ -137,7 +137,7 @@ _OPERATORS = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: _power,
+    ast.Pow: _raise_to_power,
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
 }
@@ -146,7 +146,7 @@ _FUNCTIONS: dict[str, Callable[..., Decimal]] = {
     "ceil": lambda number: number.to_integral_value(ROUND_CEILING),
     "cos": _wrap_float_function(math.cos),
     "exp": lambda number: number.exp(),
-    "factorial": _factorial,
+    "factorial": _compute_factorial,
     "floor": lambda number: number.to_integral_value(ROUND_FLOOR),
     "ln": _log,
     "log": _log,

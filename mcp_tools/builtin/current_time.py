@@ -38,7 +38,7 @@ class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
         self._clock = clock
 
     async def run(self, args: CurrentTimeInput, context: ToolContext) -> CurrentTimeOutput:
-        zone = _zone(args.timezone)
+        zone = _get_zone(args.timezone)
         now = self._clock().astimezone(zone)
         return CurrentTimeOutput(
             iso=now.isoformat(timespec="seconds"),
@@ -53,7 +53,7 @@ class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
         return f"It is {output.time} on {output.weekday}, {output.date} ({output.timezone})."
 
 
-def _zone(name: str) -> zoneinfo.ZoneInfo:
+def _get_zone(name: str) -> zoneinfo.ZoneInfo:
     """Returns the time zone. Raises `ToolInputError` with similar names."""
     try:
         return zoneinfo.ZoneInfo(name)

@@ -49,7 +49,7 @@ class FileRoots:
     def __init__(self, roots: tuple[Path, ...]) -> None:
         self.roots = tuple(root.resolve() for root in roots)
 
-    def candidates(self, path: str) -> list[FilePath]:
+    def list_candidates(self, path: str) -> list[FilePath]:
         """Returns where `path` may be. Raises `ToolDeniedError` if it can be in no root."""
         if "\x00" in path or len(path) > 4000:
             raise ToolDeniedError("the path is invalid")
@@ -67,7 +67,7 @@ class FileRoots:
         """Returns the first existing file or folder of this path and an open descriptor.
 
         Raises `ToolInputError` with similar names if there is none, and `ToolDeniedError`."""
-        for place in self.candidates(path):
+        for place in self.list_candidates(path):
             try:
                 return place, open_path(place)
             except (FileNotFoundError, NotADirectoryError):
@@ -80,7 +80,7 @@ class FileRoots:
 
     def walk(self, path: str, pattern: str, *, recursive: bool = True) -> Iterator[tuple[FilePath, os.stat_result]]:
         """Yields the regular files below `path` whose relative path or name matches `pattern`, in order."""
-        for place in self.candidates(path):
+        for place in self.list_candidates(path):
             try:
                 descriptor = open_path(place)
             except (FileNotFoundError, NotADirectoryError):

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from agent.ingest.parsers.web_tables import is_data_table, table_rows
+from agent.ingest.parsers.web_tables import is_data_table, read_table_rows
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`, which has no type stubs."""
@@ -61,7 +61,7 @@ def format_table(table: Element, url: str) -> str:
             for child in list(link):
                 link.remove(child)
             link.text = f"[{text}]({urljoin(url, address)})"
-    rows = [[_format_cell(cell) for cell in row[:MAX_COLUMNS]] for row in table_rows(table)]
+    rows = [[_format_cell(cell) for cell in row[:MAX_COLUMNS]] for row in read_table_rows(table)]
     rows = [row for row in rows if any(row)]
     if not rows:
         return ""

@@ -39,7 +39,7 @@ class ToolDefinition(FrozenModel):
         Raises `ValueError` for what JSON cannot hold, `RecursionError` for what is too deep.
         """
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        return cls(digest=_sha256(text), text=text)
+        return cls(digest=_hash_text(text), text=text)
 
     @property
     def parts(self) -> JsonObject:
@@ -49,7 +49,7 @@ class ToolDefinition(FrozenModel):
 
     @model_validator(mode="after")
     def _check_digest(self) -> Self:
-        if self.digest != _sha256(self.text):
+        if self.digest != _hash_text(self.text):
             raise ValueError("the text does not have this digest")
         return self
 
@@ -148,5 +148,5 @@ def make_first_pins(offers: Mapping[str, ToolDefinition], policy: PinPolicy, at:
     )
 
 
-def _sha256(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -50,7 +50,7 @@ def make_client(
     Raises `ToolError` if the credential is missing.
     """
 
-    def client(transport: Transport) -> Client:
+    def build_client(transport: Transport) -> Client:
         return Client(
             fill_missing_fields(transport),
             message_handler=handler,
@@ -63,12 +63,12 @@ def make_client(
 
     access = access or ServerAuthentication()
     if config.transport == "stdio":
-        return client(open_stdio_transport(name, config, ended, access.read_secret_env))
+        return build_client(open_stdio_transport(name, config, ended, access.read_secret_env))
     auth = access.make_auth(name, config)
     headers = dict(config.headers)
     if config.transport == "sse":
-        return client(sse_client(config.url, headers, httpx_client_factory=access.make_http_client, auth=auth))
-    return client(_http_transport(config, headers, access, auth))
+        return build_client(sse_client(config.url, headers, httpx_client_factory=access.make_http_client, auth=auth))
+    return build_client(_open_http_transport(config, headers, access, auth))
 
 
 async def fetch_tools(client: Client) -> list[types.Tool]:
@@ -95,7 +95,7 @@ async def execute_call(client: Client, call: RemoteCall, limit: float) -> types.
 
 
 @asynccontextmanager
-async def _http_transport(
+async def _open_http_transport(
     config: McpServerConfig, headers: dict[str, str], access: ServerAuthentication, auth: httpx2.Auth | None
 ) -> AsyncIterator[TransportStreams]:
     """Opens streamable HTTP with our headers. The SDK leaves closing a given HTTP client to its owner."""

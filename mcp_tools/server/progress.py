@@ -109,7 +109,7 @@ class ProgressRelay:
         """Returns the result of `work`. Until then sends the tools' lines, and at least one line each
         `HEARTBEAT_SECONDS`. Raises `RequestRaisedError` if the client must be asked first."""
         while not work.done():
-            next_line = self._next_line = self._next_line or asyncio.ensure_future(self._listener.next())
+            next_line = self._next_line = self._next_line or asyncio.ensure_future(self._listener.wait_for_next())
             first = asyncio.FIRST_COMPLETED
             waiting = (work, next_line, self._request_raised)
             done, _ = await asyncio.wait(waiting, timeout=HEARTBEAT_SECONDS, return_when=first)

@@ -127,7 +127,7 @@ class ChangeNotifier:
                 self._service().follow_events(run_id, owner=get_current_owner(), after=row.last_seq)
             ) as events:
                 async for event in events:
-                    if _changes_run_view(event):
+                    if _is_run_view_change(event):
                         for view in RUN_RESOURCES:
                             await self.publish(ResourceUpdated(f"run://{run_id}/{view}"))
         except AgentError as error:  # an unknown run or an unavailable store: a subscription guarantees no event
@@ -227,6 +227,6 @@ def parse_run_uri(uri: str) -> str | None:
     return run_id if uri.startswith("run://") and run_id and view in RUN_RESOURCES else None
 
 
-def _changes_run_view(event: ev.Event) -> bool:
+def _is_run_view_change(event: ev.Event) -> bool:
     """Whether this event changes a run's steps or report. Answer deltas are skipped: the answer's end reports them."""
     return not isinstance(event.body, ev.AnswerDelta | ev.RunClaimed | ev.ModelReturned)

@@ -76,10 +76,10 @@ def make_run_tasks(intake: RunIntake, *, can_elicit: bool) -> RunTasks:
     async def send_nothing(_: float, __: float | None, ___: str) -> None:
         """Sends nothing: no client follows a call that has ended."""
 
-    async def result(run_id: str) -> types.CallToolResult:
+    async def build_result(run_id: str) -> types.CallToolResult:
         return make_run_result(await AgentToolCall(intake, StepProgress(send_nothing), 0).build_report(run_id))
 
-    return RunTasks(intake, result, can_elicit=can_elicit)
+    return RunTasks(intake, build_result, can_elicit=can_elicit)
 
 
 def make_run_result(report: RunReport) -> types.CallToolResult:

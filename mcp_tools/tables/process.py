@@ -67,7 +67,7 @@ async def run_worker(files: Sequence[TableFile], sql: str | None, *, max_rows: i
     )  # fmt: skip
     try:
         async with asyncio.timeout(timeout_s + KILL_DELAY_S):
-            output = await _exchange(process, json.dumps(request).encode())
+            output = await _send_and_receive(process, json.dumps(request).encode())
     except TimeoutError as error:
         raise ToolTimeoutError(f"the query did not finish within {timeout_s:g} s") from error
     finally:
@@ -79,7 +79,7 @@ async def run_worker(files: Sequence[TableFile], sql: str | None, *, max_rows: i
     return _parse_reply(output, timeout_s)
 
 
-async def _exchange(process: asyncio.subprocess.Process, request: bytes) -> bytes:
+async def _send_and_receive(process: asyncio.subprocess.Process, request: bytes) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(request)

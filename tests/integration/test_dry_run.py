@@ -15,7 +15,7 @@ from agent.ingest.dry_run_report import (
     ValidationReport,
     assess,
     build_report,
-    chunk_stats,
+    compute_chunk_stats,
 )
 from agent.ingest.dry_run_sample import Candidate, Sampler
 from agent.ingest.errors import ConnectorAuthError, ConnectorError
@@ -96,13 +96,13 @@ def test_chunks_are_counted_and_measured() -> None:
         )
 
     lengths = [*range(1, 20), 500]
-    stats = chunk_stats(
+    stats = compute_chunk_stats(
         [chunk("x" * length, number) for number, length in enumerate([*lengths, 500])] + [chunk("--", 99)]
     )
     assert (stats.count, stats.min, stats.max, stats.p95) == (22, 1, 500, 500)
     assert (stats.empty, stats.duplicates) == (1, 1)
     assert stats.median == 10.5
-    assert chunk_stats([]).count == 0
+    assert compute_chunk_stats([]).count == 0
 
 
 def candidate(source: str, size: int, file_type: FileType | None) -> Candidate:

@@ -29,7 +29,7 @@ from agent.runs.service import AgentService
 from agent.skills import SkillLibrary, SkillRoot
 from agent.storage.journal_sqlite import SqliteStore
 from agent.subagents.registry import SUBAGENTS, SubAgentClass
-from agent.subagents.spawn import spawn_tools
+from agent.subagents.spawn import make_spawn_tools
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store
@@ -85,7 +85,7 @@ async def engine_bench(
     library = build_library(configured, store, vectors, embedder, client_of_sources)
     builtins = make_builtin_tools(configured, memory, library)
     registry = ToolRegistry()
-    registry.register(*builtins.tools, *spawn_tools(kinds), *tools)
+    registry.register(*builtins.tools, *make_spawn_tools(kinds), *tools)
     roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(PACKAGE_ROOT / "skills", "shipped")]
     client = ScriptedClient(script or Script())
     models = ModelTiers(client, "small", "large", 5.0, 1000) if script is not None else ModelTiers()

@@ -41,7 +41,7 @@ class Scout(SubAgent[ScoutTask, ScoutFinal]):
     WORK: Work
     OPTIONS: ClassVar[dict[str, Any]] = {}
 
-    def tools(self) -> Sequence[Tool]:
+    def make_tools(self) -> Sequence[Tool]:
         """`look` alone."""
         return (FunctionTool("look", type(self).WORK, **self.OPTIONS),)
 

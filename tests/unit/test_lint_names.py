@@ -20,6 +20,8 @@ def find_messages(folder: Path, text: str, name: str = "module.py") -> list[str]
         ("class _Found: ...\n", "participle"),
         ("class KeyPurse: ...\n", "contains 'purse'"),
         ("def start(begun_from: str) -> None: ...\n", "contains 'begun'"),
+        ("def _locked_error() -> CollectionLockedError: ...\n", "begin with a verb"),
+        ('def passages() -> "Iterator[Passage] | None": ...\n', "begin with a verb"),
         ('def start() -> None:\n    """Leaves it to whoever comes next."""\n', "phrase 'whoever'"),
         ("x = 1  # None for what is none\n", "phrase"),
     ],
@@ -39,4 +41,6 @@ def test_documents_are_checked_too(tmp_path: Path) -> None:
 
 def test_plain_code_passes(tmp_path: Path) -> None:
     text = '''"""Reads keys."""\n\n\ndef find_key(found: str) -> str:\n    """Returns the key."""\n    return found\n'''
+    assert find_messages(tmp_path, text) == []
+    text = "class Key:\n    @property\n    def owner(self) -> Owner: ...\n    def claim(self) -> Claim: ...\n"
     assert find_messages(tmp_path, text) == []

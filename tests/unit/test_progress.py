@@ -17,8 +17,8 @@ async def test_the_newest_line_is_heard_and_only_that_one_is_made() -> None:
         for number in range(100):
             progress.publish("run_1", lambda number=number: line(f"{number}"))  # type: ignore[misc]
         progress.publish("run_2", lambda: line("of another run"))
-        assert (await one.next(), await two.next()) == ("99", "99")
-        waiting = asyncio.ensure_future(one.next())
+        assert (await one.wait_for_next(), await two.wait_for_next()) == ("99", "99")
+        waiting = asyncio.ensure_future(one.wait_for_next())
         await asyncio.sleep(0)
         assert not waiting.done()
         progress.publish("run_1", lambda: line("more"))
@@ -31,16 +31,16 @@ async def test_a_line_that_comes_too_soon_waits_and_who_stops_waiting_loses_none
     progress = RunProgress()
     with progress.listen("run_1", 1_000.0) as listener:
         progress.publish("run_1", lambda: "first")
-        assert await listener.next() == "first"
+        assert await listener.wait_for_next() == "first"
         progress.publish("run_1", lambda: "second")
-        soon = asyncio.ensure_future(listener.next())
+        soon = asyncio.ensure_future(listener.wait_for_next())
         done, _ = await asyncio.wait([soon], timeout=0.05)
         assert not done
         soon.cancel()
     with progress.listen("run_1", 0.0) as listener:
-        left = asyncio.ensure_future(listener.next())
+        left = asyncio.ensure_future(listener.wait_for_next())
         await asyncio.sleep(0)
         progress.publish("run_1", lambda: "kept")
         left.cancel()
         await asyncio.wait([left])
-        assert await listener.next() == "kept"
+        assert await listener.wait_for_next() == "kept"

@@ -73,7 +73,7 @@ class StepTasks:
 
     async def wait_for_change(self) -> None:
         """Waits until an attempt ends or a person decides. Raises an attempt's error."""
-        nudged = self._run.decision_made.when_set()
+        nudged = self._run.decision_made.get_future()
         await asyncio.wait((*self._tasks.values(), nudged), return_when=asyncio.FIRST_COMPLETED)
         self._run.decision_made.clear()
         done = [task for task in self._tasks.values() if task.done()]

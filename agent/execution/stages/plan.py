@@ -240,7 +240,7 @@ async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
         if run.engine.settings.planner_mode == "auto":  # the settings do not require a model, so this is no fallback
             return _build_rules_plan(ruled)
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=NO_MODEL, rejected=())
-    if _planner_is_refused(run):
+    if _is_planner_refused(run):
         ruled = RulePlanner().plan(request, has_model=run.works_with_model)
         ruled = ruled.model_copy(update={"origin_reason": PLANNER_REFUSED})
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=PLANNER_REFUSED, rejected=())
@@ -256,7 +256,7 @@ async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
     return replace(planned, ground=request.ground)
 
 
-def _planner_is_refused(run: Run) -> bool:
+def _is_planner_refused(run: Run) -> bool:
     """Returns whether the provider rejected a planner's call in this run. It would reject the next one too."""
     return any(
         isinstance(event.body, ModelReturned)

@@ -40,7 +40,7 @@ class Document:
         self.blocks = tuple(_place_blocks(output.chunks))
         self._starts = [placed.start for placed in self.blocks]
 
-    def chunks(self, spans: Iterable[Span]) -> list[Chunk]:
+    def build_chunks(self, spans: Iterable[Span]) -> list[Chunk]:
         """Returns numbered chunks for these spans, without surrounding white space.
 
         Spans that are empty, or lie within the chunk before, are dropped.
@@ -48,7 +48,7 @@ class Document:
         found: list[Chunk] = []
         for span in map(self._trim, spans):
             if span.end > (found[-1].end if found else 0):
-                found.append(self._chunk(len(found), span))
+                found.append(self._make_chunk(len(found), span))
         return found
 
     def find_blocks(self, span: Span) -> list[PlacedBlock]:
@@ -67,7 +67,7 @@ class Document:
         lead = len(piece) - len(piece.lstrip())
         return Span(span.start + lead, span.end - (len(piece) - len(piece.rstrip()))) if piece.strip() else Span(0, 0)
 
-    def _chunk(self, index: int, span: Span) -> Chunk:
+    def _make_chunk(self, index: int, span: Span) -> Chunk:
         text = self.text[span.start : span.end]
         overlapping = self.find_blocks(span)
         blocks = [placed.block for placed in overlapping]
@@ -82,9 +82,9 @@ class Document:
             end=span.end,
             pages=tuple(sorted({block.page_number for block in blocks if block.page_number is not None})),
             boxes=tuple((block.page_number or 1, *block.bbox) for block in blocks if block.bbox is not None),
-            blocks=tuple(_chunk_block(placed) for placed in overlapping) if any(map(_is_placed, blocks)) else (),
-            heading_path=_heading_path(blocks),
-            layout_type=_common_layout(blocks),
+            blocks=tuple(_make_chunk_block(placed) for placed in overlapping) if any(map(_is_placed, blocks)) else (),
+            heading_path=_find_heading_path(blocks),
+            layout_type=_find_common_layout(blocks),
             checksum=checksum,
         )
 
@@ -100,17 +100,17 @@ def _is_placed(block: ParsedChunk) -> bool:
     return block.page_number is not None or block.bbox is not None
 
 
-def _chunk_block(placed: PlacedBlock) -> ChunkBlock:
+def _make_chunk_block(placed: PlacedBlock) -> ChunkBlock:
     block = placed.block
     return ChunkBlock(start=placed.start, end=placed.end, page=block.page_number, box=block.bbox)
 
 
-def _heading_path(blocks: list[ParsedChunk]) -> tuple[str, ...]:
+def _find_heading_path(blocks: list[ParsedChunk]) -> tuple[str, ...]:
     """Returns the headings above the first block that is not a heading: a chunk's own heading counts as above it."""
     return next((block.heading_path for block in blocks if block.layout_type != "header"), blocks[-1].heading_path)
 
 
-def _common_layout(blocks: list[ParsedChunk]) -> LayoutType:
+def _find_common_layout(blocks: list[ParsedChunk]) -> LayoutType:
     """Returns the layout that all blocks below the headings share, or `text`."""
     kinds = {block.layout_type for block in blocks if block.layout_type != "header"}
     if not kinds:

@@ -33,4 +33,4 @@ class FixedChunker:
         document = Document(output)
         length, step = len(document.text), self._options.size - self._options.overlap
         starts = range(0, max(length - self._options.overlap, 1), step)
-        return document.chunks(Span(start, min(start + self._options.size, length)) for start in starts)
+        return document.build_chunks(Span(start, min(start + self._options.size, length)) for start in starts)

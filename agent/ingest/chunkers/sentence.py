@@ -35,9 +35,9 @@ class SentenceChunker:
         document = Document(output)
         whole = Span(0, len(document.text))
         parts = list(cut_oversized(document.text, split_sentences(document.text, whole), self._options.size))
-        return document.chunks(self._windows(parts))
+        return document.build_chunks(self._iter_windows(parts))
 
-    def _windows(self, parts: Sequence[Span]) -> Iterator[Span]:
+    def _iter_windows(self, parts: Sequence[Span]) -> Iterator[Span]:
         first = 0
         while first < len(parts):
             after = first + 1

@@ -19,7 +19,7 @@ class StructureOptions(FrozenModel):
     table_size: int = Field(default=1800, ge=1, le=100_000, description="characters of a table that stays whole")
 
     @model_validator(mode="after")
-    def _tables_are_larger(self) -> Self:
+    def _check_table_size(self) -> Self:
         if self.table_size < self.size:
             raise ValueError("table_size must not be smaller than size")
         return self
@@ -38,7 +38,7 @@ class StructureChunker:
     def chunk(self, output: ParserOutput) -> list[Chunk]:
         """Returns chunks without overlap, in order."""
         document = Document(output)
-        return document.chunks(
+        return document.build_chunks(
             span for section in _split_sections(document.blocks) for span in self._split_section(document.text, section)
         )
 
@@ -70,7 +70,7 @@ class StructureChunker:
         if span.end - span.start <= (self._options.table_size if is_table else self._options.size):
             yield span
         else:
-            cuts = _table_rows(text, span) if is_table else split_sentences(text, span)
+            cuts = _iter_table_rows(text, span) if is_table else split_sentences(text, span)
             yield from cut_oversized(text, cuts, self._options.size)
 
 
@@ -88,7 +88,7 @@ def _split_sections(blocks: tuple[PlacedBlock, ...]) -> Iterator[list[PlacedBloc
         yield section
 
 
-def _table_rows(text: str, span: Span) -> Iterator[Span]:
+def _iter_table_rows(text: str, span: Span) -> Iterator[Span]:
     """Yields a table's rows; the header stays with the line below it."""
     start = span.start
     header = text.find("\n", text.find("\n", span.start, span.end) + 1, span.end)

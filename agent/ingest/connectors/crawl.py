@@ -126,7 +126,7 @@ class Crawl:
         (await self._robots.get_rules(url)).check_allowed(url)
         self._request_count += 1
 
-        async def headers(hop: str) -> Mapping[str, str]:
+        async def build_headers(hop: str) -> Mapping[str, str]:
             return await self._prepare_request(normalise_url(hop) or hop, url, depth)
 
         try:
@@ -134,8 +134,8 @@ class Crawl:
                 url,
                 self._workspace / f"page-{self._request_count}",
                 max_bytes=min(self._limits.page_bytes, max(1, self._limits.total_bytes - self._bytes)),
-                headers=headers,
-                wanted=lambda where, head: _file_type(where, head) is not None,
+                headers=build_headers,
+                wanted=lambda where, head: _detect_file_type(where, head) is not None,
             )
         except _AlreadyVisitedError:
             return None
@@ -159,18 +159,18 @@ class Crawl:
         rules = await self._robots.get_rules(hop)
         rules.check_allowed(hop)
         await self._pacer.wait(get_site(hop), rules.pause_s)
-        version = self._version(hop)
+        version = self._get_version(hop)
         usable = version is not None and (version.links is not None or not self._may_follow(depth))
         conditions = version.request_headers if version is not None and usable else {}
         return {**conditions, **await self._authenticate(hop)}
 
     async def _authenticate(self, url: str) -> Mapping[str, str]:
         """Returns the credential's headers for a page of the site; no other site gets them."""
-        return await self._account.headers(url) if self._account is not None else {}
+        return await self._account.build_headers(url) if self._account is not None else {}
 
     async def _on_download(self, final: str, depth: int, answer: Download) -> FetchedDocument | MissedDocument | None:
         self._bytes += answer.size
-        kind = _file_type(final, answer.headers)
+        kind = _detect_file_type(final, answer.headers)
         page = await self._read_page(final, kind, answer)
         directives = page.directives & read_directives_from_headers(answer.headers)
         is_repeated = answer.checksum in self._contents
@@ -180,23 +180,23 @@ class Crawl:
             self._follow(page.links, depth)
         if is_repeated or not directives.may_index:
             await asyncio.to_thread(answer.path.unlink)
-            return None if is_repeated else self._noindex(final)
+            return None if is_repeated else self._handle_noindex(final)
         links = page.links if directives.may_follow else ()
         version = PageVersion.from_headers(answer.headers, answer.checksum, links).dumps(final)
-        before = self._version(final)
+        before = self._get_version(final)
         if before is not None and before.checksum == answer.checksum:
             await asyncio.to_thread(answer.path.unlink)
             return FetchedDocument(final, display_url(final), kind, None, version, url=final)
         output = ConnectorOutput(
             file_path=str(answer.path.absolute()),
             file_size_bytes=answer.size,
-            source_metadata=_metadata(final, self._start, answer.headers),
+            source_metadata=_build_metadata(final, self._start, answer.headers),
             checksum=answer.checksum,
         )
         return FetchedDocument(final, display_url(final), kind, output, version, url=final)
 
     def _on_not_modified(self, final: str, depth: int, answer: Reply) -> FetchedDocument | MissedDocument:
-        version = self._version(final)
+        version = self._get_version(final)
         if version is None:
             raise ConnectorError(f"{final} says that it has not changed, but it was never read", url=final)
         directives = read_directives_from_headers(answer.headers)
@@ -204,8 +204,8 @@ class Crawl:
         if directives.may_follow:
             self._follow(version.links or (), depth)
         if not directives.may_index:
-            return self._noindex(final)
-        kind = _file_type(final, answer.headers) or _file_type(final, httpx.Headers())
+            return self._handle_noindex(final)
+        kind = _detect_file_type(final, answer.headers) or _detect_file_type(final, httpx.Headers())
         return FetchedDocument(final, display_url(final), kind, None, self._known[final], url=final)
 
     async def _read_page(self, final: str, kind: FileType | None, answer: Download) -> PageInfo:
@@ -216,7 +216,7 @@ class Crawl:
             lambda: parse_page(answer.path.read_bytes(), final, charset_, most_links=self._limits.links)
         )
 
-    def _noindex(self, final: str) -> MissedDocument:
+    def _handle_noindex(self, final: str) -> MissedDocument:
         """Handles a page that asks not to be indexed: gone in a walk, an error if it is the only page requested."""
         error = ConnectorRefusedError(f"{final} asks not to be indexed (noindex)", url=final)
         if not self._recursive:
@@ -229,7 +229,7 @@ class Crawl:
         rules = await self._robots.get_rules(self._start)
         named = rules.sitemaps or (build_host_url(self._start, "/sitemap.xml"),)
 
-        async def headers(hop: str) -> Mapping[str, str]:
+        async def build_headers(hop: str) -> Mapping[str, str]:
             if get_site(hop) != get_site(self._start):
                 raise ConnectorRefusedError(f"the sitemap leads to another site: {hop}", url=hop)
             rules.check_allowed(hop)
@@ -237,7 +237,7 @@ class Crawl:
             return await self._authenticate(hop)
 
         most = self._limits.pages
-        self._queue(await list_sitemap_pages(self._client, named, get_site(self._start), headers, most=most), 1)
+        self._queue(await list_sitemap_pages(self._client, named, get_site(self._start), build_headers, most=most), 1)
 
     def _follow(self, links: Iterable[str], depth: int) -> None:
         """Queues the links of a page, or notes that they lie too deep."""
@@ -303,11 +303,11 @@ class Crawl:
     def _is_same_site(self, source: str) -> bool:
         return normalise_url(source) == source and get_site(source) == get_site(self._start)
 
-    def _version(self, url: str) -> PageVersion | None:
+    def _get_version(self, url: str) -> PageVersion | None:
         return PageVersion.loads(self._known.get(url, ""), url)
 
 
-def _file_type(url: str, headers: httpx.Headers) -> FileType | None:
+def _detect_file_type(url: str, headers: httpx.Headers) -> FileType | None:
     """Returns the file type of a response. Without a content type it is HTML, as in browsers."""
     header = headers.get("content-type")
     return detect_file_type(header, url) or ("html" if not read_media_type(header) else None)
@@ -319,7 +319,7 @@ def _report_limit(urls: Sequence[str], message: str) -> MissedDocument:
     return MissedDocument(urls[0], f"{len(urls)} more", error, is_walk_limit=True)
 
 
-def _metadata(final: str, start: str, headers: httpx.Headers) -> JsonObject:
+def _build_metadata(final: str, start: str, headers: httpx.Headers) -> JsonObject:
     names = ("content-type", "content-language", "last-modified", "etag")
     return {
         "final_url": final,

@@ -62,7 +62,7 @@ class DriveConnector:
         """Implements `Connector.fetch`. Raises if Drive fails during the walk, because half a walk must not look
         complete."""
         top = parse(request.source_identifier)
-        api = DriveApi(self._client, await self._account(request.credentials_id), self._base_url)
+        api = DriveApi(self._client, await self._get_account(request.credentials_id), self._base_url)
         folder = await asyncio.to_thread(workspace.absolute)
         failures = 0
         root = await api.get_file(top)
@@ -89,7 +89,7 @@ class DriveConnector:
         below = source.removeprefix(f"{own}/")
         return source == own or (below != source and (request.recursive or "/" not in below))
 
-    async def _account(self, name: str | None) -> Account:
+    async def _get_account(self, name: str | None) -> Account:
         """Returns the account for a credential; a new one if the credential changed."""
         try:
             if not name:
@@ -117,14 +117,14 @@ class DriveConnector:
         try:
             if isinstance(entry.file, ConnectorError):
                 raise entry.file
-            file, output = await self._output(api, entry.file, known, workspace)
+            file, output = await self._build_output(api, entry.file, known, workspace)
         except AccountError:
             raise
         except ConnectorError as error:
             return MissedDocument(entry.source, entry.name, error, gone=isinstance(error, ConnectorNotFoundError))
         return FetchedDocument(entry.source, entry.name, file.file_type, output, file.version, file.url, entry.total)
 
-    async def _output(
+    async def _build_output(
         self, api: DriveApi, file: DriveFile, known: str, workspace: Path
     ) -> tuple[DriveFile, ConnectorOutput | None]:
         """Returns the file's current metadata, and its content unless that is known or no parser reads it."""
@@ -137,13 +137,13 @@ class DriveConnector:
             if file.file_type is None or (known and file.version == known):
                 return file, None
             try:
-                return file, await self._content(api, file, workspace)
+                return file, await self._fetch_content(api, file, workspace)
             except FileChangedError as error:
                 changed = error
         assert changed is not None
         raise changed
 
-    async def _content(self, api: DriveApi, file: DriveFile, workspace: Path) -> ConnectorOutput:
+    async def _fetch_content(self, api: DriveApi, file: DriveFile, workspace: Path) -> ConnectorOutput:
         # Numbered, for two walks that meet the same file in one workspace.
         target = workspace / f"{next(self._numbers)}-{file.local_name}"
         if file.export is not None:

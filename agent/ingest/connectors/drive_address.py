@@ -34,7 +34,7 @@ def parse(identifier: str) -> Reference:
         return Reference(text.removeprefix(PREFIX))
     try:
         url = urlsplit(text)
-        found = _in_url(url.hostname or "", url.path, parse_qs(url.query)) if url.scheme == "https" else None
+        found = _find_in_url(url.hostname or "", url.path, parse_qs(url.query)) if url.scheme == "https" else None
     except ValueError:
         found = None
     if found is None:
@@ -44,7 +44,7 @@ def parse(identifier: str) -> Reference:
     return found
 
 
-def _in_url(host: str, path: str, query: dict[str, list[str]]) -> Reference | None:
+def _find_in_url(host: str, path: str, query: dict[str, list[str]]) -> Reference | None:
     if host not in HOSTS:
         return None
     # Addresses of published pages (/d/e/...) bear no id of the file.

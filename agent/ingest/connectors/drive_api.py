@@ -90,14 +90,16 @@ class DriveApi:
     """Drive as one account sees it. Every call raises `ConnectorError`; `AccountError` is permanent."""
 
     def __init__(self, client: SourceClient, account: Account, base_url: str) -> None:
-        self._client = _DriveClient(client.client, client.back_off, client.timeout_s, client.silence_s, self._api_error)
+        self._client = _DriveClient(
+            client.client, client.back_off, client.timeout_s, client.silence_s, self._make_api_error
+        )
         self._account = account
         self._files = f"{base_url.rstrip('/')}/drive/v3/files"
 
     async def get_file(self, reference: Reference) -> DriveFile:
         """Returns Drive's metadata of a file or folder."""
-        url = self._url(reference.id, fields=FIELDS)
-        return parse_file(await self._json(url, reference))
+        url = self._build_url(reference.id, fields=FIELDS)
+        return parse_file(await self._fetch_json(url, reference))
 
     async def list_children(self, folder: DriveFile) -> list[DriveFile]:
         """Returns everything in a folder outside the trash, by name, without opening subfolders."""
@@ -112,7 +114,7 @@ class DriveApi:
         found: list[DriveFile] = []
         pages: set[str] = set()
         while True:
-            page = await self._json(self._url(**query), folder.reference)
+            page = await self._fetch_json(self._build_url(**query), folder.reference)
             files, following = page.get("files"), page.get("nextPageToken")
             if not isinstance(files, list) or page.get("incompleteSearch"):
                 # Half a list would look as if the other half had been deleted.
@@ -129,7 +131,7 @@ class DriveApi:
         """Downloads a file's bytes. Raises `FileChangedError` if they do not match its checksum."""
         if file.size is not None and file.size > max_bytes:
             raise ConnectorError(f"it has {file.size} bytes; the most that is fetched is {max_bytes}", limit=max_bytes)
-        url = self._url(file.id, alt="media")
+        url = self._build_url(file.id, alt="media")
         if not file.md5:
             return await self._download(url, target, file, max_bytes)
         limit = max_bytes if file.size is None else file.size
@@ -137,7 +139,7 @@ class DriveApi:
             file.reference,
             lambda headers: self._client.download_checked(url, target, max_bytes=limit, headers=headers),
         )
-        arrived = await asyncio.to_thread(_md5, target)
+        arrived = await asyncio.to_thread(_hash_md5, target)
         if arrived != file.md5:
             await asyncio.to_thread(target.unlink)
             raise FileChangedError(f"what arrived has the MD5 {arrived}, and Drive says {file.md5}: try again")
@@ -145,7 +147,7 @@ class DriveApi:
 
     async def export(self, file: DriveFile, mime: str, target: Path, *, max_bytes: int) -> Download:
         """Exports a native Google document as a file of type `mime`. Drive's limit is 10 MB."""
-        return await self._download(self._url(f"{file.id}/export", mimeType=mime), target, file, max_bytes)
+        return await self._download(self._build_url(f"{file.id}/export", mimeType=mime), target, file, max_bytes)
 
     async def _download(self, url: str, target: Path, file: DriveFile, max_bytes: int) -> Download:
         found = await self._with_token(
@@ -155,12 +157,12 @@ class DriveApi:
             raise ConnectorError(f"Google Drive answered with HTTP status {found.status} and no content")
         return found
 
-    def _url(self, path: str = "", **query: str) -> str:
+    def _build_url(self, path: str = "", **query: str) -> str:
         """Returns an API address; every request includes shared drives."""
         where = f"{self._files}/{quote(path)}" if path else self._files
         return f"{where}?{urlencode({**query, 'supportsAllDrives': 'true'})}"
 
-    async def _json(self, url: str, reference: Reference) -> JsonObject:
+    async def _fetch_json(self, url: str, reference: Reference) -> JsonObject:
         reply = await self._with_token(
             reference, lambda headers: self._client.read(url, max_bytes=_MAX_REPLY_BYTES, headers=headers)
         )
@@ -193,7 +195,7 @@ class DriveApi:
         except _TokenRefusedError as error:
             raise AccountError(f"Google Drive refuses even a new token of {self._account.display_name}") from error
 
-    def _api_error(self, url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
+    def _make_api_error(self, url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
         """Returns the error for an API response; for other addresses, the error of the status."""
         if not url.startswith(self._files):
             return build_status_error(url, status, headers, body)
@@ -208,12 +210,12 @@ class DriveApi:
         if status == 416:
             return FileChangedError("it became shorter while it was downloaded", status=status)
         if status == 403:
-            return self._forbidden_error(reasons, problem)
+            return self._make_forbidden_error(reasons, problem)
         if status == 429 or status >= 500:
             return ConnectorTransientError(f"{problem} (HTTP status {status}); try again later", status=status)
         return build_status_error(url, status, headers, body) if not message else ConnectorError(problem, status=status)
 
-    def _forbidden_error(self, reasons: list[str], problem: str) -> ConnectorError:
+    def _make_forbidden_error(self, reasons: list[str], problem: str) -> ConnectorError:
         for reason in reasons:
             if reason in _RATE:
                 return ConnectorTransientError(f"{problem} Try again later", reason=reason)
@@ -240,6 +242,6 @@ def _parse_error(body: bytes) -> tuple[list[str], str]:
     return reasons, message if message.endswith(".") or not message else f"{message}."
 
 
-def _md5(path: Path) -> str:
+def _hash_md5(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

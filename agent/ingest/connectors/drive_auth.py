@@ -35,7 +35,7 @@ class Account:
     ) -> None:
         self.credential = credential
         self._name = name
-        self._client = replace(client, error_for_status=self._token_error)
+        self._client = replace(client, error_for_status=self._make_token_error)
         self._clock = clock
         self._now = now
         self._lock = asyncio.Lock()
@@ -81,11 +81,11 @@ class Account:
                 "refresh_token": credential.refresh_token.get_secret_value(),
             }
         else:
-            assertion = await asyncio.to_thread(self._assertion, credential)
+            assertion = await asyncio.to_thread(self._sign_assertion, credential)
             form = {"grant_type": _JWT_BEARER, "assertion": assertion}
         return await request_token(self._client, credential.token_uri, form)
 
-    def _assertion(self, credential: GoogleServiceAccount) -> str:
+    def _sign_assertion(self, credential: GoogleServiceAccount) -> str:
         """Returns the signed claim that is exchanged for a token (RFC 7523)."""
         import jwt  # noqa: PLC0415 - brings 9 MB of cryptography, which only a service account needs
 
@@ -107,7 +107,7 @@ class Account:
         # Outside of `except`: what went wrong with a key may quote it.
         raise AccountError(f"{unusable}: take it from Google's key file as it is, with its line breaks")
 
-    def _token_error(self, url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
+    def _make_token_error(self, url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
         """Returns the error for a response of the token endpoint (RFC 6749, 5.2)."""
         reply_data = parse_object(body)
         code = reply_data.get("error")

@@ -85,7 +85,9 @@ class DriveFile:
     def local_name(self) -> str:
         """The file name in the workspace. Never the original name, which may be anything."""
         return (
-            f"{self.id}.{self.export.file_type}" if self.export else f"{self.id}{_safe_suffix(get_suffix(self.name))}"
+            f"{self.id}.{self.export.file_type}"
+            if self.export
+            else f"{self.id}{_make_safe_suffix(get_suffix(self.name))}"
         )
 
 
@@ -95,19 +97,19 @@ def parse_file(data: object) -> DriveFile:
         raise ConnectorError("Google Drive described a file without an id or a type; try again later")
     shortcut = data.get("shortcutDetails")
     details = shortcut if isinstance(shortcut, dict) else {}
-    size = _text(data, "size")
-    link = _text(data, "webViewLink")
+    size = _get_text(data, "size")
+    link = _get_text(data, "webViewLink")
     return DriveFile(
-        reference=Reference(data["id"], _text(data, "resourceKey")),
+        reference=Reference(data["id"], _get_text(data, "resourceKey")),
         name=make_printable_line(data.get("name") or data["id"]),
         mime=data["mimeType"],
-        version=_text(data, "md5Checksum") or _text(data, "headRevisionId") or _text(data, "version"),
+        version=_get_text(data, "md5Checksum") or _get_text(data, "headRevisionId") or _get_text(data, "version"),
         size=int(size) if size.isascii() and size.isdigit() else None,
-        md5=_text(data, "md5Checksum").lower(),
+        md5=_get_text(data, "md5Checksum").lower(),
         trashed=data.get("trashed") is True,
-        drive_id=_text(data, "driveId"),
+        drive_id=_get_text(data, "driveId"),
         url=link if link.startswith("https://") else None,
-        target=Reference(details["targetId"], _text(details, "targetResourceKey"))
+        target=Reference(details["targetId"], _get_text(details, "targetResourceKey"))
         if is_id(details.get("targetId"))
         else None,
         target_is_folder=details.get("targetMimeType") == _FOLDER,
@@ -115,10 +117,10 @@ def parse_file(data: object) -> DriveFile:
     )
 
 
-def _text(data: JsonObject, name: str) -> str:
+def _get_text(data: JsonObject, name: str) -> str:
     value = data.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _safe_suffix(ending: str) -> str:
+def _make_safe_suffix(ending: str) -> str:
     return ending if ending[1:].isalnum() and ending.isascii() and len(ending) <= 10 else ""

@@ -60,7 +60,7 @@ class LocalConnector:
                 yield MissedDocument(make_path_source(one.path), one.name, error, gone=True)
                 continue
             if isinstance(one, UnreadableEntry):
-                for missed in _missed_below(one, known):
+                for missed in _list_missed_below(one, known):
                     yield missed
                 continue
             version = known.get(one.source, "")
@@ -68,7 +68,7 @@ class LocalConnector:
 
     def covers(self, request: ConnectorInput, source: str) -> bool:
         """Implements `Connector.covers`. Ignored files are covered too, so that they are removed."""
-        root = f"/{make_path_source(_path(request).resolve()).strip('/')}"
+        root = f"/{make_path_source(_parse_path(request).resolve()).strip('/')}"
         path = f"/{source.lstrip('/')}"
         if path == root:
             return True
@@ -76,7 +76,7 @@ class LocalConnector:
         return below != path and (request.recursive or "/" not in below)
 
     def _list_files(self, request: ConnectorInput) -> list[LocalFile | UnreadableEntry | NonFileEntry]:
-        path = _path(request)
+        path = _parse_path(request)
         shown = make_printable_name(str(path))
         try:
             top = path.resolve(strict=True)
@@ -96,7 +96,7 @@ class LocalConnector:
         if candidate.file_type is None:
             return FetchedDocument(candidate.source, candidate.name, None, None, total=total)
         try:
-            output, version = self._output(candidate, known, workspace)
+            output, version = self._build_output(candidate, known, workspace)
         except AgentError as error:
             if isinstance(error, StoreError):
                 raise
@@ -105,10 +105,10 @@ class LocalConnector:
             )
         return FetchedDocument(candidate.source, candidate.name, candidate.file_type, output, version, total=total)
 
-    def _output(self, candidate: LocalFile, known: str, workspace: Path) -> tuple[ConnectorOutput | None, str]:
+    def _build_output(self, candidate: LocalFile, known: str, workspace: Path) -> tuple[ConnectorOutput | None, str]:
         path, name = candidate.path, candidate.name
         try:
-            if known and _version(path.lstat()) == known:
+            if known and _read_version(path.lstat()) == known:
                 return None, known
             is_text = make_printable_name(str(path)) == str(path)
             copy = None if is_text else workspace / f"named-in-bytes{path.suffix.lower()}"
@@ -133,7 +133,7 @@ class LocalConnector:
             checksum=read.checksum,
         )
         fresh = self._now_ns() - max(read.status.st_mtime_ns, read.status.st_ctime_ns) < _FRESH_NS
-        return output, "" if fresh else _version(read.status)
+        return output, "" if fresh else _read_version(read.status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,11 @@ class _FileState:
     status: os.stat_result
 
 
-def _path(request: ConnectorInput) -> Path:
+def _parse_path(request: ConnectorInput) -> Path:
     return Path(request.source_identifier).expanduser()
 
 
-def _missed_below(one: UnreadableEntry, known: Mapping[str, str]) -> list[MissedDocument]:
+def _list_missed_below(one: UnreadableEntry, known: Mapping[str, str]) -> list[MissedDocument]:
     """Returns the unreadable folder and every known document in it as missed, so they are not removed."""
     shown = one.name if one.name != "." else make_printable_name(str(one.path))
     error: ConnectorError = ConnectorAuthError(f"{shown} may not be read by this process: {one.error.strerror}")
@@ -171,7 +171,7 @@ def _read_stable(path: Path, copy: Path | None) -> _FileState | None:
             checksum, size = _hash(file, copy)
             after = os.fstat(file.fileno())
         there = path.lstat()
-        if size == after.st_size and _version(before) == _version(after) == _version(there):
+        if size == after.st_size and _read_version(before) == _read_version(after) == _read_version(there):
             return _FileState(checksum, after)
     return None
 
@@ -185,7 +185,7 @@ def _hash(file: BufferedReader, copy: Path | None) -> tuple[str, int]:
     return digest, file.tell()
 
 
-def _version(status: os.stat_result) -> str:
+def _read_version(status: os.stat_result) -> str:
     """Returns time, size and inode change time. A copy that keeps its original's time (`cp -p`) differs in
     the latter."""
     return f"{status.st_mtime_ns}-{status.st_size}-{status.st_ctime_ns}"

@@ -18,7 +18,7 @@ async def request_token(client: SourceClient, token_uri: str, form: Mapping[str,
     """Returns a token and its lifetime in seconds. Raises `ConnectorError` and its subclasses."""
     content = urlencode(form).encode()
     reply = await client.read(
-        token_uri, method="POST", content=content, headers=_form_headers, max_bytes=_MAX_REPLY_BYTES
+        token_uri, method="POST", content=content, headers=_build_form_headers, max_bytes=_MAX_REPLY_BYTES
     )
     data = parse_object(reply.body)
     token, life = data.get("access_token"), data.get("expires_in")
@@ -36,5 +36,5 @@ def parse_object(body: bytes) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-async def _form_headers(_: str) -> Mapping[str, str]:
+async def _build_form_headers(_: str) -> Mapping[str, str]:
     return {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}

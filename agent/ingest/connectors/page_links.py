@@ -45,7 +45,7 @@ def read_directives_from_headers(headers: httpx.Headers) -> RobotsDirectives:
         named = bool(colon) and "," not in name and not name.startswith(("unavailable_after", "max-"))
         if not named or name in (_EVERYBODY, ROBOT_NAME):
             for directive in (rest if named else line.lower()).split(","):
-                found &= _directive(directive.strip())
+                found &= _parse_directive(directive.strip())
     return found
 
 
@@ -58,14 +58,14 @@ def parse_page(data: bytes, url: str, charset: str | None, *, most_links: int) -
     for meta in tree.iter("meta"):
         if (meta.get("name") or "").strip().lower() in (_EVERYBODY, ROBOT_NAME):
             for directive in (meta.get("content") or "").lower().split(","):
-                directives &= _directive(directive.strip())
+                directives &= _parse_directive(directive.strip())
     if not directives.may_follow:
         return PageInfo((), directives)
     base = next((found for one in tree.iter("base") if (found := normalise_url(one.get("href") or "", url))), url)
-    return PageInfo(tuple(_same_site_links(_link_targets(tree), url, base, most_links)), directives)
+    return PageInfo(tuple(_iter_same_site_links(_iter_link_targets(tree), url, base, most_links)), directives)
 
 
-def _directive(directive: str) -> RobotsDirectives:
+def _parse_directive(directive: str) -> RobotsDirectives:
     return RobotsDirectives(
         may_index=directive not in ("noindex", "none"), may_follow=directive not in ("nofollow", "none")
     )
@@ -85,7 +85,7 @@ def _parse_html(data: bytes, charset: str | None) -> "etree._Element | None":
     return None
 
 
-def _link_targets(tree: "etree._Element") -> Iterator[str]:
+def _iter_link_targets(tree: "etree._Element") -> Iterator[str]:
     for element in tree.iter("a", "area", "link"):
         relations = (element.get("rel") or "").lower().split()
         if "nofollow" in relations or (element.tag == "link" and "canonical" not in relations):
@@ -94,7 +94,7 @@ def _link_targets(tree: "etree._Element") -> Iterator[str]:
             yield target
 
 
-def _same_site_links(targets: Iterable[str], url: str, base: str, most: int) -> Iterator[str]:
+def _iter_same_site_links(targets: Iterable[str], url: str, base: str, most: int) -> Iterator[str]:
     """Yields the targets that lead to other pages of the same site."""
     own, seen, spellings = get_site(url), {make_url_key(url)}, set[str]()
     for target in targets:

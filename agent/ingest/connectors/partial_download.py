@@ -36,7 +36,7 @@ class PartialDownload:
     async def open_beside(cls, target: Path) -> AsyncIterator[Self]:
         """Opens an empty file in the folder of `target`; deletes it unless it was finished."""
         path = target.with_name(f"{target.name}.part")
-        with _disk_errors():
+        with _translate_disk_errors():
             file = await asyncio.to_thread(path.open, "wb")
         try:
             yield cls(path, file)
@@ -93,17 +93,17 @@ class PartialDownload:
         plain = answer.headers.get("content-encoding", "identity").strip().lower() == "identity"
         length = answer.headers.get("content-length", "")
         self._total_size = int(length) if plain and length.isascii() and length.isdigit() else None
-        self._validator = _validator(answer.headers) if plain else ""
+        self._validator = _get_validator(answer.headers) if plain else ""
         return True
 
     async def write(self, piece: bytes) -> None:
         """Appends a piece of the body."""
-        with _disk_errors():
+        with _translate_disk_errors():
             await asyncio.to_thread(self._write, piece)
 
     async def finish(self, target: Path) -> str:
         """Moves the complete file into place; returns its SHA-256, hex."""
-        with _disk_errors():
+        with _translate_disk_errors():
             await asyncio.to_thread(self._file.close)
             await asyncio.to_thread(self._path.replace, target)
         return self._digest.hexdigest()
@@ -125,7 +125,7 @@ class PartialDownload:
 
 
 @contextlib.contextmanager
-def _disk_errors() -> Iterator[None]:
+def _translate_disk_errors() -> Iterator[None]:
     """Raises disk errors as `StoreError`."""
     try:
         yield
@@ -135,7 +135,7 @@ def _disk_errors() -> Iterator[None]:
         raise StoreError(f"the workspace cannot be written: {error.strerror or error}") from error
 
 
-def _validator(headers: Mapping[str, str]) -> str:
+def _get_validator(headers: Mapping[str, str]) -> str:
     """Returns the strong ETag that a continuation is bound to, or an empty text.
 
     A date has a resolution of seconds only, and a weak tag does not identify bytes (RFC 9110, 13.1.5).

@@ -60,7 +60,7 @@ class ConnectorTransientError(ConnectorError):
         self.silent = silent
 
 
-def _now() -> datetime:
+def _get_now() -> datetime:
     return datetime.now(UTC)
 
 
@@ -79,7 +79,7 @@ class RetryPolicy:
     """A source that asks for a longer pause is given up at once."""
     sleep: Sleep = asyncio.sleep
     chance: Callable[[], float] = random.random
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = _get_now
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Returns the result of `attempt`, repeating it after each `ConnectorTransientError`; raises the last one."""
@@ -235,10 +235,10 @@ class SourceClient:
             if not await part.begin_response(answer):
                 raise ConnectorTransientError(f"{url} cannot be continued where it was cut off", url=url)
             if part.size + part.missing_bytes > max_bytes:
-                raise _too_large(url, max_bytes)
+                raise _make_too_large_error(url, max_bytes)
             async for piece in answer.body:
                 if part.size + len(piece) > max_bytes:
-                    raise _too_large(url, max_bytes)
+                    raise _make_too_large_error(url, max_bytes)
                 await part.write(piece)
             if part.missing_bytes:
                 raise ConnectorTransientError(f"{url} ended {part.missing_bytes} bytes too early", url=url)
@@ -260,7 +260,7 @@ class SourceClient:
             for _ in range(MAX_REDIRECTS + 1):
                 own = await headers(hop)
                 async with (
-                    self._time_limit(hop),
+                    self._limit_time(hop),
                     self.client.open(
                         hop, headers={**own, **more}, method=method, content=content, silence_s=self.silence_s
                     ) as answer,
@@ -285,7 +285,7 @@ class SourceClient:
         raise ConnectorError(f"{url} redirects more than {MAX_REDIRECTS} times", url=url)
 
     @asynccontextmanager
-    async def _time_limit(self, url: str) -> AsyncIterator[None]:
+    async def _limit_time(self, url: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self.timeout_s):
                 yield
@@ -310,11 +310,11 @@ class SourceClient:
             if len(body) > max_bytes:
                 if cut:
                     break
-                raise _too_large(answer.url, max_bytes)
+                raise _make_too_large_error(answer.url, max_bytes)
         return bytes(body[:max_bytes])
 
 
-def _too_large(url: str, max_bytes: int) -> ConnectorTooLargeError:
+def _make_too_large_error(url: str, max_bytes: int) -> ConnectorTooLargeError:
     return ConnectorTooLargeError(
         f"{url} is larger than {max_bytes} bytes, the most that is fetched", url=url, limit=max_bytes
     )

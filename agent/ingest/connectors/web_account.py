@@ -38,7 +38,7 @@ class WebAccount:
         self._token = ""
         self._expires = 0.0
 
-    async def headers(self, url: str) -> Mapping[str, str]:
+    async def build_headers(self, url: str) -> Mapping[str, str]:
         """Returns the headers for an address; none for other sites and for plain http.
 
         Raises `ConnectorError` if an OAuth client gets no token.

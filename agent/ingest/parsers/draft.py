@@ -104,13 +104,13 @@ def clean_text(text: str) -> str:
 
 def find_markdown_tables(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yields rows as Markdown tables, first row the header; long ones are split with the header repeated."""
-    grid = _drop_empty([[_cell(cell) for cell in row] for row in rows])
+    grid = _drop_empty([[_format_cell(cell) for cell in row] for row in rows])
     if not grid:
         return
-    head = [_line(grid[0]), "|" + " --- |" * len(grid[0])]
+    head = [_format_line(grid[0]), "|" + " --- |" * len(grid[0])]
     lines, length = list(head), 0
     for row in grid[1:]:
-        line = _line(row)
+        line = _format_line(row)
         if length + len(line) > _TABLE_CHARACTERS and length:
             yield "\n".join(lines)
             lines, length = list(head), 0
@@ -132,11 +132,11 @@ def _with_paths(blocks: Iterable[Block]) -> Iterator[tuple[Block, tuple[str, ...
             above.append((block.level, clean_text(block.title) or block.text))
 
 
-def _cell(text: str) -> str:
+def _format_cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _line(cells: Sequence[str]) -> str:
+def _format_line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 

@@ -19,11 +19,11 @@ def read_mail(source: InputFile) -> Draft:
     if not any(message.get(name) for name in (*_SHOWN, "Subject")):
         raise ParserCorruptError(f"{source.name} has no mail header", reason="damaged")
     draft = Draft()
-    subject = _header(message, "Subject")
+    subject = _get_header(message, "Subject")
     if subject:
         draft.add_heading(subject, 1)
         draft.metadata["title"] = subject
-    shown = {name: value for name in _SHOWN if (value := _header(message, name))}
+    shown = {name: value for name in _SHOWN if (value := _get_header(message, name))}
     draft.metadata |= {name.lower(): value for name, value in shown.items()}
     draft.add_text("\n".join(f"{name}: {value}" for name, value in shown.items()))
     _add_body(message, draft)
@@ -31,7 +31,7 @@ def read_mail(source: InputFile) -> Draft:
     return draft
 
 
-def _header(message: EmailMessage, name: str) -> str:
+def _get_header(message: EmailMessage, name: str) -> str:
     try:
         return " ".join(str(message.get(name, "")).split())
     except (ValueError, IndexError, AttributeError):  # the standard library's header parsers on malformed headers
@@ -42,7 +42,7 @@ def _add_body(message: EmailMessage, draft: Draft) -> None:
     part = message.get_body(("plain", "html"))
     if part is None:
         return
-    text, uncertainties = _content(part)
+    text, uncertainties = _decode_content(part)
     draft.uncertainties.extend(uncertainties)
     if part.get_content_type() == "text/html":
         parse_page(text, draft)
@@ -50,7 +50,7 @@ def _add_body(message: EmailMessage, draft: Draft) -> None:
         draft.blocks.extend(read_plain(InputFile(text.encode("utf-8", "replace"), "txt")).blocks)
 
 
-def _content(part: MIMEPart) -> tuple[str, tuple[str, ...]]:
+def _decode_content(part: MIMEPart) -> tuple[str, tuple[str, ...]]:
     """Returns a part's text in its own charset; an unknown or wrong charset is guessed."""
     payload = part.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""

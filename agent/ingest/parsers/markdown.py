@@ -7,7 +7,7 @@ from markdown_it.token import Token
 
 from agent.ingest.parsers.draft import Block, Draft
 from agent.ingest.parsers.file_input import InputFile
-from agent.ingest.parsers.plain import decode, draft_from_decoded
+from agent.ingest.parsers.plain import decode, make_draft
 
 _FRONT_MATTER = "---"
 
@@ -15,16 +15,16 @@ _FRONT_MATTER = "---"
 def read_markdown(source: InputFile) -> Draft:
     """Reads headings with their level, whole tables, single list items, and paragraphs."""
     decoded = decode(source.data)
-    draft = draft_from_decoded(decoded)
+    draft = make_draft(decoded)
     lines = decoded.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    body = _front_matter(lines, draft)
+    body = _take_front_matter(lines, draft)
     tokens = MarkdownIt("commonmark").enable("table").parse("\n".join(body))
-    for token, title in _blocks(tokens):
+    for token, title in _iter_blocks(tokens):
         _add(draft, token, title, body)
     return draft
 
 
-def _front_matter(lines: list[str], draft: Draft) -> list[str]:
+def _take_front_matter(lines: list[str], draft: Draft) -> list[str]:
     """Returns the lines without a YAML header, whose title becomes metadata."""
     if (
         not lines
@@ -40,7 +40,7 @@ def _front_matter(lines: list[str], draft: Draft) -> list[str]:
     return lines[end + 2 :]
 
 
-def _blocks(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
+def _iter_blocks(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
     """Yields the outermost blocks (of lists the outermost items), and the plain text of headings."""
     skip_below: int | None = None
     for position, token in enumerate(tokens):
@@ -52,7 +52,7 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
             continue
         if token.nesting == 1:
             skip_below = token.level
-        yield token, _plain(tokens[position + 1]) if token.type == "heading_open" else ""
+        yield token, _get_plain_text(tokens[position + 1]) if token.type == "heading_open" else ""
 
 
 def _add(draft: Draft, token: Token, title: str, lines: Sequence[str]) -> None:
@@ -67,6 +67,6 @@ def _add(draft: Draft, token: Token, title: str, lines: Sequence[str]) -> None:
         draft.blocks.append(Block(text, "table" if token.type == "table_open" else "text"))
 
 
-def _plain(token: Token) -> str:
+def _get_plain_text(token: Token) -> str:
     parts = [child.content for child in token.children or () if child.type in {"text", "code_inline"}]
     return "".join(parts).strip() or token.content

@@ -78,17 +78,17 @@ class Tesseract:
         except subprocess.CalledProcessError as error:
             reason = error.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
             return OcrPage(problem=f"page {page} was not read: tesseract says {reason[0]}")
-        words = list(_words(done.stdout.decode(errors="replace")))
+        words = list(_iter_words(done.stdout.decode(errors="replace")))
         if not words:
             return OcrPage(problem=f"page {page}: OCR found no text")
         mean = sum(word.confidence for word in words) / len(words)
-        return OcrPage(list(_paragraphs(words, page, 72 / picture.dpi)), mean)
+        return OcrPage(list(_iter_paragraphs(words, page, 72 / picture.dpi)), mean)
 
 
 def find_tesseract(languages: str) -> Tesseract | None:
     """Returns this machine's tesseract if it has all these languages, else None."""
     program = shutil.which("tesseract")
-    if program is None or not set(languages.split("+")) <= (installed := _installed(program)):
+    if program is None or not set(languages.split("+")) <= (installed := _list_installed(program)):
         return None
     return Tesseract(program, languages, detects_orientation=_ORIENTATION_DATA in installed)
 
@@ -96,7 +96,7 @@ def find_tesseract(languages: str) -> Tesseract | None:
 def list_installed_languages() -> frozenset[str]:
     """Returns the OCR languages installed here; none without tesseract."""
     program = shutil.which("tesseract")
-    return frozenset() if program is None else frozenset(_installed(program) - {_ORIENTATION_DATA})
+    return frozenset() if program is None else frozenset(_list_installed(program) - {_ORIENTATION_DATA})
 
 
 def install_hint(languages: str) -> str:
@@ -133,7 +133,7 @@ def format_pages(pages: Sequence[int]) -> str:
     return f"page {shown} was" if len(pages) == 1 else f"pages {shown} were"
 
 
-def _installed(program: str) -> set[str]:
+def _list_installed(program: str) -> set[str]:
     done = subprocess.run(  # noqa: S603 - a fixed program, no shell
         [program, "--list-langs"], capture_output=True, timeout=_PAGE_SECONDS, check=False
     )
@@ -141,7 +141,7 @@ def _installed(program: str) -> set[str]:
     return set(done.stdout.decode(errors="replace").partition("\n")[2].split())
 
 
-def _words(table: str) -> Iterator[_Word]:
+def _iter_words(table: str) -> Iterator[_Word]:
     for line in table.splitlines():
         fields = line.split("\t")
         if len(fields) != _COLUMNS or fields[0] != _WORD_LEVEL or not fields[11].strip():
@@ -151,7 +151,7 @@ def _words(table: str) -> Iterator[_Word]:
         yield _Word((fields[2], fields[3]), fields[4], box, float(fields[10]), fields[11])
 
 
-def _paragraphs(words: list[_Word], page: int, scale: float) -> Iterator[Block]:
+def _iter_paragraphs(words: list[_Word], page: int, scale: float) -> Iterator[Block]:
     for _, group in groupby(words, key=lambda word: word.paragraph):
         members = list(group)
         lefts, tops, rights, bottoms = zip(*(word.box for word in members), strict=True)

@@ -34,7 +34,7 @@ def read_office(source: InputFile) -> Draft:
         pages=PageConfig(extract_pages=True),
     )
     result = extract_bytes_sync(source.data, _MIME[source.file_type], config)
-    draft = Draft(pages=result.get_page_count(), metadata=_metadata(result.metadata))
+    draft = Draft(pages=result.get_page_count(), metadata=_read_metadata(result.metadata))
     draft.uncertainties.extend(warning.message for warning in result.processing_warnings)
     every: Sequence[Node] = result.document["nodes"] if result.document else ()
     nodes = [node for node in every if node.get("content_layer") not in _SKIPPED_LAYERS]
@@ -57,9 +57,9 @@ def _add(draft: Draft, node: Node, nodes: Sequence[Node], page: int | None) -> N
         case "title" | "heading":
             draft.add_heading(text, content.get("level") or 1, page)
         case "list_item":
-            draft.add_text(f"{_marker(node, nodes)} {text}", page)
+            draft.add_text(f"{_format_marker(node, nodes)} {text}", page)
         case "table":
-            draft.add_table(_rows(content["grid"]), page)
+            draft.add_table(_read_rows(content["grid"]), page)
         case "image":
             draft.add_image(content.get("description") or "", page)
         case "paragraph" | "code" | "formula" | "footnote":
@@ -68,7 +68,7 @@ def _add(draft: Draft, node: Node, nodes: Sequence[Node], page: int | None) -> N
             pass
 
 
-def _marker(node: Node, nodes: Sequence[Node]) -> str:
+def _format_marker(node: Node, nodes: Sequence[Node]) -> str:
     parent = nodes[node["parent"]] if node.get("parent") is not None else None
     if parent is None or not parent["content"].get("ordered"):
         return "-"
@@ -76,7 +76,7 @@ def _marker(node: Node, nodes: Sequence[Node]) -> str:
     return f"{place}."
 
 
-def _rows(grid: Mapping[str, Any]) -> list[list[str]]:
+def _read_rows(grid: Mapping[str, Any]) -> list[list[str]]:
     rows = [[""] * grid["cols"] for _ in range(grid["rows"])]
     for cell in grid["cells"]:
         rows[cell["row"]][cell["col"]] = cell["content"]
@@ -104,7 +104,7 @@ def _by_heading(nodes: Sequence[Node]) -> Iterator[tuple[Node, int | None]]:
         yield node, sheet or None
 
 
-def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
+def _read_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     title = found.get("title") or (found.get("core_properties") or {}).get("title")
     shown = {
         "title": title,

@@ -17,7 +17,7 @@ from agent.ingest.errors import ParserCorruptError, ParserEmptyError, ParserEncr
 from agent.ingest.parsers import ocr
 from agent.ingest.parsers.draft import Block, Box, Draft
 from agent.ingest.parsers.file_input import InputFile
-from agent.ingest.parsers.pdf_tables import table_rows
+from agent.ingest.parsers.pdf_tables import read_table_rows
 
 if TYPE_CHECKING:
     from liteparse import AnnotationRect, LayoutBlock, ParsedPage, ParseResult
@@ -56,7 +56,7 @@ def read_pdf(source: InputFile) -> Draft:
     `ParserTimeoutError` if there is too little time for OCR.
     """
     result = _parse(source)
-    draft = Draft(pages=result.total_pages, metadata=_metadata(result))
+    draft = Draft(pages=result.total_pages, metadata=_read_metadata(result))
     draft.uncertainties.extend(f"page {error.page_num} could not be read" for error in result.page_errors)
     unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
     reader = ocr.find_tesseract(source.ocr_languages) if unread else None
@@ -69,7 +69,7 @@ def read_pdf(source: InputFile) -> Draft:
             read[page.page_num] = reader.read(picture, page.page_num)
         elif picture:
             missed.append(page.page_num)
-        draft.blocks.extend((read[page.page_num].blocks if page.page_num in read else ()) or _blocks(page))
+        draft.blocks.extend((read[page.page_num].blocks if page.page_num in read else ()) or _iter_blocks(page))
     notes = list(ocr.describe_results(read))
     if notes and not draft.blocks:
         raise ParserEmptyError(f"{source.name} holds pictures only; {'; '.join(notes)}"[:500], reason="scanned")
@@ -152,7 +152,7 @@ def _note_old_ocr(pages: Iterable["ParsedPage"], draft: Draft) -> None:
         draft.uncertainties.append(f"the text of scanned pages {', '.join(layered)} comes from an earlier OCR")
 
 
-def _blocks(page: "ParsedPage") -> Iterable[Block]:
+def _iter_blocks(page: "ParsedPage") -> Iterable[Block]:
     draft = Draft()
     for block in page.blocks or ():
         _add(draft, block, page)
@@ -161,13 +161,13 @@ def _blocks(page: "ParsedPage") -> Iterable[Block]:
 
 def _add(draft: Draft, block: "LayoutBlock", page: "ParsedPage") -> None:
     number = page.page_num
-    bbox = _box(block.bbox)
-    text = _plain(block.text or "")
+    bbox = _find_box(block.bbox)
+    text = _remove_marks(block.text or "")
     match block.kind:
         case "heading":
             draft.add_heading(text, block.level or 1, number, bbox)
         case "table":
-            draft.add_table(table_rows(block, page.text_items, _plain), number, bbox)
+            draft.add_table(read_table_rows(block, page.text_items, _remove_marks), number, bbox)
         case "list_item":
             marker = block.marker if block.ordered and block.marker else "-"
             draft.add_text(f"{marker} {text}", number, bbox)
@@ -181,12 +181,12 @@ def _add(draft: Draft, block: "LayoutBlock", page: "ParsedPage") -> None:
             draft.add_text(text, number, bbox)
 
 
-def _plain(text: str) -> str:
+def _remove_marks(text: str) -> str:
     """Returns the words alone, without liteparse's emphasis marks and Markdown escapes."""
     return _ESCAPED.sub(r"\1", _BOLD.sub(lambda match: match[1] or match[2], text))
 
 
-def _box(rect: "AnnotationRect | None") -> Box | None:
+def _find_box(rect: "AnnotationRect | None") -> Box | None:
     if rect is None:
         return None
     return (
@@ -197,7 +197,7 @@ def _box(rect: "AnnotationRect | None") -> Box | None:
     )
 
 
-def _metadata(result: "ParseResult") -> JsonObject:
+def _read_metadata(result: "ParseResult") -> JsonObject:
     meta = result.doc_meta
     title = _XMP_TITLE.search(meta.xmp) if meta and meta.xmp else None
     shown: JsonObject = {

@@ -29,10 +29,10 @@ class _Line(NamedTuple):
     cells: dict[int, list["TextItem"]]
 
 
-def table_rows(block: "LayoutBlock", items: Sequence["TextItem"], plain: Plain) -> list[list[str]]:
+def read_table_rows(block: "LayoutBlock", items: Sequence["TextItem"], plain: Plain) -> list[list[str]]:
     """Returns the header, if there is one, and the rows; merged rows are split. `plain` removes text marks."""
     rows = block.rows or []
-    tops = [_top(row) for row in rows]
+    tops = [_find_top(row) for row in rows]
     bottom = block.bbox.y + block.bbox.height + 1 if block.bbox else None
     found = [[plain(cell.text) for cell in block.header]] if block.header else []
     for row, (top, after) in zip(rows, pairwise([*tops, bottom]), strict=True):
@@ -42,7 +42,7 @@ def table_rows(block: "LayoutBlock", items: Sequence["TextItem"], plain: Plain) 
     return found
 
 
-def _top(row: Iterable["LayoutCell"]) -> float | None:
+def _find_top(row: Iterable["LayoutCell"]) -> float | None:
     return min((cell.bbox.y for cell in row if cell.bbox), default=None)
 
 
@@ -50,16 +50,16 @@ def _split(row: Sequence["LayoutCell"], texts: Sequence[str], items: Sequence["T
     """Returns the rows that this one consists of; empty unless the page's lines show several and account for every
     word."""
     used = sum(1 for text in texts if text)
-    lines = _lines(row, items)
+    lines = _group_lines(row, items)
     full = [line for line in lines if len(line.cells) >= max(_FULL * used, _MIN_CELLS)]
     if len(full) < 2 or not any(map(_has_numbers, full)):
         return []
-    if _words(texts) != _words(item.text for line in lines for cell in line.cells.values() for item in cell):
+    if _list_words(texts) != _list_words(item.text for line in lines for cell in line.cells.values() for item in cell):
         return []
-    return [_cells(line, lines, full, len(row)) for line in full]
+    return [_split_cells(line, lines, full, len(row)) for line in full]
 
 
-def _cells(own: _Line, lines: Sequence[_Line], full: Sequence[_Line], width: int) -> list[str]:
+def _split_cells(own: _Line, lines: Sequence[_Line], full: Sequence[_Line], width: int) -> list[str]:
     """Returns a line's cells; a cell between the lines (spanning rows) belongs to each row."""
     cells = []
     for column in range(width):
@@ -70,10 +70,10 @@ def _cells(own: _Line, lines: Sequence[_Line], full: Sequence[_Line], width: int
     return cells
 
 
-def _lines(row: Sequence["LayoutCell"], items: Sequence["TextItem"]) -> list[_Line]:
+def _group_lines(row: Sequence["LayoutCell"], items: Sequence["TextItem"]) -> list[_Line]:
     lines: list[_Line] = []
     for item in sorted(items, key=lambda item: (item.y, item.x)):
-        column = _column(row, item)
+        column = _find_column(row, item)
         if column is None:
             continue
         if not lines or item.y - lines[-1].y > _LINE_STEP * min(lines[-1].height, item.height) * 0.8:
@@ -82,7 +82,7 @@ def _lines(row: Sequence["LayoutCell"], items: Sequence["TextItem"]) -> list[_Li
     return lines
 
 
-def _column(row: Sequence["LayoutCell"], item: "TextItem") -> int | None:
+def _find_column(row: Sequence["LayoutCell"], item: "TextItem") -> int | None:
     """Returns the cell whose middle is nearest to the item."""
     middle = item.x + item.width / 2
     distances = [
@@ -98,5 +98,5 @@ def _has_numbers(line: _Line) -> bool:
     return with_digits >= max(_NUMBERS * len(line.cells), _MIN_CELLS)
 
 
-def _words(texts: Iterable[str]) -> list[str]:
+def _list_words(texts: Iterable[str]) -> list[str]:
     return sorted(word for text in texts for word in text.split())

@@ -57,7 +57,7 @@ def decode(data: bytes) -> Decoded:
 def read_plain(source: InputFile) -> Draft:
     """Reads paragraphs, which blank lines separate."""
     decoded = decode(source.data)
-    draft = draft_from_decoded(decoded)
+    draft = make_draft(decoded)
     for paragraph in _BLANK_LINES.split(decoded.text.replace("\r\n", "\n").replace("\r", "\n")):
         draft.add_text(paragraph)
     return draft
@@ -66,7 +66,7 @@ def read_plain(source: InputFile) -> Draft:
 def read_csv(source: InputFile) -> Draft:
     """Reads the rows as one Markdown table, or as several with the same header."""
     decoded = decode(source.data)
-    draft = draft_from_decoded(decoded)
+    draft = make_draft(decoded)
     csv.field_size_limit(len(source.data) + 1)  # the default takes a cell of 128 KB for an error of the file
     delimiter = _guess_delimiter(decoded.text)
     rows = list(csv.reader(io.StringIO(decoded.text, newline=""), delimiter=delimiter))
@@ -75,7 +75,7 @@ def read_csv(source: InputFile) -> Draft:
     return draft
 
 
-def draft_from_decoded(decoded: Decoded) -> Draft:
+def make_draft(decoded: Decoded) -> Draft:
     """Returns an empty draft with the text's encoding in its metadata."""
     metadata: JsonObject = {"encoding": decoded.encoding} | ({LOST_CHARACTERS: decoded.lost} if decoded.lost else {})
     return Draft(metadata=metadata, uncertainties=list(decoded.uncertainties))

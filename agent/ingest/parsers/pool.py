@@ -151,17 +151,17 @@ class _Worker:
             stdout=PIPE,
             stderr=DEVNULL,  # a parser's words may hold a document's words
             limit=limits.output_bytes,
-            env=_environment(os.environ),
+            env=_build_environment(os.environ),
             start_new_session=True,  # so that its children (tesseract) die with it
         )
         worker = cls(process, limits)
         try:
             async with asyncio.timeout(_START_SECONDS):
-                await worker._reply()
+                await worker._read_reply()
         except BaseException:
             await worker.kill()
             raise
-        worker._baseline_bytes = _resident(process.pid)
+        worker._baseline_bytes = _read_resident_bytes(process.pid)
         return worker
 
     @property
@@ -176,12 +176,12 @@ class _Worker:
         watch = asyncio.create_task(self._watch_memory())
         try:
             async with asyncio.timeout(self._limits.timeout_s):
-                return await self._exchange(request)
+                return await self._send_and_receive(request)
         except TimeoutError as error:
             message = f"{name} took longer than {self._limits.timeout_s:g} s to read"
             raise ParserTimeoutError(message, timeout_s=self._limits.timeout_s) from error
         except (EOFError, ConnectionError) as error:
-            raise await self._death_error(name) from error
+            raise await self._make_death_error(name) from error
         except ValueError as error:
             message = f"the text of {name} has more than {self._limits.output_bytes} bytes"
             raise ParserTooLargeError(message, bytes=self._limits.output_bytes) from error
@@ -196,12 +196,12 @@ class _Worker:
         finally:
             close_pipes(self._process)
 
-    async def _exchange(self, request: Request) -> Reply:
+    async def _send_and_receive(self, request: Request) -> Reply:
         stdin = self._process.stdin
         assert stdin is not None
         stdin.write(request.model_dump_json().encode() + b"\n")
         await stdin.drain()
-        return await self._reply()
+        return await self._read_reply()
 
     async def _watch_memory(self) -> None:
         """Ends a worker that fills more memory than allowed.
@@ -209,13 +209,13 @@ class _Worker:
         The limit on address space does not suffice: the PDF engine reserves a gigabyte that a file can then fill.
         """
         most = self._baseline_bytes + self._limits.memory_bytes
-        while _resident(self._process.pid) <= most:  # noqa: ASYNC110 - nobody tells of a process that grows
+        while _read_resident_bytes(self._process.pid) <= most:  # noqa: ASYNC110 - nobody tells of a process that grows
             await asyncio.sleep(_LOOK_SECONDS)
         self._exceeded_memory = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             self._process.kill()
 
-    async def _reply(self) -> Reply:
+    async def _read_reply(self) -> Reply:
         stdout = self._process.stdout
         assert stdout is not None
         line = await stdout.readline()
@@ -223,7 +223,7 @@ class _Worker:
             raise EOFError
         return Reply.model_validate_json(line)
 
-    async def _death_error(self, name: str) -> ParserCorruptError:
+    async def _make_death_error(self, name: str) -> ParserCorruptError:
         await wait_for_exit(self._process, 1)
         if self._exceeded_memory:
             message = f"reading {name} needs more than {self._limits.memory_bytes // 2**20} MB of memory"
@@ -234,7 +234,7 @@ class _Worker:
         return ParserCorruptError(message, reason="parser died", signal=how)
 
 
-def _resident(pid: int) -> int:
+def _read_resident_bytes(pid: int) -> int:
     """Returns the resident bytes of a process (proc_pid_statm(5)); 0 if unknown."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
@@ -247,7 +247,7 @@ def _reply_error(reply: Reply) -> ParserError:
     return build_parser_error(reply.problem.code, reply.problem.message, reply.problem.details)
 
 
-def _environment(own: Mapping[str, str]) -> dict[str, str]:
+def _build_environment(own: Mapping[str, str]) -> dict[str, str]:
     folders = dict.fromkeys((str(Path(agent.__path__[0]).parent), *(one.folder for one in READERS if one.folder)))
     return (
         {name: own[name] for name in _ENVIRONMENT_NAMES if name in own}

@@ -34,7 +34,7 @@ def read_file(
     )
     source = replace(source, password=password)
     check_input_file(source)
-    draft, reader = _first_success(readers, source)
+    draft, reader = _try_readers(readers, source)
     document = compute_document_id(source.data)
     chunks = make_parsed_chunks(document, draft.blocks)
     if not chunks:
@@ -56,7 +56,7 @@ def read_file(
     )
 
 
-def _first_success(readers: Sequence[Reader], source: InputFile) -> tuple[Draft, Reader]:
+def _try_readers(readers: Sequence[Reader], source: InputFile) -> tuple[Draft, Reader]:
     """Returns the first draft that has text.
 
     If there is none, damage that a reader reported counts more than an empty draft. Only damage is worth another

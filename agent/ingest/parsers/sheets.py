@@ -26,12 +26,12 @@ def read_sheets(source: InputFile) -> Draft:
             if cells > _MAX_CELLS:
                 draft.uncertainties.append(f"sheet {sheet.title} was cut after {_MAX_CELLS} cells")
                 break
-            rows.append([_text(value) for value in row])
+            rows.append([_format_value(value) for value in row])
         draft.add_table(rows, number)
     return draft
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     match value:
         case None:
             return ""

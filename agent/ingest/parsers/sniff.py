@@ -48,7 +48,7 @@ def check_input_file(source: InputFile) -> None:
         _check_office(source)
     elif source.file_type == "pdf":
         if b"%PDF-" not in source.data[:1024]:  # PDF 1.7, appendix H.3.4.1: within the first 1,024 bytes
-            raise _type_mismatch(source)
+            raise _make_mismatch_error(source)
     else:
         _check_text(source)
 
@@ -71,15 +71,15 @@ def _check_office(source: InputFile) -> None:
     if source.data.startswith(_OLE):
         if _ENCRYPTED_STREAM in source.data:
             raise ParserEncryptedError(f"{source.name} is protected by a password")
-        raise _type_mismatch(source)
+        raise _make_mismatch_error(source)
     if not source.data.startswith(_ZIP):
-        raise _type_mismatch(source)
+        raise _make_mismatch_error(source)
     names = check_archive(source.data, source.name)
     if not any(name.startswith(_OFFICE[source.file_type]) for name in names):
         kind = next((kind for kind, folder in _OFFICE.items() if any(n.startswith(folder) for n in names)), None)
         if kind is None and "[Content_Types].xml" in names:
             raise ParserCorruptError(f"{source.name} lacks the parts of a {source.file_type}", reason="damaged")
-        raise _type_mismatch(source, kind or "a zip archive")
+        raise _make_mismatch_error(source, kind or "a zip archive")
 
 
 def _check_text(source: InputFile) -> None:
@@ -87,7 +87,7 @@ def _check_text(source: InputFile) -> None:
     looks_like = detect_kind(source.data)
     if looks_like in {"text", "html"} or (looks_like == "a program" and not _is_binary(source.data)):
         return
-    raise _type_mismatch(source, looks_like)
+    raise _make_mismatch_error(source, looks_like)
 
 
 def _is_binary(data: bytes) -> bool:
@@ -108,7 +108,7 @@ def _is_binary(data: bytes) -> bool:
     return len(head) - len(head.translate(None, _CONTROL_BYTES)) > _ODD_SHARE * len(head)
 
 
-def _type_mismatch(source: InputFile, looks_like: str | None = None) -> ParserUnsupportedError:
+def _make_mismatch_error(source: InputFile, looks_like: str | None = None) -> ParserUnsupportedError:
     kind = looks_like or detect_kind(source.data)
     return ParserUnsupportedError(
         f"{source.name or 'the file'} was given as {source.file_type} and looks like {kind}",

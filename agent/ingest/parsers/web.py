@@ -13,8 +13,8 @@ from lxml import etree, html  # type: ignore[import-untyped]
 from agent.ingest.errors import ParserCorruptError
 from agent.ingest.parsers.draft import Draft
 from agent.ingest.parsers.file_input import InputFile
-from agent.ingest.parsers.plain import decode, draft_from_decoded
-from agent.ingest.parsers.web_tables import Element, is_data_table, list_nested_tables, table_rows
+from agent.ingest.parsers.plain import decode, make_draft
+from agent.ingest.parsers.web_tables import Element, is_data_table, list_nested_tables, read_table_rows
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _HIDDEN = frozenset(
@@ -35,7 +35,7 @@ def read_html(source: InputFile) -> Draft:
 
     Raises `ParserCorruptError` for a page nested deeper than the 256 levels that libxml2 follows.
     """
-    text, draft = _decoded(source.data)
+    text, draft = _decode(source.data)
     return parse_page(text, draft)
 
 
@@ -65,7 +65,7 @@ def is_hidden(element: Element) -> bool:
     return bool(_STYLED_AWAY.search(element.get("style", "")))
 
 
-def _decoded(data: bytes) -> tuple[str, Draft]:
+def _decode(data: bytes) -> tuple[str, Draft]:
     """Decodes the page with its declared charset if the bytes agree, else like plain text."""
     if match := _CHARSET.search(data[:4096]):
         try:
@@ -74,7 +74,7 @@ def _decoded(data: bytes) -> tuple[str, Draft]:
         except (LookupError, ValueError):
             pass
     decoded = decode(data)
-    return decoded.text, draft_from_decoded(decoded)
+    return decoded.text, make_draft(decoded)
 
 
 class _Walk:
@@ -89,10 +89,10 @@ class _Walk:
 
     def visit(self, element: Element) -> None:
         """Adds the element's blocks to the draft."""
-        self._element(element)
+        self._visit_element(element)
         self._flush()
 
-    def _element(self, element: Element) -> None:
+    def _visit_element(self, element: Element) -> None:
         if is_hidden(element):
             return
         tag = element.tag
@@ -104,16 +104,16 @@ class _Walk:
             self._visit_children(element)
         else:
             self._flush()
-            self._block(element, tag)
+            self._add_block(element, tag)
             self._flush()
 
-    def _block(self, element: Element, tag: str) -> None:
+    def _add_block(self, element: Element, tag: str) -> None:
         if tag in HEADINGS:
             self._draft.add_heading(extract_visible_text(element), int(tag[1]))
         elif tag == "pre":
             self._draft.add_text(element.text_content())
         elif tag == "table" and is_data_table(element):
-            self._table(element)
+            self._add_table(element)
         elif tag in {"ul", "ol", "menu"}:
             self._counters.append(0 if tag == "ol" else None)
             self._visit_children(element)
@@ -121,21 +121,21 @@ class _Walk:
             self._counters.pop()
         else:
             if tag == "li":
-                self._marker = self._next_marker()
+                self._marker = self._take_marker()
             self._visit_children(element)
 
     def _visit_children(self, element: Element) -> None:
         self._words.append(element.text or "")
         for child in element:
-            self._element(child)
+            self._visit_element(child)
             self._words.append(child.tail or "")
 
-    def _table(self, element: Element) -> None:
-        self._draft.add_table(table_rows(element))
+    def _add_table(self, element: Element) -> None:
+        self._draft.add_table(read_table_rows(element))
         for inner in list_nested_tables(element):
-            self._table(inner)
+            self._add_table(inner)
 
-    def _next_marker(self) -> str:
+    def _take_marker(self) -> str:
         if not self._counters or self._counters[-1] is None:
             return "- "
         self._counters[-1] += 1
@@ -155,16 +155,16 @@ class _Walk:
 
 def extract_visible_text(element: Element) -> str:
     """Returns the visible text of an element in one line."""
-    return " ".join("".join(_visible(element)).split())
+    return " ".join("".join(_iter_visible(element)).split())
 
 
-def _visible(element: Element) -> Iterable[str]:
+def _iter_visible(element: Element) -> Iterable[str]:
     yield element.text or ""
     for child in element:
         if not is_hidden(child):
             spaced = " " if child.tag not in _INLINE else ""
             yield spaced
-            yield from _visible(child)
+            yield from _iter_visible(child)
             yield spaced
         yield child.tail or ""
 

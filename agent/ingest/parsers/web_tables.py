@@ -22,7 +22,7 @@ def is_data_table(table: Element) -> bool:
     """Returns whether the table holds data: layout tables say so, have one cell, or contain headings."""
     if table.get("role") in {"presentation", "none"}:
         return False
-    cells = [cell for row in _rows(table) for cell in row if cell.tag in _CELLS]
+    cells = [cell for row in _iter_rows(table) for cell in row if cell.tag in _CELLS]
     return len(cells) > 1 and not any(inner.tag in _LAYOUT_TAGS for cell in cells for inner in cell.iter("*"))
 
 
@@ -33,14 +33,14 @@ def list_nested_tables(table: Element) -> Iterator[Element]:
             yield inner
 
 
-def table_rows(table: Element) -> list[list[str]]:
+def read_table_rows(table: Element) -> list[list[str]]:
     """Returns the cells' texts. A cell over several rows is repeated in each; one over several columns stands in the
     first."""
     grid: list[list[str]] = []
     hanging: dict[int, tuple[int, str]] = {}
     cells = 0
-    for row in _rows(table):
-        line = _row(row, hanging)
+    for row in _iter_rows(table):
+        line = _read_row(row, hanging)
         cells += len(line)
         if cells > _MAX_CELLS:
             break
@@ -48,14 +48,14 @@ def table_rows(table: Element) -> list[list[str]]:
     return grid
 
 
-def _row(row: Element, hanging: dict[int, tuple[int, str]]) -> list[str]:
+def _read_row(row: Element, hanging: dict[int, tuple[int, str]]) -> list[str]:
     line: list[str] = []
     for cell in row:
         if cell.tag not in _CELLS:
             continue
         _fill_rowspans(line, hanging)
-        text = "".join(_words(cell))
-        rows, columns = _span(cell, "rowspan"), _span(cell, "colspan")
+        text = "".join(_iter_words(cell))
+        rows, columns = _read_span(cell, "rowspan"), _read_span(cell, "colspan")
         for offset in range(min(columns, _MAX_SPAN - len(line))):
             shown = text if offset == 0 else ""
             if rows > 1:
@@ -74,7 +74,7 @@ def _fill_rowspans(line: list[str], hanging: dict[int, tuple[int, str]]) -> None
         line.append(text)
 
 
-def _rows(table: Element) -> Iterator[Element]:
+def _iter_rows(table: Element) -> Iterator[Element]:
     for child in table:
         if child.tag == "tr":
             yield child
@@ -82,17 +82,17 @@ def _rows(table: Element) -> Iterator[Element]:
             yield from (row for row in child if row.tag == "tr")
 
 
-def _span(cell: Element, name: str) -> int:
+def _read_span(cell: Element, name: str) -> int:
     value = cell.get(name, "1").strip()
     return min(max(int(value), 1), _MAX_SPAN) if value.isdecimal() and len(value) < 6 else 1
 
 
-def _words(element: Element) -> Iterator[str]:
+def _iter_words(element: Element) -> Iterator[str]:
     yield element.text or ""
     for child in element:
         if isinstance(child.tag, str) and child.tag not in _SKIPPED and child.get("hidden") is None:
             spaced = "" if child.tag in _TIGHT else " "
             yield spaced
-            yield from _words(child)
+            yield from _iter_words(child)
             yield spaced
         yield child.tail or ""

@@ -31,16 +31,16 @@ def read_word(source: InputFile) -> Draft:
     metadata = {"title": core.title, "authors": [core.author] if core.author else None}
     draft = Draft(metadata={name: value for name, value in metadata.items() if value})
     walk = _Walk(document, draft)
-    for element in _children(document.element.body):
+    for element in _iter_children(document.element.body):
         walk.add(element)
     draft.pages = walk.page
     return draft
 
 
-def _children(parent: "BaseOxmlElement") -> Iterator["BaseOxmlElement"]:
+def _iter_children(parent: "BaseOxmlElement") -> Iterator["BaseOxmlElement"]:
     for child in parent:
         if child.tag in _CONTAINERS:
-            yield from _children(child)
+            yield from _iter_children(child)
         else:
             yield child
 
@@ -65,29 +65,29 @@ class _Walk:
     def add(self, element: "BaseOxmlElement") -> None:
         """Adds a body element's blocks."""
         if element.tag == qn("w:p"):
-            self._paragraph(Paragraph(element, self._document._body))
+            self._add_paragraph(Paragraph(element, self._document._body))
         elif element.tag == qn("w:tbl"):
-            self._draft.add_table(_rows(Table(element, self._document._body)), self.page)
+            self._draft.add_table(_read_rows(Table(element, self._document._body)), self.page)
 
-    def _paragraph(self, paragraph: Paragraph) -> None:
+    def _add_paragraph(self, paragraph: Paragraph) -> None:
         element = paragraph._p
-        breaks = _page_breaks(element)
+        breaks = _find_page_breaks(element)
         starts = sum(1 for at_start in breaks if at_start)
         self.page += starts
         text = paragraph.text.strip()
-        if text and (level := self._heading_level(paragraph)) is not None:
+        if text and (level := self._get_heading_level(paragraph)) is not None:
             self._draft.add_heading(text, level, self.page)
         elif text:
-            self._draft.add_text(self._marker(paragraph) + text, self.page)
+            self._draft.add_text(self._format_marker(paragraph) + text, self.page)
         for picture in element.iter(qn("wp:docPr")):
             self._draft.add_image(picture.get("descr") or picture.get("title") or "", self.page)
-        for inner in _text_boxes(element):
+        for inner in _iter_text_boxes(element):
             self._draft.add_text("\n".join(Paragraph(p, paragraph._parent).text for p in inner), self.page)
         self.page += len(breaks) - starts
 
-    def _marker(self, paragraph: Paragraph) -> str:
+    def _format_marker(self, paragraph: Paragraph) -> str:
         own = paragraph._p.xpath("./w:pPr/w:numPr/w:numId/@w:val")
-        number = own[0] if own else self._style(paragraph).numbering
+        number = own[0] if own else self._find_style(paragraph).numbering
         if number in {"0", ""} or not number.isdecimal():
             return ""
         if "bullet" in self._format(number):
@@ -95,12 +95,12 @@ class _Walk:
         self._numbers[number] = self._numbers.get(number, 0) + 1
         return f"{self._numbers[number]}. "
 
-    def _heading_level(self, paragraph: Paragraph) -> int | None:
+    def _get_heading_level(self, paragraph: Paragraph) -> int | None:
         own = paragraph._p.xpath("./w:pPr/w:outlineLvl/@w:val")
-        level = own[0] if own else self._style(paragraph).outline
+        level = own[0] if own else self._find_style(paragraph).outline
         return int(level) + 1 if level.isdecimal() and int(level) < 9 else None  # 9 is body text
 
-    def _style(self, paragraph: Paragraph) -> _Style:
+    def _find_style(self, paragraph: Paragraph) -> _Style:
         """Returns the style of a paragraph. python-docx searches all styles for one, so that each is read once."""
         name = paragraph._p.style
         if name not in self._styles:
@@ -120,7 +120,7 @@ class _Walk:
         return str(formats[0]) if formats else "bullet"
 
 
-def _page_breaks(paragraph: "BaseOxmlElement") -> list[bool]:
+def _find_page_breaks(paragraph: "BaseOxmlElement") -> list[bool]:
     """Returns a flag for each page break in a paragraph; true for those before its first text."""
     found, seen_text, asked = [], False, False
     for element in paragraph.iter(qn("w:t"), qn("w:br"), qn("w:lastRenderedPageBreak")):
@@ -150,14 +150,14 @@ def _read_style(style: "BaseStyle | None") -> _Style:
     return _Style(outline, numbering)
 
 
-def _text_boxes(paragraph: "BaseOxmlElement") -> Iterator[list["BaseOxmlElement"]]:
+def _iter_text_boxes(paragraph: "BaseOxmlElement") -> Iterator[list["BaseOxmlElement"]]:
     """Yields the paragraphs of each text box, without its copy for old programs (`mc:Fallback`)."""
     for box in paragraph.iter(qn("w:txbxContent")):
         if not any(parent.tag.endswith("}Fallback") for parent in box.iterancestors()):
             yield list(box.iter(qn("w:p")))
 
 
-def _rows(table: Table) -> list[list[str]]:
+def _read_rows(table: Table) -> list[list[str]]:
     """Returns the table's rows. A merged cell stands in its first column of every row; rows that start late are
     shifted."""
     rows = []

@@ -30,12 +30,12 @@ class LocalEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
         """See `Embedder.embed`."""
-        return Embedded(self.space, tuple(self.vector(text) for text in texts))
+        return Embedded(self.space, tuple(self.compute_vector(text) for text in texts))
 
     async def aclose(self) -> None:
         """Does nothing: there is nothing to close."""
 
-    def vector(self, text: str) -> tuple[float, ...]:
+    def compute_vector(self, text: str) -> tuple[float, ...]:
         """Returns the unit vector of a text; a zero vector for a text without words."""
         counts: dict[tuple[int, int], float] = {}
         for feature, weight in _extract_features(text[:MAX_TEXT_CHARS]):

@@ -57,37 +57,39 @@ class HttpEmbedder:
         try:
             # The client's own limit is one for each read: an endpoint that drips would hold a search for ever.
             async with asyncio.timeout(self._timeout_s):
-                response, reply = await self._posted(body)
+                response, reply = await self._post(body)
         except (httpx.TimeoutException, TimeoutError) as error:
-            raise self._error(f"gave no vectors within {self._timeout_s:g} s (AGENT_EMBEDDER_TIMEOUT_S)") from error
+            raise self._make_error(
+                f"gave no vectors within {self._timeout_s:g} s (AGENT_EMBEDDER_TIMEOUT_S)"
+            ) from error
         except httpx.HTTPError as error:
-            unreached = self._error(f"cannot be reached: {str(error) or type(error).__name__}")
+            unreached = self._make_error(f"cannot be reached: {str(error) or type(error).__name__}")
             unreached.passing = True
             raise unreached from error
         if response.status_code >= 400:
-            raise self._refusal(response, reply)
+            raise self._make_refusal(response, reply)
         try:
             data: Any = json.loads(reply)
         except (ValueError, RecursionError) as error:
-            raise self._error("sent no embeddings") from error
+            raise self._make_error("sent no embeddings") from error
         return read_vectors(data, len(texts), self._url, self._model)
 
-    async def _posted(self, body: dict[str, Any]) -> tuple[httpx.Response, bytes]:
+    async def _post(self, body: dict[str, Any]) -> tuple[httpx.Response, bytes]:
         async with self._client.stream("POST", self._url, json=body) as response:
             reply = bytearray()
             async for chunk in response.aiter_bytes():
                 reply += chunk
                 if len(reply) > MAX_REPLY_BYTES:
-                    raise self._error(f"sent more than {MAX_REPLY_BYTES:,} bytes")
+                    raise self._make_error(f"sent more than {MAX_REPLY_BYTES:,} bytes")
             return response, bytes(reply)
 
-    def _refusal(self, response: httpx.Response, reply: bytes) -> CallError:
+    def _make_refusal(self, response: httpx.Response, reply: bytes) -> CallError:
         status, said = response.status_code, extract_provider_message(reply)
-        error = self._error(f"answered {status}: {said}")
+        error = self._make_error(f"answered {status}: {said}")
         error.passing = status in {408, 425, 429} or status >= 500
         error.too_many = status == 413 or (status in {400, 422} and _TOO_MANY.search(said) is not None)
         error.retry_after_s = parse_retry_after(response.headers)
         return error
 
-    def _error(self, said: str) -> CallError:
+    def _make_error(self, said: str) -> CallError:
         return CallError(f"{self._url} {said}", agent_id="embedder")

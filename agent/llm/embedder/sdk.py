@@ -50,14 +50,16 @@ class LiteLLMEmbedder:
                     **self._options,
                 )
         except TimeoutError as error:
-            raise self._error(f"gave no vectors within {self._timeout_s:g} s (AGENT_EMBEDDER_TIMEOUT_S)") from error
+            raise self._make_error(
+                f"gave no vectors within {self._timeout_s:g} s (AGENT_EMBEDDER_TIMEOUT_S)"
+            ) from error
         except Exception as error:  # the SDK lets errors of many libraries through
             told = translate_error(litellm, error)
-            failed = self._error(f"failed: {told.message}")
+            failed = self._make_error(f"failed: {told.message}")
             failed.passing = isinstance(told, ModelDownError | ModelRateLimitError)
             failed.retry_after_s = told.retry_after_s
             raise failed from error
         return read_vectors(response.model_dump(), len(texts), self._model, self._model)
 
-    def _error(self, said: str) -> CallError:
+    def _make_error(self, said: str) -> CallError:
         return CallError(f"the embeddings model {self._model} {said}", agent_id="embedder")

@@ -32,45 +32,45 @@ class CredentialFormat(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def _format(kind: str, starts: str, pattern: str) -> CredentialFormat:
+def _make_format(kind: str, starts: str, pattern: str) -> CredentialFormat:
     return CredentialFormat(kind, tuple(starts.split()), re.compile(pattern))
 
 
 _END = r"(?![\w-])"
 CREDENTIAL_FORMATS: Final[tuple[CredentialFormat, ...]] = (
-    _format("ANTHROPIC_KEY", "sk-ant-", rf"sk-ant-[\w-]{{20,200}}{_END}"),
-    _format("OPENAI_KEY", "sk-", rf"sk-(?:proj-|svcacct-|admin-|None-|or-v1-|lf-)?[A-Za-z0-9_-]{{20,220}}{_END}"),
-    _format("AWS_ACCESS_KEY", "AKIA ASIA AGPA AIDA AROA ABIA ACCA", r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA"
+    _make_format("ANTHROPIC_KEY", "sk-ant-", rf"sk-ant-[\w-]{{20,200}}{_END}"),
+    _make_format("OPENAI_KEY", "sk-", rf"sk-(?:proj-|svcacct-|admin-|None-|or-v1-|lf-)?[A-Za-z0-9_-]{{20,220}}{_END}"),
+    _make_format("AWS_ACCESS_KEY", "AKIA ASIA AGPA AIDA AROA ABIA ACCA", r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA"
     r"|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])"),
-    _format("GITHUB_TOKEN", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"(?:gh[pousr]_[A-Za-z0-9]{36,255}"
+    _make_format("GITHUB_TOKEN", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"(?:gh[pousr]_[A-Za-z0-9]{36,255}"
     r"|github_pat_\w{50,255})(?!\w)"),
-    _format("GITLAB_TOKEN", "glpat- gldt- glrt- glptt- glcbt- glsoat-", rf"gl[a-z]{{2,5}}-[\w.-]{{20,300}}{_END}"),
-    _format("SLACK_TOKEN", "xoxb- xoxp- xoxa- xoxo- xoxs- xoxr- xoxe xapp-", rf"(?:xox[abposr]"
+    _make_format("GITLAB_TOKEN", "glpat- gldt- glrt- glptt- glcbt- glsoat-", rf"gl[a-z]{{2,5}}-[\w.-]{{20,300}}{_END}"),
+    _make_format("SLACK_TOKEN", "xoxb- xoxp- xoxa- xoxo- xoxs- xoxr- xoxe xapp-", rf"(?:xox[abposr]"
     rf"|xoxe(?:\.xox[bp])?|xapp)-[\w-]{{10,250}}{_END}"),
-    _format("SLACK_WEBHOOK", "https://hooks.slack.com/", r"https://hooks\.slack\.com/(?:services|workflows"
+    _make_format("SLACK_WEBHOOK", "https://hooks.slack.com/", r"https://hooks\.slack\.com/(?:services|workflows"
     r"|triggers)/[\w/+-]{20,120}"),
-    _format("GOOGLE_KEY", "AIza", rf"AIza[\w-]{{35}}{_END}"),
-    _format("GOOGLE_OAUTH", "GOCSPX- ya29.", rf"(?:GOCSPX-[\w-]{{20,40}}|ya29\.[\w-]{{20,400}}){_END}"),
-    _format("STRIPE_KEY", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", r"(?:(?:sk|rk)_(?:live|test)_"
+    _make_format("GOOGLE_KEY", "AIza", rf"AIza[\w-]{{35}}{_END}"),
+    _make_format("GOOGLE_OAUTH", "GOCSPX- ya29.", rf"(?:GOCSPX-[\w-]{{20,40}}|ya29\.[\w-]{{20,400}}){_END}"),
+    _make_format("STRIPE_KEY", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", r"(?:(?:sk|rk)_(?:live|test)_"
     r"|whsec_)[A-Za-z0-9+/=]{16,250}(?!\w)"),
-    _format("HUGGINGFACE_TOKEN", "hf_ api_org_", r"(?:hf_|api_org_)[A-Za-z0-9]{30,60}(?!\w)"),
-    _format("GROQ_KEY", "gsk_", r"gsk_[A-Za-z0-9]{40,80}(?!\w)"),
-    _format("XAI_KEY", "xai-", r"xai-[A-Za-z0-9]{60,120}(?!\w)"),
-    _format("PERPLEXITY_KEY", "pplx-", r"pplx-[A-Za-z0-9]{32,80}(?!\w)"),
-    _format("REPLICATE_TOKEN", "r8_", r"r8_[A-Za-z0-9]{30,60}(?!\w)"),
-    _format("NPM_TOKEN", "npm_", r"npm_[A-Za-z0-9]{36}(?!\w)"),
-    _format("PYPI_TOKEN", "pypi-", rf"pypi-[\w-]{{50,300}}{_END}"),
-    _format("SENDGRID_KEY", "SG.", rf"SG\.[\w-]{{16,32}}\.[\w-]{{30,64}}{_END}"),
-    _format("TELEGRAM_TOKEN", "bot", r"(?<=bot)\d{8,10}:AA[\w-]{33}(?![\w-])"),
-    _format("TWILIO_KEY", "SK", r"SK[0-9a-f]{32}(?!\w)"),
-    _format("DIGITALOCEAN_TOKEN", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[0-9a-f]{64}(?!\w)"),
-    _format("SHOPIFY_TOKEN", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}(?!\w)"),
-    _format("DATABRICKS_TOKEN", "dapi", r"dapi[0-9a-f]{32}(?:-\d)?(?!\w)"),
-    _format("VAULT_TOKEN", "hvs. hvb.", rf"hv[sb]\.[\w-]{{20,300}}{_END}"),
-    _format("STEPGATE_KEY", "sg_", r"sg_[A-Za-z0-9_-]{20,120}(?![\w-])"),
-    _format("JWT", "eyJ", rf"eyJ[\w-]{{8,4000}}\.eyJ[\w-]{{4,8000}}\.[\w-]{{10,2000}}{_END}"),
-    _format("DOCKER_TOKEN", "dckr_pat_ dckr_oat_", rf"dckr_[po]at_[\w-]{{20,60}}{_END}"),
-    _format("PRIVATE_KEY", "-----BEGIN", r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+    _make_format("HUGGINGFACE_TOKEN", "hf_ api_org_", r"(?:hf_|api_org_)[A-Za-z0-9]{30,60}(?!\w)"),
+    _make_format("GROQ_KEY", "gsk_", r"gsk_[A-Za-z0-9]{40,80}(?!\w)"),
+    _make_format("XAI_KEY", "xai-", r"xai-[A-Za-z0-9]{60,120}(?!\w)"),
+    _make_format("PERPLEXITY_KEY", "pplx-", r"pplx-[A-Za-z0-9]{32,80}(?!\w)"),
+    _make_format("REPLICATE_TOKEN", "r8_", r"r8_[A-Za-z0-9]{30,60}(?!\w)"),
+    _make_format("NPM_TOKEN", "npm_", r"npm_[A-Za-z0-9]{36}(?!\w)"),
+    _make_format("PYPI_TOKEN", "pypi-", rf"pypi-[\w-]{{50,300}}{_END}"),
+    _make_format("SENDGRID_KEY", "SG.", rf"SG\.[\w-]{{16,32}}\.[\w-]{{30,64}}{_END}"),
+    _make_format("TELEGRAM_TOKEN", "bot", r"(?<=bot)\d{8,10}:AA[\w-]{33}(?![\w-])"),
+    _make_format("TWILIO_KEY", "SK", r"SK[0-9a-f]{32}(?!\w)"),
+    _make_format("DIGITALOCEAN_TOKEN", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[0-9a-f]{64}(?!\w)"),
+    _make_format("SHOPIFY_TOKEN", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}(?!\w)"),
+    _make_format("DATABRICKS_TOKEN", "dapi", r"dapi[0-9a-f]{32}(?:-\d)?(?!\w)"),
+    _make_format("VAULT_TOKEN", "hvs. hvb.", rf"hv[sb]\.[\w-]{{20,300}}{_END}"),
+    _make_format("STEPGATE_KEY", "sg_", r"sg_[A-Za-z0-9_-]{20,120}(?![\w-])"),
+    _make_format("JWT", "eyJ", rf"eyJ[\w-]{{8,4000}}\.eyJ[\w-]{{4,8000}}\.[\w-]{{10,2000}}{_END}"),
+    _make_format("DOCKER_TOKEN", "dckr_pat_ dckr_oat_", rf"dckr_[po]at_[\w-]{{20,60}}{_END}"),
+    _make_format("PRIVATE_KEY", "-----BEGIN", r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
           r"(?:[^-]|-(?!----END)){0,16000}(?:-----END[A-Z0-9 ]{1,50}-----)?"),
 )  # fmt: skip
 _PREFIX: Final = re.compile(

@@ -81,7 +81,7 @@ async def check_answer(text: str, state: RunState, secrets: tuple[str, ...]) -> 
         return CheckedAnswer(found.sanitized_content)
     failure = None
     if found.action == "block":
-        failure = UnsafeAnswerError(_refusal_reason(found), agent_id="guardrails").to_failure()
+        failure = UnsafeAnswerError(_describe_refusal(found), agent_id="guardrails").to_failure()
     action = found.action if found.action != "pass" else "flag"
     event = OutputGuarded(action=action, findings=(found.reasoning,), failure=failure)
     return CheckedAnswer(found.sanitized_content, event)
@@ -108,7 +108,7 @@ class AnswerFilters:
 
     def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
         self._secrets = make_answer_secret_finder(state.room.guard_output, secrets)
-        self._links = _link_filter(state)
+        self._links = _make_link_filter(state)
         self._own_text = collect_caller_text(state) if state.room.guard_output.pii == "redact_answer" else None
         self._placeholders = get_placeholders_for_people(state)
 
@@ -172,7 +172,7 @@ def _explain_removal(text: str, guards: OutputGuards) -> list[Uncertainty]:
 
 
 def _restore(text: str, state: RunState) -> str:
-    links, placeholders = _link_filter(state), get_placeholders_for_people(state)
+    links, placeholders = _make_link_filter(state), get_placeholders_for_people(state)
     if links is not None:
         text = links.sanitize(text)
     return placeholders.restore(text) if placeholders is not None else text
@@ -215,12 +215,12 @@ def make_output_guardrails(guards: OutputGuards, secrets: "SecretScanner") -> "G
     return GuardrailPipeline(policy, detectors=(HarmDetector(), secrets, PiiDetector()))
 
 
-def _refusal_reason(found: "GuardrailsOutput") -> str:
+def _describe_refusal(found: "GuardrailsOutput") -> str:
     kinds = ", ".join(sorted({f"{finding.category} ({finding.kind})" for finding in found.findings}))
     return f"the answer was kept back: it holds what this room does not let out: {kinds}"
 
 
-def _link_filter(state: RunState) -> "LinkFilter | None":
+def _make_link_filter(state: RunState) -> "LinkFilter | None":
     """Returns what makes links harmless; None as long as nothing from outside was read.
 
     Only what tools and memories returned counts as read: a model's own text is no source."""

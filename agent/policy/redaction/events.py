@@ -93,7 +93,7 @@ class EventRedactor:
 
     def redact_tool_calls(self, calls: Iterable[JsonValue]) -> list[JsonValue]:
         """Returns the calls of a client's tools with their arguments redacted, and still JSON."""
-        return [self._tool_call(call) for call in calls]
+        return [self._redact_tool_call(call) for call in calls]
 
     def may_hold_secret(self, parts: ResultParts) -> bool:
         """Returns whether there may be anything to remove from a result; False is certain."""
@@ -129,7 +129,7 @@ class EventRedactor:
             return whole
         why = "it holds a secret of this gateway"
         return [
-            build_omission_notice(block, why) if self._bytes_hold_secret(part) else block
+            build_omission_notice(block, why) if self._may_bytes_hold_secret(part) else block
             for block, part in zip(whole, parts, strict=True)
         ]
 
@@ -141,19 +141,19 @@ class EventRedactor:
             return text
         return remove_personal_data(text, self._caller_text)
 
-    def _bytes_hold_secret(self, data: str) -> bool:
+    def _may_bytes_hold_secret(self, data: str) -> bool:
         own = make_secret_finder(self._own, "known")
         places = range(0, len(data), PIECE_CHARS)
         return any(own.may_contain_secret(data[at : at + PIECE_CHARS + LONGEST_KEY]) for at in places)
 
-    def _tool_call(self, call: JsonValue) -> JsonValue:
+    def _redact_tool_call(self, call: JsonValue) -> JsonValue:
         function = call.get("function") if isinstance(call, dict) else None
         arguments = read_arguments(call)
         if not isinstance(call, dict) or not isinstance(function, dict) or not self._suspects((arguments,)):
             return call
-        return {**call, "function": {**function, "arguments": self._arguments(arguments)}}
+        return {**call, "function": {**function, "arguments": self._redact_arguments(arguments)}}
 
-    def _arguments(self, written: str) -> str:
+    def _redact_arguments(self, written: str) -> str:
         """Returns arguments redacted; in numbers too, for the digits of cards are written as numbers."""
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - as above
 
@@ -169,15 +169,15 @@ class EventRedactor:
 
     # The rules, in the order of a run.
 
-    def _plan_rejected(self, body: ev.PlanRejected) -> ev.PlanRejected:
+    def _redact_plan_rejected(self, body: ev.PlanRejected) -> ev.PlanRejected:
         return body.model_copy(
             update={"problems": tuple(map(self.redact_text, body.problems)), "excerpt": self.redact_text(body.excerpt)}
         )
 
-    def _input_requested(self, body: ev.InputRequested) -> ev.InputRequested:
+    def _redact_input_requested(self, body: ev.InputRequested) -> ev.InputRequested:
         return body.model_copy(update={"question": self.redact_answer_text(body.question)})
 
-    def _intent_classified(self, body: ev.IntentClassified) -> ev.IntentClassified:
+    def _redact_intent_classified(self, body: ev.IntentClassified) -> ev.IntentClassified:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
         found: JsonValue = body.model_dump(mode="json")
@@ -185,7 +185,7 @@ class EventRedactor:
             return body
         return type(body).model_validate(map_json_texts(found, lambda text, _: self.redact_text(text)))
 
-    def _plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
+    def _redact_plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
         plan = body.plan
         intents = [step.intent for step in plan.steps]
         reasons = (plan.origin_reason or "", body.fallback_reason or "", body.replan_reason or "")
@@ -204,7 +204,7 @@ class EventRedactor:
             }
         )
 
-    def _model_returned(self, body: ev.ModelReturned) -> ev.ModelReturned:
+    def _redact_model_returned(self, body: ev.ModelReturned) -> ev.ModelReturned:
         turn = body.message
         if turn is None:
             return body
@@ -214,7 +214,7 @@ class EventRedactor:
         }
         return body.model_copy(update={"message": turn.model_copy(update=update)})
 
-    def _tool_returned(self, body: ev.ToolReturned) -> ev.ToolReturned:
+    def _redact_tool_returned(self, body: ev.ToolReturned) -> ev.ToolReturned:
         error = self.redact_error_message(body.error) if body.error else body.error
         parts = ResultParts(body.text, body.output, body.sources)
         if not self.may_hold_secret(parts):
@@ -222,7 +222,7 @@ class EventRedactor:
         text, value, sources = self.redact_result(parts)
         return body.model_copy(update={"text": text, "output": value, "sources": sources, "error": error})
 
-    def _subagent_finished(self, body: ev.SubAgentFinished) -> ev.SubAgentFinished:
+    def _redact_subagent_finished(self, body: ev.SubAgentFinished) -> ev.SubAgentFinished:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
         found: JsonValue = body.result.model_dump(mode="json")
@@ -231,7 +231,7 @@ class EventRedactor:
         clean = map_json_texts(found, lambda text, _: self.redact_text(text))
         return body.model_copy(update={"result": type(body.result).model_validate(clean)})
 
-    def _step_finished(self, body: ev.StepFinished) -> ev.StepFinished:
+    def _redact_step_finished(self, body: ev.StepFinished) -> ev.StepFinished:
         output = body.output
         if output.error is not None:
             error = self.redact_error_message(output.error)
@@ -239,7 +239,7 @@ class EventRedactor:
         shown = self.replace_output_text(output, self.redact_answer_text(output.text))
         return body if shown is output else body.model_copy(update={"output": shown})
 
-    def _step_judged(self, body: ev.StepJudged) -> ev.StepJudged:
+    def _redact_step_judged(self, body: ev.StepJudged) -> ev.StepJudged:
         verdict = body.verdict
         if verdict.by != "model" or not self._suspects((verdict.reason, verdict.evidence, verdict.suggested_fix or "")):
             return body  # what a rule says is taken from results, which were redacted before
@@ -251,10 +251,10 @@ class EventRedactor:
         }
         return body.model_copy(update={"verdict": verdict.model_copy(update=words)})
 
-    def _answer_text(self, body: Any) -> Any:
+    def _redact_answer_body(self, body: Any) -> Any:
         return body.model_copy(update={"text": self._answers.redact(body.text)}) if body.text else body
 
-    def _answer_checked(self, body: ev.AnswerChecked) -> ev.AnswerChecked:
+    def _redact_answer_checked(self, body: ev.AnswerChecked) -> ev.AnswerChecked:
         problems = tuple(
             problem.model_copy(
                 update={
@@ -266,7 +266,7 @@ class EventRedactor:
         )
         return body.model_copy(update={"problems": problems})
 
-    def _run_failed(self, body: ev.RunFailed) -> ev.RunFailed:
+    def _redact_run_failed(self, body: ev.RunFailed) -> ev.RunFailed:
         message = self.redact_error_message(body.failure.message)
         return body.model_copy(update={"failure": body.failure.model_copy(update={"message": message})})
 
@@ -284,19 +284,19 @@ def read_arguments(call: JsonValue) -> str:
 
 
 RULES: Mapping[type[ev.EventBody], Callable[[EventRedactor, Any], ev.EventBody]] = {
-    ev.PlanRejected: EventRedactor._plan_rejected,
-    ev.PlanProposed: EventRedactor._plan_proposed,
-    ev.InputRequested: EventRedactor._input_requested,
-    ev.IntentClassified: EventRedactor._intent_classified,
-    ev.ModelReturned: EventRedactor._model_returned,
-    ev.ToolReturned: EventRedactor._tool_returned,
-    ev.SubAgentFinished: EventRedactor._subagent_finished,
-    ev.StepFinished: EventRedactor._step_finished,
-    ev.StepJudged: EventRedactor._step_judged,
-    ev.AnswerDelta: EventRedactor._answer_text,
-    ev.AnswerChecked: EventRedactor._answer_checked,
-    ev.AnswerTranslated: EventRedactor._answer_text,
-    ev.AnswerFinished: EventRedactor._answer_text,
-    ev.RunFailed: EventRedactor._run_failed,
+    ev.PlanRejected: EventRedactor._redact_plan_rejected,
+    ev.PlanProposed: EventRedactor._redact_plan_proposed,
+    ev.InputRequested: EventRedactor._redact_input_requested,
+    ev.IntentClassified: EventRedactor._redact_intent_classified,
+    ev.ModelReturned: EventRedactor._redact_model_returned,
+    ev.ToolReturned: EventRedactor._redact_tool_returned,
+    ev.SubAgentFinished: EventRedactor._redact_subagent_finished,
+    ev.StepFinished: EventRedactor._redact_step_finished,
+    ev.StepJudged: EventRedactor._redact_step_judged,
+    ev.AnswerDelta: EventRedactor._redact_answer_body,
+    ev.AnswerChecked: EventRedactor._redact_answer_checked,
+    ev.AnswerTranslated: EventRedactor._redact_answer_body,
+    ev.AnswerFinished: EventRedactor._redact_answer_body,
+    ev.RunFailed: EventRedactor._redact_run_failed,
 }
 """The rule of each type whose events hold text of a model or a tool."""

@@ -105,7 +105,7 @@ async def check_prompt(prompt: str, guards: RoomGuards) -> CheckedPrompt:
 
 async def scan_request(request: AgentRequest, guards: RoomGuards) -> "tuple[tuple[str, ...], AgentFailure | None]":
     """Returns what was found beside the prompt, and why the room refuses the request, or None."""
-    policy = _policy_beside_prompt(guards)
+    policy = _get_policy_beside_prompt(guards)
     if not _is_active(policy):
         return (), None
     texts = [found for found in _iter_texts(request) if found.text]
@@ -179,13 +179,13 @@ def _redact_tree(guards: RoomGuards, tree: JsonObject) -> JsonObject:
 
 
 def _redact_injections(guards: RoomGuards, text: str, orders: bool) -> str:
-    policy = _policy_beside_prompt(guards)
+    policy = _get_policy_beside_prompt(guards)
     if not text or _scan_cached(policy, text, orders).action != "redact":
         return text
     return _scan_text(policy, text, orders).sanitized_content
 
 
-def _policy_beside_prompt(guards: RoomGuards) -> RoomGuards:
+def _get_policy_beside_prompt(guards: RoomGuards) -> RoomGuards:
     """Returns the policy for texts beside the prompt: placeholders are put in only when a model is shown the text."""
     kept = {name: getattr(guards, name) for name in ("pii", "secret")}
     return guards.model_copy(update={name: "block" if kept[name] == "block" else "off" for name in kept})

@@ -24,7 +24,7 @@ def make_secret_finder(values: tuple[str, ...], scope: "SecretScope") -> "Secret
     """
     from agent.policy.guardrails import SecretScanner  # noqa: PLC0415 - loaded with the first request
 
-    found = {part for value in values for part in (value, _password_in_url(value))}
+    found = {part for value in values for part in (value, _find_password_in_url(value))}
     return SecretScanner(
         [part for part in found if len(part) >= MIN_SECRET_CHARS and not _PLAIN_WORD.fullmatch(part)], scope
     )
@@ -35,7 +35,7 @@ def redacts_secrets(guards: OutputGuards) -> bool:
     return guards.secret in ("redact", "block")
 
 
-def _password_in_url(value: str) -> str:
+def _find_password_in_url(value: str) -> str:
     """Returns the password inside a URL; empty for anything else."""
     try:
         return (urlsplit(value).password or "") if "://" in value else ""

@@ -42,8 +42,8 @@ class FolderObjectStore:
 
     def put(self, name: str, path: Path) -> None:
         """See `ObjectStore.put`."""
-        target = self._path(name)
-        with self._translated_errors():
+        target = self._get_path(name)
+        with self._translate_errors():
             target.parent.mkdir(parents=True, exist_ok=True)
             _remove_old_parts(target.parent)
             part = target.with_name(f"{_PART}{secrets.token_hex(8)}")
@@ -55,8 +55,8 @@ class FolderObjectStore:
 
     def open(self, name: str) -> BufferedReader:
         """See `ObjectStore.open`."""
-        path = self._path(name)
-        with self._translated_errors():
+        path = self._get_path(name)
+        with self._translate_errors():
             try:
                 file = os.fdopen(os.open(path, _FLAGS), "rb")
             except OSError as error:
@@ -70,26 +70,26 @@ class FolderObjectStore:
 
     def fetch(self, name: str, path: Path) -> None:
         """See `ObjectStore.fetch`."""
-        with self.open(name) as file, self._translated_errors(), writing(path) as out:
+        with self.open(name) as file, self._translate_errors(), open_for_writing(path) as out:
             shutil.copyfileobj(file, out, 1 << 20)
 
     def delete(self, name: str) -> None:
         """See `ObjectStore.delete`."""
-        with self._translated_errors():
-            self._path(name).unlink(missing_ok=True)
+        with self._translate_errors():
+            self._get_path(name).unlink(missing_ok=True)
 
     def delete_all(self, prefix: str) -> None:
         """See `ObjectStore.delete_all`."""
-        with self._translated_errors():
+        with self._translate_errors():
             try:
-                shutil.rmtree(self._path(prefix))
+                shutil.rmtree(self._get_path(prefix))
             except FileNotFoundError:
                 return
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """See `ObjectStore.list`."""
-        top = self._path(prefix)
-        with self._translated_errors():
+        top = self._get_path(prefix)
+        with self._translate_errors():
             try:
                 top.stat()
             except FileNotFoundError:
@@ -99,7 +99,7 @@ class FolderObjectStore:
 
     def check(self, *, writes: bool = False) -> str:
         """See `ObjectStore.check`."""
-        with self._translated_errors():
+        with self._translate_errors():
             self._folder.mkdir(parents=True, exist_ok=True)
             if writes:
                 part = self._folder / f"{_PART}{secrets.token_hex(8)}"
@@ -114,11 +114,11 @@ class FolderObjectStore:
                 if not name.startswith(".") and path.is_file():
                     yield ObjectInfo(path.relative_to(self._folder).as_posix(), path.stat().st_size)
 
-    def _path(self, name: str) -> Path:
+    def _get_path(self, name: str) -> Path:
         return self._folder / validate_object_name(name)
 
     @contextmanager
-    def _translated_errors(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -133,7 +133,7 @@ def to_store_error(error: OSError, location: str) -> StoreError:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[BinaryIO]:
+def open_for_writing(path: Path) -> Iterator[BinaryIO]:
     """Opens a new file and deletes it if the block fails."""
     with path.open("xb") as file:
         try:

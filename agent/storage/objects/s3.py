@@ -15,7 +15,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from agent.core.errors import NotFoundError, StoreError
-from agent.storage.objects.folder import to_store_error, writing
+from agent.storage.objects.folder import open_for_writing, to_store_error
 from agent.storage.objects.port import ObjectInfo, validate_object_name
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class S3ObjectStore:
             file = path.open("rb")
         except OSError as error:
             raise to_store_error(error, str(path)) from error
-        with file, self._translated_errors(name):
+        with file, self._translate_errors(name):
             obstore.put(
                 self._store,
                 name,
@@ -92,35 +92,35 @@ class S3ObjectStore:
 
     def open(self, name: str) -> BufferedReader:
         """See `ObjectStore.open`."""
-        with self._translated_errors(name):
+        with self._translate_errors(name):
             reader = obstore.open_reader(self._store, validate_object_name(name), buffer_size=PIECE_BYTES)
         return BufferedReader(_RawObject(self, name, reader), PIECE_BYTES)
 
     def fetch(self, name: str, path: Path) -> None:
         """See `ObjectStore.fetch`."""
-        with self._translated_errors(name):
+        with self._translate_errors(name):
             found = obstore.get(self._store, validate_object_name(name))
-            with writing(path) as out:
+            with open_for_writing(path) as out:
                 for piece in found.stream(min_chunk_size=PIECE_BYTES):
                     out.write(piece)
 
     def delete(self, name: str) -> None:
         """See `ObjectStore.delete`."""
         try:
-            with self._translated_errors(name):
+            with self._translate_errors(name):
                 obstore.delete(self._store, validate_object_name(name))
         except NotFoundError:
             pass
 
     def delete_all(self, prefix: str) -> None:
         """See `ObjectStore.delete_all`."""
-        with self._translated_errors(prefix):
+        with self._translate_errors(prefix):
             for page in obstore.list(self._store, validate_object_name(prefix)):
                 obstore.delete(self._store, [one["path"] for one in page])
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """See `ObjectStore.list`."""
-        with self._translated_errors(prefix):
+        with self._translate_errors(prefix):
             for page in obstore.list(self._store, validate_object_name(prefix)):
                 for one in page:
                     yield ObjectInfo(one["path"], one["size"])
@@ -128,7 +128,7 @@ class S3ObjectStore:
     def check(self, *, writes: bool = False) -> str:
         """See `ObjectStore.check`."""
         name = f"check/{secrets.token_hex(8)}"
-        with self._translated_errors(name):
+        with self._translate_errors(name):
             if writes:
                 obstore.put(self._store, name, b"")
                 obstore.delete(self._store, name)
@@ -137,7 +137,7 @@ class S3ObjectStore:
         return self.location
 
     @contextmanager
-    def _translated_errors(self, name: str) -> Iterator[None]:
+    def _translate_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as error:  # obstore's own error for a missing object is one too
@@ -171,7 +171,7 @@ class _RawObject(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with self._owner._translated_errors(self._name):
+        with self._owner._translate_errors(self._name):
             data = bytes(self._reader.read(len(buffer)))
         buffer[: len(data)] = data
         return len(data)

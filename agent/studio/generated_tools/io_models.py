@@ -55,7 +55,7 @@ class IoModels:
         parameters = "".join(f", {spec.name}" if spec.default_code is None else f", {spec.name}=..." for spec in specs)
         lines = [f"class {name}:"]
         lines.append(f"    def __init__(self{', *' if specs else ''}{parameters}):")
-        lines += [f"        self.{spec.name} = {_initial_value(spec)}" for spec in specs] or ["        pass"]
+        lines += [f"        self.{spec.name} = {_format_initial_value(spec)}" for spec in specs] or ["        pass"]
         dumped = ", ".join(f"{spec.name!r}: stepgate_plain(self.{spec.name})" for spec in specs)
         lines += ["    def model_dump(self):", f"        return {{{dumped}}}"]
         lines += [
@@ -240,7 +240,7 @@ def _read_union(parts: Sequence[ast.expr], models: IoModels, depth: int) -> tupl
     return Union[tuple(one for one, _ in read)], f"(None if {{0}} is None else {inner})"  # noqa: UP007 - likewise
 
 
-def _initial_value(spec: FieldSpec) -> str:
+def _format_initial_value(spec: FieldSpec) -> str:
     if spec.default_code is None:
         return spec.name
     return f"{spec.default_code} if {spec.name} is ... else {spec.name}"

@@ -9,7 +9,7 @@ from agent.core.models import JsonObject, Tier
 from agent.execution.subagent_work import parse_final
 from agent.llm.port import ResponseSchema
 from agent.prompts import render
-from agent.prompts.blocks import block
+from agent.prompts.blocks import format_block
 from agent.studio.generated_tools.models import CodeReview, GeneratedCode, Manifest, ToolTests
 from agent.studio.generated_tools.source_rules import ALLOWED_IMPORTS
 from agent.tools import ToolModel, build_flat_schema
@@ -38,29 +38,29 @@ class ToolProducer:
         fixed = f"The function is named {name}." if name is not None else ""
         if permissions is not None:
             fixed += f"\nAllowed permissions, at most: {permissions.model_dump_json()}"
-        parts = [block("user_request", self._request)]
+        parts = [format_block("user_request", self._request)]
         if earlier is not None:
-            parts.append(block("result", earlier, source="the present code"))
+            parts.append(format_block("result", earlier, source="the present code"))
         return await self._ask(ToolTests, render("tool_tests", name=fixed.strip()), parts, feedback, "high")
 
     async def write_code(self, tests: ToolTests, earlier: str | None, feedback: Sequence[str]) -> GeneratedCode:
         """Returns the code for an interface and its tests. `feedback` lists what was wrong with the last one."""
         parts = [
-            block("user_request", self._request),
-            block("result", tests.interface, source="the interface"),
-            *(block("result", case, source=f"test {n}") for n, case in enumerate(tests.test_cases, start=1)),
+            format_block("user_request", self._request),
+            format_block("result", tests.interface, source="the interface"),
+            *(format_block("result", case, source=f"test {n}") for n, case in enumerate(tests.test_cases, start=1)),
             f"Permissions: {tests.permissions.model_dump_json(include={'hosts', 'folders', 'tools'})}",
         ]
         if earlier is not None:
-            parts.append(block("result", earlier, source="the present code"))
+            parts.append(format_block("result", earlier, source="the present code"))
         modules = ", ".join(name for name in sorted(ALLOWED_IMPORTS) if name not in ("pydantic", "__future__"))
         return await self._ask(GeneratedCode, render("tool_code", imports=modules), parts, feedback, "high")
 
     async def review(self, code: str, tests: ToolTests, warnings: Sequence[str]) -> CodeReview:
         """Returns the critic's opinion."""
         parts = [
-            block("user_request", self._request),
-            block("result", code, source="the code"),
+            format_block("user_request", self._request),
+            format_block("result", code, source="the code"),
             f"Permissions: {tests.permissions.model_dump_json(include={'hosts', 'folders', 'tools'})}",
             *(f"Noticed: {warning}" for warning in warnings),
         ]
@@ -72,7 +72,7 @@ class ToolProducer:
         content = [*parts]
         if feedback:
             problems = "\n\n".join(feedback)[:_FEEDBACK_CHARS]
-            content.append(block("result", problems, source="what was wrong with your last reply"))
+            content.append(format_block("result", problems, source="what was wrong with your last reply"))
             content.append("Correct this and reply with the whole object.")
         messages: tuple[JsonObject, ...] = (
             {"role": "system", "content": system},

@@ -137,7 +137,7 @@ class _Rules:
             case ast.arg() if node.arg.startswith(RESERVED_PREFIX) or node.arg in HOST_FUNCTIONS:
                 yield Finding("security", f"line {node.lineno}: the name {node.arg!r} is reserved")
             case _ if type(node) in _REFUSED_NODES:
-                yield Finding("construct", f"line {_line(node)}: {_REFUSED_NODES[type(node)]} cannot be used")
+                yield Finding("construct", f"line {_get_line(node)}: {_REFUSED_NODES[type(node)]} cannot be used")
 
     def _check_attribute(self, node: ast.Attribute) -> Iterator[Finding]:
         name = node.attr
@@ -249,5 +249,5 @@ def _list_bound_names(tree: ast.AST) -> frozenset[str]:
     return frozenset(bound)
 
 
-def _line(node: ast.AST) -> int:
+def _get_line(node: ast.AST) -> int:
     return int(getattr(node, "lineno", 0))

@@ -226,23 +226,23 @@ def _resolve_near_day(match: re.Match[str], now: datetime) -> datetime | None:
     words = (match["when"] or match["alone"]).lower()
     today = now.date()
     if words == "tomorrow":
-        return _end_of_day(today + timedelta(days=1), now)
+        return _get_end_of_day(today + timedelta(days=1), now)
     if "month" in words or words == "eom":
         first = (
             today.replace(day=1) if "next" not in words else (today.replace(day=28) + timedelta(days=4)).replace(day=1)
         )
-        return _end_of_day(first.replace(day=calendar.monthrange(first.year, first.month)[1]), now)
+        return _get_end_of_day(first.replace(day=calendar.monthrange(first.year, first.month)[1]), now)
     if "week" in words or words == "eow":
         friday = today + timedelta(days=(4 - today.weekday()) % 7 + (7 if "next" in words else 0))
-        return _end_of_day(friday, now)
+        return _get_end_of_day(friday, now)
     if "quarter" in words:
         month = (today.month - 1) // 3 * 3 + 3
-        return _end_of_day(date(today.year, month, calendar.monthrange(today.year, month)[1]), now)
+        return _get_end_of_day(date(today.year, month, calendar.monthrange(today.year, month)[1]), now)
     if "year" in words:
-        return _end_of_day(date(today.year, 12, 31), now)
+        return _get_end_of_day(date(today.year, 12, 31), now)
     if words == "noon":
         return datetime.combine(today, time(12), now.tzinfo)
-    return _end_of_day(today, now)
+    return _get_end_of_day(today, now)
 
 
 def _resolve_day_time(match: re.Match[str], now: datetime) -> datetime | None:
@@ -282,14 +282,18 @@ _FORMS: tuple[tuple[str, re.Pattern[str], _ResolveDate], ...] = (
 def _combine_time(day: date, match: re.Match[str], now: datetime) -> datetime | None:
     """Returns the day at the named hour, or its end."""
     if match["hour"] is None:
-        return _end_of_day(day, now)
+        return _get_end_of_day(day, now)
     half = (match["half"] or "").lower()
     hour = int(match["hour"]) % 12 + (12 if half.startswith("p") else 0) if half else int(match["hour"])
     minute = int(match["minute"] or 0)
-    return datetime.combine(day, time(hour, minute), now.tzinfo) if hour < 24 and minute < 60 else _end_of_day(day, now)
+    return (
+        datetime.combine(day, time(hour, minute), now.tzinfo)
+        if hour < 24 and minute < 60
+        else _get_end_of_day(day, now)
+    )
 
 
-def _end_of_day(day: date, now: datetime) -> datetime:
+def _get_end_of_day(day: date, now: datetime) -> datetime:
     return datetime.combine(day, time(23, 59), now.tzinfo)
 
 

@@ -16,7 +16,7 @@ from agent.core.errors import BusyError
 from agent.ingest.errors import ParserError, build_parser_error
 from agent.ingest.parsers import ParserLimits, ParserPool
 from agent.ingest.parsers import pool as parser_pool
-from agent.ingest.parsers.pool import _environment
+from agent.ingest.parsers.pool import _build_environment
 from agent.ingest.parsers.read_file import read_file
 from agent.search.models import FileType, ParserInput
 from tests.support import documents
@@ -206,7 +206,7 @@ async def test_closing_ends_everything(tmp_path: Path) -> None:
 
 
 async def test_a_worker_gets_no_secrets() -> None:
-    environment = _environment({"PATH": "/bin", "LANG": "C.UTF-8", "AGENT_API_KEY": "secret"})
+    environment = _build_environment({"PATH": "/bin", "LANG": "C.UTF-8", "AGENT_API_KEY": "secret"})
     assert (environment["PATH"], environment["LANG"]) == ("/bin", "C.UTF-8")
     assert "secret" not in environment.values()
 

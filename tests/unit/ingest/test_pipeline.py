@@ -57,13 +57,14 @@ def test_every_template_can_be_carried_out_and_says_what_it_is_for(one: Any) -> 
     assert one.description
     assert one.parameters
     for knob in one.parameters:
-        assert from_template(one.name, {knob.name: knob.default}).node(knob.node).options[knob.option] == knob.default
+        made = from_template(one.name, {knob.name: knob.default})
+        assert made.get_node(knob.node).options[knob.option] == knob.default
         assert knob.value_schema.get("type")
 
 
 def test_there_are_templates_enough_and_their_knobs_are_checked() -> None:
     assert len(list_templates()) >= 5
-    assert from_template("documents", {"chunk_size": 300}).node("chunker").options["size"] == 300
+    assert from_template("documents", {"chunk_size": 300}).get_node("chunker").options["size"] == 300
     with pytest.raises(PipelineInvalidError) as wrong:
         from_template("documents", {"colour": 1, "shape": 2})
     assert len(wrong.value.problems) == 2

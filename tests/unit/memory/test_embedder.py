@@ -30,7 +30,7 @@ FACTS = (
 
 def cosine(one: str, other: str) -> float:
     local = LocalEmbedder()
-    return sum(a * b for a, b in zip(local.vector(one), local.vector(other), strict=True))
+    return sum(a * b for a, b in zip(local.compute_vector(one), local.compute_vector(other), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,16 @@ def test_a_paraphrase_is_nearest_to_its_fact(question: str, fact: int) -> None:
 @pytest.mark.row("S001-09")
 def test_the_same_text_gives_the_same_vector_in_every_process() -> None:
     code = (
-        "from agent.llm.embedder import LocalEmbedder as L; import json; print(json.dumps(L().vector('Åsa says hi')))"
+        "from agent.llm.embedder import LocalEmbedder; import json; "
+        "print(json.dumps(LocalEmbedder().compute_vector('Åsa says hi')))"
     )
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert tuple(json.loads(other.stdout)) == LocalEmbedder().vector("Åsa says hi")
+    assert tuple(json.loads(other.stdout)) == LocalEmbedder().compute_vector("Åsa says hi")
 
 
 @pytest.mark.parametrize("text", ["", "   ", "!?", "\ud800", "x" * 100_000])
 def test_odd_texts_have_a_vector(text: str) -> None:
-    vector = LocalEmbedder().vector(text)
+    vector = LocalEmbedder().compute_vector(text)
     assert len(vector) == LocalEmbedder.space.dimension
     assert sum(number * number for number in vector) == pytest.approx(1.0 if text.startswith("x") else 0.0)
 

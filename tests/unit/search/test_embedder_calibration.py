@@ -47,9 +47,9 @@ class CountingModel:
 
     async def embed(self, wanted: Sequence[str]) -> Embedded:
         self.asked += wanted
-        return Embedded(SPACE, tuple(self.vector(text) for text in wanted))
+        return Embedded(SPACE, tuple(self.compute_vector(text) for text in wanted))
 
-    def vector(self, text: str) -> tuple[float, ...]:
+    def compute_vector(self, text: str) -> tuple[float, ...]:
         """Which subjects a text speaks of, on a ground that all texts share, as the cosines of many models have it."""
         held = [0.0] * SPACE.dimension
         for number, subject in enumerate(SUBJECTS):
@@ -66,7 +66,7 @@ class CountingModel:
 class BlindModel(CountingModel):
     """Every text looks the same but for noise, as Arabic does to an English model."""
 
-    def vector(self, text: str) -> tuple[float, ...]:
+    def compute_vector(self, text: str) -> tuple[float, ...]:
         own = random.Random(text)
         return tuple(1.0 + 0.2 * own.gauss(0, 1) for _ in range(SPACE.dimension))
 
@@ -149,7 +149,7 @@ async def store_passages(held: Sequence[Passage], model: CountingModel, vectors:
     made = await embed_passages(held, model, vectors, owner="ann", collection="docs", documents=replaced)
     await vectors.put(make_vector_set_name("ann", "docs"), build_entries(held, made, owner="ann"))
     for vector, one in zip(made.vectors, held, strict=True):
-        expected = model.vector(f"\n{one.text}")
+        expected = model.compute_vector(f"\n{one.text}")
         cosine = np.dot(vector, expected) / np.linalg.norm(vector) / np.linalg.norm(expected)
         assert float(cosine) == pytest.approx(1.0)
     return len(model.asked) - before
@@ -183,7 +183,7 @@ async def test_another_embedder_is_refused_not_mixed(vectors: VectorIndex) -> No
 class LettersModel(CountingModel):
     """An English model on Arabic: it sees the letters, and little else."""
 
-    def vector(self, text: str) -> tuple[float, ...]:
+    def compute_vector(self, text: str) -> tuple[float, ...]:
         held = [2.0] * SPACE.dimension
         for letter in text:
             held[ord(letter) % SPACE.dimension] += 4.0 / max(1, len(text))

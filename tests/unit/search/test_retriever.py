@@ -37,9 +37,9 @@ class ConceptEmbedder:
     async def embed(self, texts: Sequence[str]) -> Embedded:
         if self.down:
             raise EmbedderError("the endpoint cannot be reached", agent_id="embedder")
-        return Embedded(self.space, tuple(self.vector(text) for text in texts))
+        return Embedded(self.space, tuple(self.compute_vector(text) for text in texts))
 
-    def vector(self, text: str) -> tuple[float, ...]:
+    def compute_vector(self, text: str) -> tuple[float, ...]:
         found = [float(sum(text.lower().count(word) for word in group)) for group in CONCEPTS]
         own = random.Random(text.rpartition(" ")[2])  # passages differ by their last word
         return (*found, *(0.2 * own.random() for _ in range(12)))
@@ -51,7 +51,7 @@ class ConceptEmbedder:
 class NoiseEmbedder(ConceptEmbedder):
     """Vectors that mean nothing."""
 
-    def vector(self, text: str) -> tuple[float, ...]:
+    def compute_vector(self, text: str) -> tuple[float, ...]:
         own = random.Random(text)
         return tuple(own.gauss(0, 1) for _ in range(16))
 

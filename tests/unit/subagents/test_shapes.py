@@ -16,7 +16,7 @@ from agent.search.models import FileType
 from agent.subagents.alternatives import with_chunker_for_type, with_parser_for_type
 from agent.subagents.document_kinds import compute_code_share, detect_document_types
 from agent.subagents.registry import SUBAGENTS, SubAgentClass, index_subagents
-from agent.subagents.spawn import spawn_tools
+from agent.subagents.spawn import make_spawn_tools
 
 PROSE = "The committee met on Monday. It decided to postpone the matter, and to ask for a further report.\n" * 5
 CODE = "def total(rows):\n    result = 0\n    for row in rows:\n        result += row.value\n    return result\n" * 3
@@ -64,11 +64,11 @@ def test_the_example_in_each_prompt_is_a_result(kind: SubAgentClass) -> None:
 
 
 def test_every_sub_agent_has_its_tool_and_ids_are_unique() -> None:
-    names = [tool.spec.name for tool in spawn_tools()]
+    names = [tool.spec.name for tool in make_spawn_tools()]
     assert names == [f"spawn_{kind.AGENT_ID}" for kind in SUBAGENTS]
     assert names[:4] == ["spawn_source_analyzer", "spawn_pipeline_validator", "spawn_researcher", "spawn_room_agent"]
     assert all(
-        tool.spec.effect == "read" and tool.spec.uses_subagents and tool.spec.is_opt_in for tool in spawn_tools()
+        tool.spec.effect == "read" and tool.spec.uses_subagents and tool.spec.is_opt_in for tool in make_spawn_tools()
     )
     with pytest.raises(ValueError, match="two sub-agents are called 'researcher'"):
         index_subagents([*SUBAGENTS, SUBAGENTS[2]])
@@ -135,7 +135,7 @@ def test_another_parser_takes_its_own_options() -> None:
     way = find_route(again, "docx")
     assert way is not None
     assert (way.parser.id, way.parser.plugin, way.parser.options) == ("docx-parser", "kreuzberg", {})
-    assert "docx" not in list_parser_types(again, again.node("parser"))
+    assert "docx" not in list_parser_types(again, again.get_node("parser"))
     with pytest.raises(PipelineInvalidError, match="does not read docx"):
         with_parser_for_type(pipeline, "docx", parser="liteparse")
     with pytest.raises(PipelineInvalidError, match="does not take the option 'speed'"):
