@@ -26,7 +26,7 @@ from agent.dispatch.fair_queueing import take_priority
 from agent.dispatch.lane_worker import LaneJobs, LaneWorker, RetryFailures, build_connector
 from agent.dispatch.port import LANES, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 from agent.dispatch.queue_names import list_queues, name_ingest_queue, name_run_queue
-from agent.dispatch.run_jobs import QueuedRunJobs, name_task
+from agent.dispatch.run_jobs import QueuedRunJobs, announce_job, name_task
 from agent.storage.postgres import PostgresDatabase
 
 log = logging.getLogger(__name__)
@@ -119,6 +119,7 @@ class QueueDispatcher:
                 try:
                     async with db.transaction():
                         await deferrer.defer_async(**job.arguments)
+                    announce_job(self._database, db, queue)
                 except AlreadyEnqueued:
                     continue
                 except ConnectorException as error:

@@ -21,18 +21,22 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS stepgate_jobs_taken ON procrastinate_jobs (queueing_lock) "
     "WHERE status IN ('doing', 'failed')",
 )
+_ANNOUNCES = "procrastinate_jobs_notify_queue_job_inserted_v1"
+"""The trigger that notifies workers of a new job, in the transaction that stores it: those would commit one at a time.
+`announce_job` does it instead."""
 
 
 async def apply_queue_schema(database: PostgresDatabase) -> None:
     """Creates or upgrades the tables, in one transaction; several processes may call it. Raises `StoreError`."""
     installed = version("procrastinate")
-    if await _read_version(database) == installed:
-        return
+    async with database.transaction() as db:
+        if await _is_current(db, installed):
+            return
     async with database.transaction() as db:
         await db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        known = await _get_comment(db)
-        if known == installed:
+        if await _is_current(db, installed):
             return
+        known = await _get_comment(db)
         if known is None:
             await db.execute(SchemaManager.get_schema())
         else:
@@ -40,6 +44,7 @@ async def apply_queue_schema(database: PostgresDatabase) -> None:
                 await db.execute(script.read_bytes())
         for statement in _INDEXES:
             await db.execute(statement.encode())
+        await db.execute(f"ALTER TABLE procrastinate_jobs DISABLE TRIGGER {_ANNOUNCES}".encode())
         await db.execute(f"COMMENT ON TABLE procrastinate_jobs IS '{installed}'".encode())
 
 
@@ -53,9 +58,14 @@ def _to_numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:3] if part.isdigit())
 
 
-async def _read_version(database: PostgresDatabase) -> str | None:
-    async with database.transaction() as db:
-        return await _get_comment(db)
+async def _is_current(db: Connection, installed: str) -> bool:
+    if await _get_comment(db) != installed:
+        return False
+    cursor = await db.execute(
+        "SELECT 1 FROM pg_trigger WHERE tgrelid = 'procrastinate_jobs'::regclass AND tgname = %s AND tgenabled <> 'D'",
+        (_ANNOUNCES,),
+    )
+    return await cursor.fetchone() is None
 
 
 async def _get_comment(db: Connection) -> str | None:

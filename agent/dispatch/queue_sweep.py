@@ -34,7 +34,7 @@ _LOCK = 0x57E96A80
 _BATCH = 200
 
 _SELECT_LOST = (
-    "SELECT run_id, owner, queue FROM runs WHERE NOT terminal "  # noqa: S608 - constants only
+    "SELECT run_id, queue FROM runs WHERE NOT terminal "  # noqa: S608 - constants only
     f"AND (worker IS NULL OR lease_until < {NOW_SQL}) AND {IS_RUN_READY} "
     "AND (run_id = ANY(%s) OR GREATEST(updated_at, CASE WHEN worker IS NULL THEN 0 ELSE lease_until END) "
     f"< {NOW_SQL} - %s) "
@@ -118,10 +118,10 @@ class QueueSweeper:
         idle_s = 2 * self._dispatcher.options.lease_s
         rows = await (await db.execute(_SELECT_LOST.encode(), (list(freed), idle_s, _BATCH))).fetchall()
         own = self._dispatcher.get_run_queue("runs")
-        for run_id, owner, queue in rows:
+        for run_id, queue in rows:
             if not queue:  # accepted before there was a queue
                 await db.execute("UPDATE runs SET queue = %s WHERE run_id = %s", (own, run_id))
-            await self._dispatcher.runs.enqueue(db, run_id, owner=owner, queue=queue or own, resumed=True)
+            await self._dispatcher.runs.enqueue(db, run_id, queue=queue or own, priority=None)
             self._count("swept")
             log.info("run %s had no job and nobody held it; it is queued again", run_id)
 

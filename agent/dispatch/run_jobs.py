@@ -5,6 +5,7 @@ from typing import Literal
 
 import procrastinate
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.manager import get_channel_for_queues
 
 from agent.dispatch.fair_queueing import get_head_priority, take_priority
 from agent.dispatch.port import RUN_JOB
@@ -22,7 +23,7 @@ _SELECT_READINESS = (
     "FROM runs WHERE run_id = %s"
 )
 _SELECT_UNHELD = (
-    "SELECT owner, queue FROM runs WHERE run_id = %s AND NOT terminal "  # noqa: S608 - constants only
+    "SELECT queue FROM runs WHERE run_id = %s AND NOT terminal "  # noqa: S608 - constants only
     f"AND (worker IS NULL OR lease_until < {NOW_SQL}) FOR UPDATE"
 )
 _REMOVE_ENDED = (
@@ -30,10 +31,19 @@ _REMOVE_ENDED = (
     "AND procrastinate_jobs.status IN ('todo', 'failed')"
 )
 
+_JOB_INSERTED = '{"type": "job_inserted", "job_id": 0}'
+"""What workers are told, as procrastinate's trigger would; the same for all jobs, so that many are one notification."""
+
 
 def name_task(kind: str) -> str:
     """Returns the name of a kind of jobs in procrastinate's tables."""
     return f"stepgate.{kind}"
+
+
+def announce_job(database: PostgresDatabase, db: Connection, queue: str) -> None:
+    """Tells the workers of a queue that it has a job, once the transaction of `db` has committed."""
+    (channel,) = get_channel_for_queues([queue])
+    database.notify_after_commit(db, channel, _JOB_INSERTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +53,17 @@ class QueuedRunJobs:
     app: procrastinate.App
     database: PostgresDatabase
 
-    async def enqueue(self, db: Connection, run_id: str, *, owner: str, queue: str, resumed: bool) -> None:
+    async def take_priority(self, owner: str, queue: str) -> int:
+        """See `RunJobs.take_priority`. Not in the transaction that stores the run: until that has committed, no other
+        run of the owner could be accepted.
+        """
+        async with self.database.begin_single_query() as db:
+            return await take_priority(db, queue, owner, 1.0, is_alone=True)
+
+    async def enqueue(self, db: Connection, run_id: str, *, queue: str, priority: int | None) -> None:
         """See `RunJobs.enqueue`."""
-        if resumed:
+        if priority is None:
             priority = await get_head_priority(db, queue)
-        else:
-            priority = await take_priority(db, queue, owner, 1.0)
         job = self.app.configure_task(
             name_task(RUN_JOB),
             allow_unknown=True,
@@ -60,6 +75,7 @@ class QueuedRunJobs:
         try:
             async with db.transaction():  # a savepoint: a refused job must not end the transaction around it
                 await job.defer_async(run_id=run_id)
+            announce_job(self.database, db, queue)
         except AlreadyEnqueued:
             return
         except ConnectorException as error:
@@ -74,9 +90,9 @@ class QueuedRunJobs:
             row = await (await db.execute(_SELECT_UNHELD.encode(), (run_id,))).fetchone()
             if row is None:
                 return False
-            if not row[1]:
+            if not row[0]:
                 await db.execute("UPDATE runs SET queue = %s WHERE run_id = %s", (own_queue, run_id))
-            await self.enqueue(db, run_id, owner=row[0], queue=row[1] or own_queue, resumed=True)
+            await self.enqueue(db, run_id, queue=row[0] or own_queue, priority=None)
         return True
 
     async def remove_ended_run(self, run_id: str) -> None:
@@ -86,7 +102,7 @@ class QueuedRunJobs:
 
     async def read_readiness(self, run_id: str) -> tuple[RunReadiness, float]:
         """Returns whether the run can be claimed, and the seconds left of its lease. Raises `StoreError`."""
-        async with self.database.transaction() as db:
+        async with self.database.begin_single_query() as db:
             row = await (await db.execute(_SELECT_READINESS.encode(), (run_id,))).fetchone()
         return ("ended", 0.0) if row is None else (row[0], float(row[1]))
 
@@ -96,7 +112,7 @@ class QueuedRunJobs:
 
     async def count_waiting(self, queue: str, most: int) -> int:
         """Returns how many jobs wait in the queue, counted up to `most`. Raises `StoreError`."""
-        async with self.database.transaction() as db:
+        async with self.database.begin_single_query() as db:
             cursor = await db.execute(
                 "SELECT count(*) FROM (SELECT 1 FROM procrastinate_jobs WHERE queue_name = %s AND status = 'todo' "
                 "LIMIT %s) AS waiting",

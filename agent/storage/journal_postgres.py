@@ -49,10 +49,14 @@ _SELECT_DECISIONS, _INSERT_AUDIT, _INSERT_BLOB, _INSERT_BLOB_REFERENCE = (
 class RunJobs(Protocol):
     """The jobs that wake a run up; `agent.dispatch.run_jobs.QueuedRunJobs` implements it."""
 
-    async def enqueue(self, db: Connection, run_id: str, *, owner: str, queue: str, resumed: bool) -> None:
+    async def take_priority(self, owner: str, queue: str) -> int:
+        """Returns the priority of the owner's next run. Raises `StoreError`."""
+        ...
+
+    async def enqueue(self, db: Connection, run_id: str, *, queue: str, priority: int | None) -> None:
         """Puts a job for the run into `queue`, in the transaction of `db`; does nothing if one waits there already.
 
-        A `resumed` run has waited its turn before, and goes to the head of the queue.
+        A run without a priority has waited its turn before, and goes to the head of the queue.
         """
         ...
 
@@ -108,17 +112,18 @@ class PostgresJournal:
         created, row = encode(Event(run_id, 1, 1, 0.0, body))
         conversation = strip_nul(request.conversation_id) if request.conversation_id else None
         title = strip_nul(make_title(request.prompt))
-        is_queued = worker is None and self.jobs is not None
+        jobs = self.jobs if worker is None else None
+        priority = await jobs.take_priority(body.owner, queue) if jobs is not None else None
         # The run and its job belong together; a run alone is one statement.
-        begin = self._database.transaction if is_queued else self._database.begin_single_query
+        begin = self._database.begin_single_query if jobs is None else self._database.transaction
         try:
             async with begin() as db:
                 now = await append_postgres.create_run(
                     db, body, row, title=title, conversation=conversation, worker=worker, lease_s=lease_s, queue=queue,
                     now=self._clock() if self._clock else None,
                 )  # fmt: skip
-                if is_queued and self.jobs is not None:  # last: it holds the row of the owner's tag
-                    await self.jobs.enqueue(db, run_id, owner=body.owner, queue=queue, resumed=False)
+                if jobs is not None:
+                    await jobs.enqueue(db, run_id, queue=queue, priority=priority)
         except StoreError as error:
             if isinstance(error.__cause__, UniqueViolation):
                 raise ConflictError(f"a run {run_id!r} exists already; use a new id", agent_id="journal") from error
@@ -254,11 +259,11 @@ class PostgresJournal:
         try:
             async with self._database.transaction() as db:
                 cursor = await db.execute(
-                    "SELECT owner, CASE WHEN worker IS NULL AND NOT terminal THEN queue ELSE '' END FROM runs "
+                    "SELECT CASE WHEN worker IS NULL AND NOT terminal THEN queue ELSE '' END FROM runs "
                     "WHERE run_id = %s FOR UPDATE",  # see `park`
                     (run_id,),
                 )
-                owner, queue = await cursor.fetchone() or ("", "")
+                (queue,) = await cursor.fetchone() or ("",)
                 if "approvals" in payload:
                     check_undecided(run_id, payload, await (await db.execute(_SELECT_DECISIONS, (run_id,))).fetchall())
                 if record is not None:
@@ -268,7 +273,7 @@ class PostgresJournal:
                     (run_id, kind, json.dumps(payload), await self._get_time(db)),
                 )
                 if queue and self.jobs is not None:  # nobody holds the run
-                    await self.jobs.enqueue(db, run_id, owner=owner, queue=queue, resumed=True)
+                    await self.jobs.enqueue(db, run_id, queue=queue, priority=None)
         except StoreError as error:
             if isinstance(error.__cause__, ForeignKeyViolation):
                 raise build_run_not_found_error(run_id) from error

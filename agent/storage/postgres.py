@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import select
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 
 import psycopg
 from psycopg import AsyncConnection
@@ -36,7 +36,8 @@ NOTIFY_PAUSE_SECONDS = 0.02
 one transaction with notifications at a time, and each wakes every process."""
 _NOTIFY = (
     # Nothing is stored: without waiting for the disk, for which the next transaction with notifications would wait too.
-    b"SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, run_id) FROM unnest(%s::text[]) AS run_id"
+    b"SELECT set_config('synchronous_commit', 'off', true), pg_notify(channel, payload) "
+    b"FROM unnest(%s::text[], %s::text[]) AS sent (channel, payload)"
 )
 NOW_SQL = "extract(epoch FROM clock_timestamp())"
 """The server's time in UTC seconds, so that several machines agree."""
@@ -67,7 +68,10 @@ class PostgresDatabase:
         )
         self._listener: asyncio.Task[None] | None = None
         self._notifier: asyncio.Task[None] | None = None
-        self._grown_runs: set[str] = set()
+        self._unsent: set[tuple[str, str]] = set()
+        """Notifications to be sent: channels with payloads."""
+        self._uncommitted: dict[Connection, set[tuple[str, str]]] = {}
+        """Those of open transactions."""
 
     @property
     def location(self) -> str:
@@ -78,8 +82,14 @@ class PostgresDatabase:
     async def transaction(self) -> AsyncIterator[Connection]:
         """Yields a connection in a transaction. Raises `StoreError` for whatever the server refuses or cannot do."""
         try:
-            async with self._pool.connection() as connection, connection.transaction():
-                yield connection
+            async with self._pool.connection() as connection:
+                notifications = self._uncommitted[connection] = set()
+                try:
+                    async with connection.transaction():
+                        yield connection
+                    self._send(notifications)
+                finally:
+                    del self._uncommitted[connection]
         except (psycopg.Error, PoolTimeout) as error:
             raise to_store_error(error, self.location) from error
 
@@ -124,19 +134,26 @@ class PostgresDatabase:
         """Wakes who waits for this run in other processes, at once or a few milliseconds later.
 
         A notification is lost with the process or the server; those who wait also look by themselves."""
-        self._grown_runs.add(run_id)
-        if self._notifier is None:
+        self._send({(CHANNEL, run_id)})
+
+    def notify_after_commit(self, db: Connection, channel: str, payload: str) -> None:
+        """Sends a notification in the same way once the transaction of `db` has committed; none if it fails."""
+        self._uncommitted[db].add((channel, payload))
+
+    def _send(self, notifications: Collection[tuple[str, str]]) -> None:
+        self._unsent.update(notifications)
+        if self._unsent and self._notifier is None:
             self._notifier = asyncio.create_task(self._send_notifications(), name="postgres notifier")
 
     async def _send_notifications(self) -> None:
         """Sends the collected notifications until there are none."""
-        while self._grown_runs:
-            grown, self._grown_runs = self._grown_runs, set()
+        while self._unsent:
+            unsent, self._unsent = self._unsent, set()
             try:
                 async with self.begin_single_query() as db:
-                    await db.execute(_NOTIFY, (CHANNEL, list(grown)))
+                    await db.execute(_NOTIFY, [list(column) for column in zip(*unsent, strict=True)])
             except StoreError as error:
-                log.debug("%d runs could not be notified of: %s", len(grown), error.message)
+                log.debug("%d notifications could not be sent: %s", len(unsent), error.message)
             await asyncio.sleep(NOTIFY_PAUSE_SECONDS)
         self._notifier = None
 

@@ -269,3 +269,21 @@ async def test_text_that_the_server_cannot_hold_is_stored_without_it(url: str) -
     await store.conversations.add_exchange("local", "c", "run_1", "a\x00b", "\ud800")
     assert await store.conversations.list_turns("local", "c") == [("user", "ab"), ("assistant", "\ufffd")]
     await store.close()
+
+
+async def test_a_notification_is_sent_when_its_transaction_has_committed_and_not_by_it(url: str) -> None:
+    store = await open_postgres(url)
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as listener:
+        await listener.execute("LISTEN news")
+        with contextlib.suppress(StoreError):
+            async with store.database.transaction() as db:
+                store.database.notify_after_commit(db, "news", "of a transaction that failed")
+                await db.execute("SELECT 1 / 0")
+        async with store.database.transaction() as db:
+            for _ in range(3):
+                store.database.notify_after_commit(db, "news", "written")
+            cursor = await db.execute("SELECT pg_current_xact_id_if_assigned()")
+            assert await cursor.fetchone() == (None,), "a NOTIFY gives its transaction an id"
+        await store.close()  # sends what is not sent yet
+        received = [notice.payload async for notice in listener.notifies(timeout=2)]
+    assert received == ["written"]

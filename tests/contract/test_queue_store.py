@@ -1,12 +1,14 @@
 """The queue in PostgreSQL: its tables, the order of its jobs, and what its sweep finds."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 
 from agent.core.errors import ConflictError, NotFoundError, StoreError
@@ -306,6 +308,21 @@ async def test_the_end_of_a_job_that_another_worker_has_taken_over_is_not_stored
     await dispatcher.drain(5)
     await dispatcher.aclose()
     assert await statements.read("SELECT status FROM procrastinate_jobs") == [("doing",)]
+
+
+async def test_a_run_is_announced_once_it_is_stored_also_where_a_trigger_did_it_before(store: PostgresStore) -> None:
+    dispatcher, statements = dispatcher_of(store), PostgresClient(store.database)
+    trigger = "procrastinate_jobs_notify_queue_job_inserted_v1"
+    await statements.write(f"ALTER TABLE procrastinate_jobs ENABLE TRIGGER {trigger}")
+    await apply_queue_schema(store.database)
+    (enabled,) = await statements.read(f"SELECT tgenabled FROM pg_trigger WHERE tgname = '{trigger}'")
+    assert enabled[0] in (b"D", "D")
+    own = dispatcher.get_run_queue("runs")
+    async with await psycopg.AsyncConnection.connect(store.database.url, autocommit=True) as listener:
+        await listener.execute(f'LISTEN "procrastinate_queue_v1#{own}"')
+        await store.journal.create_run("r1", make_run_created(), worker=None, lease_s=0, queue=own)
+        received = [json.loads(notice.payload)["type"] async for notice in listener.notifies(timeout=30, stop_after=1)]
+    assert received == ["job_inserted"]
 
 
 async def test_a_job_is_begun_at_once_though_it_was_announced_during_a_look(
