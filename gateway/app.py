@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -57,14 +56,10 @@ from gateway.observe.metrics import MetricsMiddleware
 from gateway.serve_workers.worker_process import WorkerProcess
 from gateway.serve_workers.worker_sessions import WorkerSessionMiddleware
 
-if TYPE_CHECKING:
-    from mcp_tools.server.extras import ExtrasFactory
-
 
 def create_app(
     settings: Settings | None = None,
     stepgate: Stepgate | None = None,
-    mcp_extras: "ExtrasFactory | None" = None,
     *,
     storage: "Storage | None" = None,
     worker: WorkerProcess | None = None,
@@ -74,11 +69,10 @@ def create_app(
 
     Without `settings` they are loaded from the environment. `storage` replaces the store of the settings: with
     `agent.storage.journal_sqlite.open_in_memory()` the application runs without a database file, until its end.
-    `mcp_extras` adds tools, prompts and resources to the MCP server. Only the conformance tests use it. `worker` is
-    this process's place among several behind one port.
+    `worker` is this process's place among several behind one port.
     """
     settings = settings or load_settings()
-    mcp = LazyMcpDoor(settings, mcp_extras)
+    mcp = LazyMcpDoor(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -22,7 +22,6 @@ from mcp_tools.server.views import DEFAULT_VIEW, View, list_missing_tools, load_
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
     from gateway.doors.mcp import McpDoor
-    from mcp_tools.server.extras import ExtrasFactory
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +34,8 @@ class LazyMcpDoor:
     The SDK's managers must be exited in the task that entered them.
     """
 
-    def __init__(self, settings: Settings, extras: "ExtrasFactory | None" = None) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._extras = extras
         self._requested = asyncio.Event()
         self._closing = asyncio.Event()
         self._endpoints: asyncio.Future[Mapping[str, ASGIApp]] | None = None
@@ -110,8 +108,7 @@ class LazyMcpDoor:
     def _load_door(self) -> "McpDoor":
         from gateway.doors.mcp import McpDoor  # noqa: PLC0415 - see the module's docstring
 
-        extras = {} if self._extras is None else {"extras": self._extras}
-        return McpDoor(self._settings, self._views, **extras)
+        return McpDoor(self._settings, self._views)
 
 
 class _Endpoint:

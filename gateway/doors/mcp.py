@@ -12,7 +12,6 @@ from agent.core.errors import BusyError
 from agent.core.settings import Settings
 from gateway.bootstrap import Stepgate
 from gateway.doors.mcp_errors import McpErrorMiddleware
-from mcp_tools.server.extras import ExtrasFactory, make_no_extras
 from mcp_tools.server.mcp_server import ServerDependencies, build_server
 from mcp_tools.server.sessions import MAX_SESSIONS, RETRY_MS, SessionManager
 from mcp_tools.server.views import View
@@ -24,11 +23,11 @@ STATE_KEY = "mcp_state.key"
 class McpDoor:
     """The endpoints by path. One door for each application: the SDK's session managers can be entered only once."""
 
-    def __init__(self, settings: Settings, views: Mapping[str, View], extras: ExtrasFactory = make_no_extras) -> None:
+    def __init__(self, settings: Settings, views: Mapping[str, View]) -> None:
         self._stepgate: Stepgate | None = None
         self._managers = {
             path: SessionManager(
-                build_server(self._get_served, settings.data_dir / STATE_KEY, extras, view),
+                build_server(self._get_served, settings.data_dir / STATE_KEY, view),
                 retry_interval=RETRY_MS,
                 max_request_body_size=settings.max_body_bytes,
                 max_sessions=MAX_SESSIONS,

@@ -36,6 +36,9 @@ from mcp_tools.server.progress import HEARTBEAT_SECONDS, StepProgress
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.user_input import build_input_request, get_input_question, get_question_key, parse_answer
 
+CallResult = types.CallToolResult | types.InputRequiredResult | JsonObject
+"""The outcome of a call: its result, questions for the client, or (in wire form) the task it became."""
+
 log = logging.getLogger(__name__)
 
 ASK_SECONDS = 600.0

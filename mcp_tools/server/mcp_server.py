@@ -27,20 +27,27 @@ from agent.tools import ToolRegistry, ToolSpec
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import can_elicit
 from mcp_tools.server.caller import set_principal
-from mcp_tools.server.client_call import ClientCall
+from mcp_tools.server.client_call import CallResult, ClientCall
 from mcp_tools.server.current_principal import get_current_owner
-from mcp_tools.server.extras import CallResult, ExtrasFactory, make_no_extras
 from mcp_tools.server.log_messages import set_level
 from mcp_tools.server.pagination import paginate
 from mcp_tools.server.progress import StepProgress
 from mcp_tools.server.recipes import get_recipe_prompt, list_recipe_prompts
 from mcp_tools.server.request_state import SERVER_NAME, make_state_boundary
-from mcp_tools.server.resources import Resources
+from mcp_tools.server.resources import TEMPLATES, Resources
 from mcp_tools.server.saved_prompts import SavedPrompts
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.skills import SKILLS_EXTENSION, SkillGetParams, SkillViews
 from mcp_tools.server.subscriptions import ChangeNotifier, SessionListener
-from mcp_tools.server.tasks import TASKS_EXTENSION, TaskMethods, TaskParams, TaskUpdateParams, supports_tasks
+from mcp_tools.server.tasks import (
+    TASKS_EXTENSION,
+    RunTasks,
+    TaskParams,
+    TaskUpdateParams,
+    check_task_request,
+    make_unknown_task_error,
+    supports_tasks,
+)
 from mcp_tools.server.tool_search import call_search_tool, get_search_tool_schema, list_view_tools
 from mcp_tools.server.tools import (
     call_agent_run_as_task,
@@ -90,7 +97,6 @@ class ServerDependencies:
 def build_server(
     get_dependencies: Callable[[], ServerDependencies],
     key_file: Path,
-    extras: ExtrasFactory = make_no_extras,
     view: View = DEFAULT_VIEW,
 ) -> Server[None]:
     """Builds the server. `view` decides which tools and skills it offers.
@@ -99,7 +105,7 @@ def build_server(
     holds the key that seals state carried by clients between the rounds of a call; it is created if missing.
     """
     notifier = ChangeNotifier(lambda: get_dependencies().service, lambda: get_dependencies().registry)
-    handlers = _Handlers(get_dependencies, notifier, extras, view)
+    handlers = _Handlers(get_dependencies, notifier, view)
     server = _Server(
         SERVER_NAME,
         version=version("stepgate"),
@@ -151,18 +157,13 @@ class _Handlers:
     """The request handlers, one method for each request of the protocol."""
 
     def __init__(
-        self,
-        get_dependencies: Callable[[], ServerDependencies],
-        notifier: ChangeNotifier,
-        extras: ExtrasFactory,
-        view: View,
+        self, get_dependencies: Callable[[], ServerDependencies], notifier: ChangeNotifier, view: View
     ) -> None:
         self._get_dependencies, self._notifier, self._view = get_dependencies, notifier, view
-        self._extras = extras(notifier.publish)
 
     async def list_tools(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Returns a page of the view's tools."""
-        tools = [*list_view_tools(self._specs, self._view), *(tool for tool, _ in self._extras.tools)]
+        tools = list_view_tools(self._specs, self._view)
         page, cursor = paginate(tools, lambda tool: tool.name, "tools/list", params)
         return types.ListToolsResult(tools=page, next_cursor=cursor)
 
@@ -173,9 +174,7 @@ class _Handlers:
         if (schema := get_search_tool_schema(name)) is not None:
             return schema
         registry = self._get_dependencies().registry
-        if name in registry:
-            return registry.get(name).spec.input_schema
-        return next((tool.input_schema for tool, _ in self._extras.tools if tool.name == name), None)
+        return registry.get(name).spec.input_schema if name in registry else None
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> CallResult:
         """Executes a call. Failures are results with `is_error`, which a model can act on."""
@@ -206,25 +205,17 @@ class _Handlers:
             return await call_registered_tool(
                 dependencies.intake, dependencies.registry.get(name), arguments, call, view.room
             )
-        if (extra := self._extras.find_tool(name)) is not None:
-            return await extra(context, params)
         raise _make_unknown_tool_error(name)
 
     async def list_prompts(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         """Returns a page of the skills that a user may invoke, and of the recipes and prompts of the caller."""
         own = [*self._skills.list_prompts(), *list_recipe_prompts(await self._list_recipes())]
         saved = await self._saved_prompts.list_prompts(exclude={prompt.name for prompt in own})
-        prompts = [*own, *saved, *(prompt for prompt, _ in self._extras.prompts)]
-        page, cursor = paginate(prompts, lambda prompt: prompt.name, "prompts/list", params)
+        page, cursor = paginate([*own, *saved], lambda prompt: prompt.name, "prompts/list", params)
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
-    async def get_prompt(
-        self, context: Context, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult | types.InputRequiredResult:
+    async def get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         """Returns a skill's instructions with the task filled in, or a prompt that the caller has saved."""
-        extra = self._extras.find_prompt(params.name)
-        if extra is not None:
-            return await extra(context, params)
         recipe = (await self._list_recipes()).get(params.name)
         if recipe is not None:
             return get_recipe_prompt(recipe, params.arguments or {})
@@ -246,13 +237,12 @@ class _Handlers:
         self, _: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """Returns the templates for the steps and the report of any run."""
-        templates = self._resources.list_templates()
-        page, cursor = paginate(templates, lambda one: one.uri_template, "resources/templates/list", params)
+        page, cursor = paginate(TEMPLATES, lambda one: one.uri_template, "resources/templates/list", params)
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult | types.InputRequiredResult:
+    ) -> types.ReadResourceResult:
         """Returns a run's steps as JSON, its report as Markdown, or a file of a skill."""
         return await self._resources.read(context, str(params.uri))
 
@@ -285,15 +275,23 @@ class _Handlers:
 
     async def get_task(self, context: Context, params: TaskParams) -> JsonObject:
         """Handles `tasks/get` of the tasks extension."""
-        return await self._make_task_methods(context).get(context, params.task_id)
+        state = await self._prepare_tasks(context, "tasks/get", params.task_id).get(params.task_id)
+        if state is None:
+            raise make_unknown_task_error(params.task_id)
+        return state.to_wire()
 
     async def cancel_task(self, context: Context, params: TaskParams) -> JsonObject:
-        """Handles `tasks/cancel` of the tasks extension."""
-        return await self._make_task_methods(context).cancel(context, params.task_id)
+        """Handles `tasks/cancel` of the tasks extension: acknowledges at once; `tasks/get` shows the outcome."""
+        if not await self._prepare_tasks(context, "tasks/cancel", params.task_id).cancel(params.task_id):
+            raise make_unknown_task_error(params.task_id)
+        return {}
 
     async def update_task(self, context: Context, params: TaskUpdateParams) -> JsonObject:
         """Handles `tasks/update` of the tasks extension."""
-        return await self._make_task_methods(context).update(context, params)
+        tasks = self._prepare_tasks(context, "tasks/update", params.task_id)
+        if not await tasks.update(params.task_id, params.input_responses):
+            raise make_unknown_task_error(params.task_id)
+        return {}
 
     async def _list_recipes(self) -> RecipeSet:
         """Returns the caller's recipes; none in a view that chooses its skills."""
@@ -302,10 +300,9 @@ class _Handlers:
             return NO_RECIPES
         return await store.list_applied(get_current_owner())
 
-    def _make_task_methods(self, context: Context) -> TaskMethods:
-        return TaskMethods(
-            [make_run_tasks(self._get_dependencies().intake, can_elicit=can_elicit(context)), *self._extras.tasks]
-        )
+    def _prepare_tasks(self, context: Context, method: str, task_id: str) -> RunTasks:
+        check_task_request(context, method, task_id)
+        return make_run_tasks(self._get_dependencies().intake, can_elicit=can_elicit(context))
 
     @property
     def _specs(self) -> list[ToolSpec]:
@@ -329,7 +326,7 @@ class _Handlers:
 
     @property
     def _resources(self) -> Resources:
-        return Resources(self._get_dependencies().service, self._skills, self._extras)
+        return Resources(self._get_dependencies().service, self._skills)
 
 
 def _make_unknown_tool_error(name: str) -> MCPError:

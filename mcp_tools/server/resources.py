@@ -1,7 +1,6 @@
-"""Resources of the MCP server: steps and reports of runs, files of skills, and extras."""
+"""Resources of the MCP server: steps and reports of runs, files of skills."""
 
 import json
-from collections.abc import Sequence
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -14,7 +13,6 @@ from agent.run_context.run import Run
 from agent.runs.response import build_response
 from agent.runs.service import AgentService
 from mcp_tools.server.current_principal import get_current_owner
-from mcp_tools.server.extras import Extras
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.skills import SkillViews
 from mcp_tools.server.subscriptions import parse_run_uri
@@ -35,28 +33,24 @@ TEMPLATES = (
 class Resources:
     """The resources that one request can see."""
 
-    def __init__(self, service: AgentService[Run], skills: SkillViews, extras: Extras) -> None:
-        self._service, self._skills, self._extras = service, skills, extras
+    def __init__(self, service: AgentService[Run], skills: SkillViews) -> None:
+        self._service, self._skills = service, skills
 
     async def list(self) -> list[types.Resource]:
-        """Returns the reports of the newest runs, then the skills, then the extras."""
+        """Returns the reports of the newest runs, then the skills."""
         rows = await self._service.list_runs(owner=get_current_owner(), limit=MAX_LISTED_RUNS)
         reports = [
             types.Resource(uri=f"run://{row.run_id}/report", name=row.title or row.run_id, mime_type="text/markdown")
             for row in rows
         ]
-        return [*reports, *self._skills.list_resources(), *self._extras.resources]
-
-    def list_templates(self) -> Sequence[types.ResourceTemplate]:
-        """Returns the templates for the steps and the report of any run, then those of the extras."""
-        return [*TEMPLATES, *self._extras.templates]
+        return [*reports, *self._skills.list_resources()]
 
     async def read(self, context: Context, uri: str) -> types.ReadResourceResult:
         """Returns the resource at the URI. Raises `MCPError` if there is none."""
         run_id = parse_run_uri(uri)
         if run_id is not None:
             return await self._read_run(context, uri, run_id)
-        found = await self._skills.read_resource(uri) or self._extras.read(uri)
+        found = await self._skills.read_resource(uri)
         if found is None:
             hint = "use run://ID/steps, run://ID/report, or a URI of the list"
             raise make_not_found_error(context, uri, f"there is no resource {shorten(uri, 100)!r}; {hint}")
@@ -66,8 +60,7 @@ class Resources:
         """Raises the same `MCPError` as `read` for a missing resource, without reading its content."""
         run_id = parse_run_uri(uri)
         if run_id is None:
-            if not any(resource.uri == uri for resource in self._extras.resources):
-                await self.read(context, uri)
+            await self.read(context, uri)
             return
         try:
             await self._service.get_run(run_id, owner=get_current_owner())

@@ -4,10 +4,9 @@ If a client declares it, an `agent_run` that takes longer than `INLINE_SECONDS` 
 run: it has the run's id and survives the connection and a restart. Other clients call as before.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -88,22 +87,6 @@ class TaskState:
     def to_created_result(self) -> JsonObject:
         """Returns the result of the call that became this task. Only `tasks/get` returns the details."""
         return {"resultType": "task", **replace(self, details={}).to_wire()}
-
-
-class TaskSource(Protocol):
-    """A store of tasks. Each method returns None or False if it does not know the task."""
-
-    async def get(self, task_id: str) -> TaskState | None:
-        """Returns the current state of a task."""
-        ...
-
-    async def cancel(self, task_id: str) -> bool:
-        """Stops a task. One that has ended stays as it is."""
-        ...
-
-    async def update(self, task_id: str, responses: JsonObject) -> bool:
-        """Answers the task's open requests. Ignores answers that nobody waits for."""
-        ...
 
 
 class RunTasks:
@@ -194,37 +177,6 @@ class RunTasks:
         return True
 
 
-class TaskMethods:
-    """The methods of the extension over several sources."""
-
-    def __init__(self, sources: Sequence[TaskSource]) -> None:
-        self._sources = sources
-
-    async def get(self, context: Context, task_id: str) -> JsonObject:
-        """Handles `tasks/get`."""
-        _check_request(context, "tasks/get", task_id)
-        for source in self._sources:
-            if (state := await source.get(task_id)) is not None:
-                return state.to_wire()
-        raise _make_unknown_task_error(task_id)
-
-    async def cancel(self, context: Context, task_id: str) -> JsonObject:
-        """Handles `tasks/cancel`: acknowledges at once; `tasks/get` shows the outcome."""
-        _check_request(context, "tasks/cancel", task_id)
-        for source in self._sources:
-            if await source.cancel(task_id):
-                return {}
-        raise _make_unknown_task_error(task_id)
-
-    async def update(self, context: Context, params: TaskUpdateParams) -> JsonObject:
-        """Handles `tasks/update`."""
-        _check_request(context, "tasks/update", params.task_id)
-        for source in self._sources:
-            if await source.update(params.task_id, params.input_responses):
-                return {}
-        raise _make_unknown_task_error(params.task_id)
-
-
 def supports_tasks(context: Context) -> bool:
     """Whether the client of this request can receive a task."""
     capabilities = context.session.client_capabilities
@@ -238,8 +190,9 @@ def make_tasks_required_error() -> MCPError:
     return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"the client must declare {TASKS_EXTENSION}", data)
 
 
-def _check_request(context: Context, method: str, task_id: str) -> None:
-    """Checks what the SDK does not check for an extension: protocol version, declared support, routing header."""
+def check_task_request(context: Context, method: str, task_id: str) -> None:
+    """Raises `MCPError` if the protocol version, the client or the routing header does not fit: the SDK checks these
+    for its own methods only."""
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", method)
     if not supports_tasks(context):
@@ -249,7 +202,8 @@ def _check_request(context: Context, method: str, task_id: str) -> None:
         raise MCPError(HEADER_MISMATCH, "mcp-name header does not match the request body's 'taskId' parameter")
 
 
-def _make_unknown_task_error(task_id: str) -> MCPError:
+def make_unknown_task_error(task_id: str) -> MCPError:
+    """Returns the error for a task that does not exist, or is somebody else's."""
     return MCPError(types.INVALID_PARAMS, f"there is no task {shorten(task_id, 100)!r}")
 
 

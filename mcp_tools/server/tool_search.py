@@ -14,9 +14,8 @@ from agent.runs.run_intake import RunIntake
 from agent.tools import READ_ONLY, ToolAnnotations, ToolRegistry, ToolSpec, build_flat_schema
 from agent.tools.catalogue import CatalogueIndex
 from mcp_tools.server.agent_tools import AGENT_TOOLS
-from mcp_tools.server.client_call import ClientCall
+from mcp_tools.server.client_call import CallResult, ClientCall
 from mcp_tools.server.content import make_text_content
-from mcp_tools.server.extras import CallResult
 from mcp_tools.server.pagination import PAGE_SIZE
 from mcp_tools.server.tools import (
     call_registered_tool,

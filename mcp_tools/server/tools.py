@@ -17,10 +17,9 @@ from agent.tools import Tool, ToolAnnotations, ToolSpec, build_flat_schema
 from agent.tools.flat_schema import ANY_VALUE
 from mcp_tools.server.agent_tools import AGENT_TOOLS, AgentTool, AgentToolCall, RunReport
 from mcp_tools.server.approval import get_open_question
-from mcp_tools.server.client_call import ClientCall
+from mcp_tools.server.client_call import CallResult, ClientCall
 from mcp_tools.server.content import convert_blocks, make_text_content
 from mcp_tools.server.current_principal import get_current_owner, get_current_principal
-from mcp_tools.server.extras import CallResult
 from mcp_tools.server.log_messages import log_to_client
 from mcp_tools.server.progress import SendProgress, StepProgress, ToolCallRun
 from mcp_tools.server.sessions import Context

@@ -16,12 +16,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import uvicorn
+from mcp.server.lowlevel.server import Server
 
 from agent.core.settings import Settings
 from gateway.app import create_app
+from mcp_tools.server.mcp_server import build_server
 from tests.conformance.results import Outcome, Scenario, outcome_of, required, table
+from tests.support.conformance_extras import add_extras
 from tests.support.conformance_fixtures import conformance_fixtures
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
@@ -129,9 +133,15 @@ async def _measured(suite: tuple[Path, Path], scenarios: list[Scenario], data: P
 
 @asynccontextmanager
 async def gateway_with_fixtures(data: Path) -> AsyncIterator[str]:
-    """The real app on a free port, with the suite's fixtures through the door's seam."""
+    """The real app on a free port, with the suite's fixtures around the handlers of its MCP server."""
+
+    def build_with_fixtures(*arguments: Any) -> Server[None]:
+        server = build_server(*arguments)
+        add_extras(server, conformance_fixtures)
+        return server
+
     settings = Settings(_env_file=None, data_dir=data, port=0, skills_user_dir=False, drain_seconds=1)
-    app = create_app(settings, mcp_extras=conformance_fixtures)
+    app = create_app(settings)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, lifespan="on"))
     serving = asyncio.create_task(server._serve())
     while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn offers only the flag
@@ -139,7 +149,9 @@ async def gateway_with_fixtures(data: Path) -> AsyncIterator[str]:
     if serving.done():
         await serving
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        # The first request builds the door.
+        with mock.patch("gateway.doors.mcp.build_server", build_with_fixtures):
+            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         await serving

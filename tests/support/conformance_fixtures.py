@@ -1,6 +1,6 @@
 """What the official MCP conformance suite expects to find on a server, by the names the suite calls it.
 
-Added to the real server through its seam for extras, and never outside of tests. Rounds of input (2026-07-28) are in
+Added to the real server by `conformance_extras.py`, and never outside of tests. Rounds of input (2026-07-28) are in
 `conformance_rounds.py`."""
 
 import asyncio
@@ -14,9 +14,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import JsonValue
 
-from mcp_tools.server.extras import CallTool, Extras, GetPrompt, PublishEvent
 from mcp_tools.server.log_messages import log_to_client
 from mcp_tools.server.sessions import Context
+from tests.support.conformance_extras import CallTool, Extras, GetPrompt, PublishEvent
 from tests.support.conformance_rounds import ROUND_PROMPTS, ROUND_TOOLS
 from tests.support.conformance_schemas import DEFAULTS, ENUMS, SCHEMA, USER
 from tests.support.conformance_tasks import FixtureTasks, task_tools
@@ -31,10 +31,11 @@ Work = Callable[[Context, dict[str, Any]], Awaitable[Result]]
 def conformance_fixtures(publish: PublishEvent) -> Extras:
     """Everything the scenarios name."""
     tasks = FixtureTasks()
+    tools = (*_CONTENT, *_CONVERSATION, *ROUND_TOOLS, *_changes(publish), *task_tools(tasks))
     return Extras(
-        tasks=(tasks,),
-        tools=(*_CONTENT, *_CONVERSATION, *ROUND_TOOLS, *_changes(publish), *task_tools(tasks)),
-        prompts=(*_PROMPTS, *ROUND_PROMPTS),
+        tasks=tasks,
+        tools={tool.name: (tool, call) for tool, call in tools},
+        prompts={prompt.name: (prompt, get) for prompt, get in (*_PROMPTS, *ROUND_PROMPTS)},
         resources=(
             types.Resource(uri="test://static-text", name="static text", mime_type="text/plain"),
             types.Resource(uri="test://static-binary", name="static binary", mime_type="image/png"),

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 import mcp_types as types
 from pydantic import BaseModel
 
-from mcp_tools.server.extras import CallTool, GetPrompt
 from mcp_tools.server.sessions import Context
+from tests.support.conformance_extras import CallTool, GetPrompt
 
 Model = TypeVar("Model", bound=BaseModel)
 CallParams = types.CallToolRequestParams

@@ -11,9 +11,10 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from agent.core.models import JsonObject
-from mcp_tools.server.extras import CallResult, CallTool
+from mcp_tools.server.client_call import CallResult
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.tasks import TaskState, make_tasks_required_error, supports_tasks
+from tests.support.conformance_extras import CallTool
 
 
 @dataclass
