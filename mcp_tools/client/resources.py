@@ -6,7 +6,7 @@ them like the server's own tools. They send the protocol's resource requests, wh
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import mcp_types as types
 from mcp import Client
@@ -26,6 +26,9 @@ MAX_PAGES = 50
 PROBE_SECONDS = 5.0
 """How long to wait for whether a server has resources; its tools are not registered before."""
 MAX_TEXT_CHARS = 300
+
+ListPage = Callable[..., Awaitable[types.ListResourcesResult | types.ListResourceTemplatesResult]]
+"""Requests the page at a cursor."""
 
 _READ_HINTS = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True
@@ -95,9 +98,9 @@ async def _has_resources(client: Client) -> bool:
 
 async def _list_resources(client: Client, query: str) -> types.CallToolResult:
     """Returns the resources and templates, as lines and as structured content."""
-    resources, more = await _filter_pages(_iterate_resources(client), query)
+    resources, more = await _filter_pages(client.list_resources, query)
     try:
-        templates, others = await _filter_pages(_iterate_templates(client), query)
+        templates, others = await _filter_pages(client.list_resource_templates, query)
     except MCPError:  # few servers have templates, and some do not know the request
         templates, others = [], 0
     lines = [_format_resource(one) for one in (*resources, *templates)] or ["No resources."]
@@ -109,14 +112,14 @@ async def _list_resources(client: Client, query: str) -> types.CallToolResult:
     )
 
 
-async def _filter_pages(
-    pages: AsyncIterator[Sequence[types.Resource | types.ResourceTemplate]], query: str
-) -> tuple[list[JsonObject], int]:
+async def _filter_pages(list_page: ListPage, query: str) -> tuple[list[JsonObject], int]:
     """Returns the entries that match the query, and how many more there are."""
     found: list[JsonObject] = []
     more = 0
-    async for page in pages:
-        for one in page:
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await list_page(cursor=cursor, cache_mode="bypass")
+        for one in page.resources if isinstance(page, types.ListResourcesResult) else page.resource_templates:
             described = _describe_resource(one)
             if (
                 described is None
@@ -128,25 +131,9 @@ async def _filter_pages(
                 found.append(described)
             else:
                 more += 1
+        if not (cursor := page.next_cursor):
+            break
     return found, more
-
-
-async def _iterate_resources(client: Client) -> AsyncIterator[Sequence[types.Resource]]:
-    cursor: str | None = None
-    for _ in range(MAX_PAGES):
-        page = await client.list_resources(cursor=cursor, cache_mode="bypass")
-        yield page.resources
-        if not (cursor := page.next_cursor):
-            return
-
-
-async def _iterate_templates(client: Client) -> AsyncIterator[Sequence[types.ResourceTemplate]]:
-    cursor: str | None = None
-    for _ in range(MAX_PAGES):
-        page = await client.list_resource_templates(cursor=cursor, cache_mode="bypass")
-        yield page.resource_templates
-        if not (cursor := page.next_cursor):
-            return
 
 
 def _describe_resource(one: types.Resource | types.ResourceTemplate) -> JsonObject | None:
