@@ -1,9 +1,15 @@
 """Replies to the question that a run ended with (`awaiting_input`): the request of the run that goes on, and its id."""
 
 import hashlib
+from typing import TYPE_CHECKING, Any
 
+from agent.core.errors import NotFoundError
 from agent.core.models import AgentRequest, ChatMessage
 from agent.core.run_state import RunState
+from agent.storage.journal import RunRow
+
+if TYPE_CHECKING:
+    from agent.runs.service import AgentService
 
 
 def derive_reply_id(run_id: str) -> str:
@@ -12,6 +18,17 @@ def derive_reply_id(run_id: str) -> str:
     It follows from the asking run's id, so that nothing else has to be stored, and of two replies one is refused.
     """
     return f"run_{hashlib.sha256(f'reply to {run_id}'.encode()).hexdigest()[:32]}"
+
+
+async def follow_replies(service: "AgentService[Any]", run_id: str, owner: str) -> list[RunRow]:
+    """Returns a run, the run that answers its question, and so on, oldest first. Raises `NotFoundError`."""
+    rows = [await service.get_run(run_id, owner=owner)]
+    while rows[-1].status == "awaiting_input":
+        try:
+            rows.append(await service.get_run(derive_reply_id(rows[-1].run_id), owner=owner))
+        except NotFoundError:
+            break
+    return rows
 
 
 def build_reply_request(asked: RunState, words: str, images: tuple[str, ...] = ()) -> AgentRequest:

@@ -16,9 +16,8 @@ from typing import Any
 from a2a.types.a2a_pb2 import ListTasksRequest, ListTasksResponse, Task, TaskState
 from a2a.utils import errors as a2a_errors
 
-from agent.core.errors import NotFoundError
 from agent.core.events import Event
-from agent.runs.input_replies import derive_reply_id
+from agent.runs.input_replies import derive_reply_id, follow_replies
 from agent.runs.service import AgentService
 from agent.storage.journal import RunRow
 from gateway.render.a2a import STATES, build_task
@@ -44,15 +43,8 @@ class RunTask:
 
 async def find_task(service: AgentService[Any], task_id: str, owner: str) -> RunTask:
     """Returns a task by the id of its first run. Raises `NotFoundError`."""
-    row = await service.get_run(task_id, owner=owner)
-    run_ids = [task_id]
-    while row.status == "awaiting_input":
-        try:
-            row = await service.get_run(derive_reply_id(row.run_id), owner=owner)
-        except NotFoundError:
-            break
-        run_ids.append(row.run_id)
-    return RunTask(tuple(run_ids), row)
+    rows = await follow_replies(service, task_id, owner)
+    return RunTask(tuple(row.run_id for row in rows), rows[-1])
 
 
 async def read_task_events(service: AgentService[Any], task: RunTask, owner: str) -> list[list[Event]]:

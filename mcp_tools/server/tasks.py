@@ -18,8 +18,10 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import ENDED_STATUSES, JsonObject
 from agent.core.trace import build_trace, shorten
 from agent.run_context.run import Run
+from agent.runs.input_replies import follow_replies
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
+from agent.storage.journal import RunRow
 from mcp_tools.server.approval import (
     MAX_FORM_CHARS,
     WAITING_MESSAGE,
@@ -32,7 +34,6 @@ from mcp_tools.server.current_principal import get_current_owner
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.user_input import (
     build_input_request,
-    find_last_reply,
     get_input_question,
     get_question_key,
     parse_answer,
@@ -112,10 +113,10 @@ class RunTasks:
         A failed run is `completed` with a result that says so: `failed` is for calls that could not be executed.
         """
         try:
-            run_id = await find_last_reply(self._service, task_id)
-            row = await self._service.get_run(run_id, owner=get_current_owner())
+            row = await self._get_newest_run(task_id)
         except NotFoundError:
             return None
+        run_id = row.run_id
         if row.status == "cancelled":
             return TaskState(task_id, "cancelled", row.created_at, row.updated_at)
         requests = await self._list_requests(run_id) if self._can_elicit else {}
@@ -129,6 +130,10 @@ class RunTasks:
             return TaskState(task_id, "completed", row.created_at, row.updated_at, details=details)
         steps = build_trace(await self._service.read_events(run_id, owner=get_current_owner()))
         return TaskState(task_id, "working", row.created_at, row.updated_at, steps[-1].title if steps else row.status)
+
+    async def _get_newest_run(self, task_id: str) -> RunRow:
+        """Returns the last run in the row of questions and answers that is the task. Raises `NotFoundError`."""
+        return (await follow_replies(self._service, task_id, get_current_owner()))[-1]
 
     async def _list_requests(self, run_id: str) -> JsonObject:
         """Returns the question of a run as an elicitation request, by its key; {} if it asks nothing that fits a
@@ -144,7 +149,7 @@ class RunTasks:
     async def cancel(self, task_id: str) -> bool:
         """Cancels the run."""
         try:
-            run_id = await find_last_reply(self._service, task_id)
+            run_id = (await self._get_newest_run(task_id)).run_id
             await self._service.cancel_run(run_id, owner=get_current_owner(), reason="cancelled by the MCP client")
         except NotFoundError:
             return False
@@ -156,7 +161,7 @@ class RunTasks:
         """Passes the user's decision to the run, or their answer to its question. Raises `MCPError` for an unclear
         decision, which would not be asked again."""
         try:
-            run_id = await find_last_reply(self._service, task_id)
+            run_id = (await self._get_newest_run(task_id)).run_id
             question = await get_open_question(self._service, run_id)
         except NotFoundError:
             return False

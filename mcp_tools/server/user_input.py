@@ -6,7 +6,7 @@ round of a call and a task find it again.
 
 import mcp_types as types
 
-from agent.core.errors import ConflictError, NotFoundError
+from agent.core.errors import ConflictError
 from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
 from agent.run_context.run import Run
@@ -63,14 +63,3 @@ async def start_reply_run(intake: RunIntake, run_id: str, words: str, *, is_form
             raise
         return reply_id
     return accepted.run_id
-
-
-async def find_last_reply(service: AgentService[Run], run_id: str) -> str:
-    """Returns the newest run in the row of questions and answers that starts with `run_id`. Raises `NotFoundError`."""
-    while (await service.get_run(run_id, owner=get_current_owner())).status == "awaiting_input":
-        try:
-            await service.get_run(derive_reply_id(run_id), owner=get_current_owner())
-        except NotFoundError:
-            break
-        run_id = derive_reply_id(run_id)
-    return run_id
