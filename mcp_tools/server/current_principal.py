@@ -1,15 +1,21 @@
-"""The principal of the current MCP request. Apart from `caller.py`, so that its users do not load the MCP SDK."""
+"""The principal of the current MCP request. The door has verified the key and left it on the HTTP request."""
 
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
-from agent.core.principal import LOCAL, Principal
+from starlette.requests import Request
 
-_current_principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
+from agent.core.principal import LOCAL, STATE_KEY, Principal
+
+if TYPE_CHECKING:  # the MCP SDK, which not every user of this module loads
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+
+_current_principal: ContextVar[Principal] = ContextVar("principal", default=LOCAL)
 
 
 def get_current_principal() -> Principal:
     """Returns the principal of the request that is being handled; tasks started by a handler inherit it."""
-    return _current_principal.get() or LOCAL
+    return _current_principal.get()
 
 
 def get_current_owner() -> str:
@@ -17,11 +23,12 @@ def get_current_owner() -> str:
     return get_current_principal().owner
 
 
-def set_current_principal(principal: Principal | None) -> Token[Principal | None]:
-    """Sets the principal of the current request. Returns the token for `reset_current_principal`."""
-    return _current_principal.set(principal)
-
-
-def reset_current_principal(token: Token[Principal | None]) -> None:
-    """Restores the principal from before `set_current_principal`."""
-    _current_principal.reset(token)
+async def set_principal(ctx: "ServerRequestContext[Any, Any]", call_next: "CallNext") -> "HandlerResult":
+    """Middleware that sets the principal for each message: a session's messages may come from many HTTP requests."""
+    request = ctx.request
+    found = getattr(request.state, STATE_KEY, None) if isinstance(request, Request) else None
+    token = _current_principal.set(found if isinstance(found, Principal) else LOCAL)
+    try:
+        return await call_next(ctx)
+    finally:
+        _current_principal.reset(token)

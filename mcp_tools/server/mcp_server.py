@@ -26,18 +26,21 @@ from agent.studio.prompt_library import PromptLibrary
 from agent.tools import ToolRegistry, ToolSpec
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import can_elicit
-from mcp_tools.server.caller import set_principal
 from mcp_tools.server.client_call import CallResult, ClientCall
-from mcp_tools.server.current_principal import get_current_owner
+from mcp_tools.server.current_principal import get_current_owner, set_principal
 from mcp_tools.server.log_messages import set_level
 from mcp_tools.server.pagination import paginate
 from mcp_tools.server.progress import StepProgress
-from mcp_tools.server.recipes import get_recipe_prompt, list_recipe_prompts
 from mcp_tools.server.request_state import SERVER_NAME, make_state_boundary
 from mcp_tools.server.resources import TEMPLATES, Resources
-from mcp_tools.server.saved_prompts import SavedPrompts
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.skills import SKILLS_EXTENSION, SkillGetParams, SkillViews
+from mcp_tools.server.stored_prompts import (
+    get_recipe_prompt,
+    get_saved_prompt,
+    list_recipe_prompts,
+    list_saved_prompts,
+)
 from mcp_tools.server.subscriptions import ChangeNotifier, SessionListener
 from mcp_tools.server.tasks import (
     TASKS_EXTENSION,
@@ -84,9 +87,9 @@ class ServerDependencies:
     intake: RunIntake
     registry: ToolRegistry
     skills: SkillLibrary
-    prompts: PromptLibrary | None = None
+    prompts: PromptLibrary
     """The prompts that owners saved, which are prompts of the server too."""
-    recipes: RecipeStore | None = None
+    recipes: RecipeStore
 
     @property
     def service(self) -> AgentService[Any]:
@@ -210,7 +213,7 @@ class _Handlers:
     async def list_prompts(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         """Returns a page of the skills that a user may invoke, and of the recipes and prompts of the caller."""
         own = [*self._skills.list_prompts(), *list_recipe_prompts(await self._list_recipes())]
-        saved = await self._saved_prompts.list_prompts(exclude={prompt.name for prompt in own})
+        saved = await list_saved_prompts(self._get_dependencies().prompts, exclude={prompt.name for prompt in own})
         page, cursor = paginate([*own, *saved], lambda prompt: prompt.name, "prompts/list", params)
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
@@ -221,7 +224,7 @@ class _Handlers:
             return get_recipe_prompt(recipe, params.arguments or {})
         task = (params.arguments or {}).get("task", "")
         if params.name not in {prompt.name for prompt in self._skills.list_prompts()}:
-            saved = await self._saved_prompts.get_prompt(params.name, task)
+            saved = await get_saved_prompt(self._get_dependencies().prompts, params.name, task)
             if saved is not None:
                 return saved
         return self._skills.get_prompt(params.name, task)
@@ -295,10 +298,9 @@ class _Handlers:
 
     async def _list_recipes(self) -> RecipeSet:
         """Returns the caller's recipes; none in a view that chooses its skills."""
-        store = self._get_dependencies().recipes
-        if store is None or self._view.skills is not None:
+        if self._view.skills is not None:
             return NO_RECIPES
-        return await store.list_applied(get_current_owner())
+        return await self._get_dependencies().recipes.list_applied(get_current_owner())
 
     def _prepare_tasks(self, context: Context, method: str, task_id: str) -> RunTasks:
         check_task_request(context, method, task_id)
@@ -319,10 +321,6 @@ class _Handlers:
     def _skills(self) -> SkillViews:
         skills, allowed = self._get_dependencies().skills, self._view.skills
         return SkillViews(skills if allowed is None else SkillLibrary(skills.list_visible(allowed)))
-
-    @property
-    def _saved_prompts(self) -> SavedPrompts:
-        return SavedPrompts(self._get_dependencies().prompts)
 
     @property
     def _resources(self) -> Resources:

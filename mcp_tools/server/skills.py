@@ -25,6 +25,7 @@ from agent.core.trace import shorten
 from agent.skills import Skill, SkillLibrary
 from agent.skills.front import split_front_matter
 from mcp_tools.server.pagination import paginate
+from mcp_tools.server.stored_prompts import make_prompt, make_prompt_result, make_task_argument
 
 log = logging.getLogger(__name__)
 
@@ -55,13 +56,7 @@ class SkillViews:
     def list_prompts(self) -> list[types.Prompt]:
         """Returns the skills that a user may invoke, as prompts."""
         return [
-            types.Prompt(
-                name=skill.name,
-                description=shorten(skill.description, 1024),
-                arguments=[
-                    types.PromptArgument(name="task", description=skill.argument_hint or "what to do", required=False)
-                ],
-            )
+            make_prompt(skill.name, skill.description, make_task_argument(skill.argument_hint))
             for skill in self._skills
             if skill.user_invocable
         ]
@@ -75,8 +70,7 @@ class SkillViews:
             raise MCPError(types.INVALID_PARAMS, error.message) from error
         if task and task not in text:
             text = f"{text}\n\nTask: {task}"
-        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-        return types.GetPromptResult(description=shorten(skill.description, 1024), messages=[message])
+        return make_prompt_result(skill.description, text)
 
     def list_resources(self) -> list[types.Resource]:
         """Returns the SKILL.md of every skill whose name is valid in a URI."""
