@@ -12,6 +12,7 @@ from agent.ingest.plugins import AUTO, list_types_read_by
 from agent.subagents.document_kinds import CODE, compute_code_share, detect_document_types
 from agent.subagents.parsed_files import ParsedFiles
 from agent.subagents.source_files import SourceFiles
+from agent.subagents.source_tools import SourceTool
 from agent.text.language import LanguageDetector
 from agent.tools import READ_ONLY, ToolContext, TypedTool
 
@@ -55,7 +56,7 @@ class ParserTrial(BaseModel):
     excerpt: str = ""
 
 
-class TryParserTool(TypedTool[TryParserInput, ParserTrial]):
+class TryParserTool(SourceTool[TryParserInput, ParserTrial]):
     name = "try_parser"
     description = "Parse one file with a parser and report success, figures and an excerpt; a failure is a result too."
     annotations = READ_ONLY
@@ -63,8 +64,7 @@ class TryParserTool(TypedTool[TryParserInput, ParserTrial]):
     timeout_s = PARSER_SECONDS
 
     def __init__(self, files: SourceFiles, readings: ParsedFiles) -> None:
-        super().__init__()
-        self._files = files
+        super().__init__(files)
         self._readings = readings
 
     async def run(self, args: TryParserInput, context: ToolContext) -> ParserTrial:
@@ -179,15 +179,9 @@ class PreviewOutput(BaseModel):
     more: bool = Field(description="whether the file goes on")
 
 
-class PreviewTool(TypedTool[PreviewInput, PreviewOutput]):
+class PreviewTool(SourceTool[PreviewInput, PreviewOutput]):
     name = "get_file_content_preview"
     description = "Show the first bytes of a file as they are: text as text, anything else by its kind."
-    annotations = READ_ONLY
-    tainted = True
-
-    def __init__(self, files: SourceFiles) -> None:
-        super().__init__()
-        self._files = files
 
     async def run(self, args: PreviewInput, context: ToolContext) -> PreviewOutput:
         file = await self._files.get_file(args.file)

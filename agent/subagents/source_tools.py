@@ -7,11 +7,22 @@ from pydantic import BaseModel, Field
 
 from agent.search.models import FileType
 from agent.subagents.source_files import Listing, SourceFile, SourceFiles
-from agent.tools import READ_ONLY, ToolContext, TypedTool
+from agent.tools import ToolContext, TypedTool
+from agent.tools.tool import In, Out
 
 MAX_EXTENSIONS = 100
 OTHER = "(other)"
 """Counts all files beyond the most frequent extensions."""
+
+
+class SourceTool(TypedTool[In, Out]):
+    """The base of the tools over the files of a source, whose names and contents come from outside."""
+
+    tainted = True
+
+    def __init__(self, files: SourceFiles) -> None:
+        super().__init__()
+        self._files = files
 
 
 class EnumerateInput(BaseModel):
@@ -40,18 +51,12 @@ class EnumerateOutput(BaseModel):
     note: str = ""
 
 
-class EnumerateFilesTool(TypedTool[EnumerateInput, EnumerateOutput]):
+class EnumerateFilesTool(SourceTool[EnumerateInput, EnumerateOutput]):
     """Counts everything; names only unreadable entries."""
 
     name = "enumerate_files"
     description = "Count all files of the source, by extension and by size."
-    annotations = READ_ONLY
-    tainted = True
     timeout_s = 240.0
-
-    def __init__(self, files: SourceFiles) -> None:
-        super().__init__()
-        self._files = files
 
     async def run(self, args: EnumerateInput, context: ToolContext) -> EnumerateOutput:
         return _to_output(await self._files.list_files())
@@ -85,16 +90,10 @@ class SampleOutput(BaseModel):
     matching: int
 
 
-class SampleFilesTool(TypedTool[SampleInput, SampleOutput]):
+class SampleFilesTool(SourceTool[SampleInput, SampleOutput]):
     name = "sample_files"
     description = "Name a few files of the source: by extension, by size, at random with a seed."
-    annotations = READ_ONLY
-    tainted = True
     timeout_s = 240.0
-
-    def __init__(self, files: SourceFiles) -> None:
-        super().__init__()
-        self._files = files
 
     async def run(self, args: SampleInput, context: ToolContext) -> SampleOutput:
         listing = await self._files.list_files()

@@ -1,7 +1,5 @@
 """`stepgate corpus prepare|build|query|example`: turns table rows into documents, and documents into a collection."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +28,6 @@ EXAMPLE = PACKAGE_ROOT / "config" / "examples"
 EXAMPLE_COMPANY, EXAMPLE_ISSUES = "example-company", "example-issues"
 """The collections of the example company: names of their own, so that it never mixes with a company's documents."""
 SAMPLE = "P1 incident: user profile picture errors causing latency and failures."
-ReportProgress = Callable[[str, int, int], None]
 
 
 @app.command("prepare")
@@ -43,7 +40,7 @@ def prepare_corpus(
     from agent.ingest.corpus_mapping import load_mapping  # noqa: PLC0415 - `--help` does not need it
     from agent.ingest.corpus_prepare import prepare  # noqa: PLC0415 - as above
 
-    with _show_byte_progress("Preparing") as progress:
+    with lazy_rich.show_progress("Preparing", counts_bytes=True) as progress:
         report = prepare(
             load_mapping(mapping.expanduser()), _expand_paths(tables), output.expanduser(), progress=progress
         )
@@ -62,7 +59,7 @@ async def build_collection(
     ] = False,
 ) -> int:
     """Load corpora into a collection; unchanged documents are skipped."""
-    with _show_byte_progress("Building") as progress:
+    with lazy_rich.show_progress("Building", counts_bytes=True) as progress:
         report = await stepgate.corpus.build(
             LOCAL_OWNER, collection, _expand_paths(corpora), prune=prune, progress=progress
         )
@@ -162,27 +159,6 @@ async def _remove_example(stepgate: "Stepgate") -> None:
 
 def _expand_paths(paths: list[Path]) -> list[Path]:
     return [path.expanduser() for path in paths]
-
-
-@contextmanager
-def _show_byte_progress(what: str) -> Iterator[ReportProgress]:
-    """Shows a progress bar on stderr that counts bytes."""
-    bar = lazy_rich.Progress(
-        lazy_rich.TextColumn("{task.description}"),
-        lazy_rich.BarColumn(),
-        lazy_rich.DownloadColumn(),
-        lazy_rich.TimeElapsedColumn(),
-        lazy_rich.TextColumn("[dim]{task.fields[file]}[/dim]"),
-        console=lazy_rich.Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task(what, total=None, file="")
-
-        def report(name: str, done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
-
-        yield report
 
 
 def _print_prepared(report: "PrepareReport") -> None:

@@ -9,12 +9,12 @@ from agent.core.errors import BadRequestError
 from agent.core.models import LOCAL_OWNER
 from agent.text.plurals import format_count
 from gateway.cli import lazy_rich
-from gateway.cli.dry_run_report import print_dry_run
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import format_local_time, gateway_command, get_operator_name
 
 if TYPE_CHECKING:
     from agent.ingest.collections import IngestReport
+    from agent.ingest.dry_run_report import ValidationReport
     from gateway.bootstrap import Stepgate
 
 app = typer.Typer(help="Collections: the documents that answers are based on.", cls=HelpfulGroup)
@@ -24,6 +24,12 @@ INCOMPLETE_NOTE = (
     "incomplete: the last ingestion was interrupted. What it had read can be searched, as can everything from "
     "before; run `stepgate ingest` with the same source to continue."
 )
+
+_VERDICTS = {
+    "ready": "ready",
+    "needs_adjustment": "usable, but check the failures",
+    "blocking_issues": "not ready: too many files cannot be read",
+}
 
 
 @gateway_command()
@@ -58,14 +64,9 @@ async def ingest(
     chosen = build_requested_pipeline(template, None, _read_pipeline_file(pipeline))
     if dry_run:
         tried = await stepgate.library.dry_run(wanted, chosen or from_template(), sample_count=sample)
-        print_dry_run(tried)
+        _print_dry_run(tried)
         return 0 if tried.assessment != "blocking_issues" else 1
-    with make_file_progress_bar() as bar:
-        task = bar.add_task("Reading", total=None, file="")
-
-        def progress(name: str, done: int, total: int | None) -> None:
-            bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
-
+    with lazy_rich.show_progress("Reading") as progress:
         report = await stepgate.library.ingest(
             LOCAL_OWNER, collection, wanted, pipeline=chosen, password=password, progress=progress
         )
@@ -139,12 +140,7 @@ async def reindex(stepgate: "Stepgate", collection: Annotated[str, typer.Argumen
     """Rebuild a collection's stems and vectors with this release and its embedder. If interrupted, call it again to
     continue.
     """
-    with make_file_progress_bar() as bar:
-        task = bar.add_task("Embedding", total=None, file="")
-
-        def progress(name: str, done: int, total: int | None) -> None:
-            bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
-
+    with lazy_rich.show_progress("Embedding") as progress:
         made = await stepgate.library.reindex(LOCAL_OWNER, collection, progress)
     if made.words:
         print(f"{made.collection}: {format_count(made.words, 'passage')} have new stems")
@@ -166,17 +162,24 @@ def _read_pipeline_file(pipeline: Path | None) -> str | None:
         raise BadRequestError(f"the pipeline file {pipeline} cannot be read: {error}", param="pipeline") from error
 
 
-def make_file_progress_bar() -> "lazy_rich.Progress":
-    """Returns a progress bar on stderr that counts files. Its tasks have a field `file`."""
-    return lazy_rich.Progress(
-        lazy_rich.TextColumn("{task.description}"),
-        lazy_rich.BarColumn(),
-        lazy_rich.MofNCompleteColumn(),
-        lazy_rich.TimeElapsedColumn(),
-        lazy_rich.TextColumn("[dim]{task.fields[file]}[/dim]"),
-        console=lazy_rich.Console(stderr=True),
-        transient=True,
-    )
+def _print_dry_run(report: "ValidationReport") -> None:
+    """Prints what a pipeline would make of a source."""
+    print(f"{_VERDICTS[report.assessment]}. {report.summary}")
+    print(f"tried {report.files_tested} of {report.files_found} files; nothing was written")
+    stats = report.chunk_stats
+    if stats.count:
+        print(
+            f"passages: {stats.count}, of {stats.min} to {stats.max} characters (median {stats.median:g}, "
+            f"95 % within {stats.p95}); {stats.empty} empty, {stats.duplicates} twice"
+        )
+    print("seconds: " + ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in report.stage_timings.items()))
+    for name, category in report.failure_categories.items():
+        print(f"{name}: {category.count}" + (f"; {category.suggested_fix}" if category.suggested_fix else ""))
+        for one in [file for file in report.files if file.source in category.examples]:
+            print(f"  {one.name}: {one.message} ({one.error_code})")
+    for uncertainty in report.uncertainties:
+        if uncertainty.severity == "info":
+            print(f"note: {uncertainty.message}")
 
 
 def _print_report(report: "IngestReport") -> None:

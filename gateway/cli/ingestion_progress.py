@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
-from gateway.cli.ingest import make_file_progress_bar
 
 if TYPE_CHECKING:
     from agent.ingest.jobs import Job
@@ -31,12 +30,10 @@ async def follow_ingestion(
     if job.is_finished:
         return True  # its result was printed when it ended
     stepgate.jobs.start()
-    with make_file_progress_bar() as bar:
-        task = bar.add_task("Reading", total=None, file="")
+    with lazy_rich.show_progress("Reading") as progress:
         while True:
             job = await stepgate.jobs.wait(owner, job.id, POLL_SECONDS)
-            done = job.progress
-            bar.update(task, completed=done.done, total=done.total, file=lazy_rich.escape(done.current[-40:]))
+            progress(job.progress.current, job.progress.done, job.progress.total)
             if job.is_finished or (stopped is not None and stopped.is_set()):
                 return _print_job_result(job)
 

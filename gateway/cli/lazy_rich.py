@@ -4,7 +4,8 @@ Use it by attribute (`lazy_rich.Table`): that is when rich is imported.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.markup import escape
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
 __all__ = [
-    "BarColumn", "Console", "DownloadColumn", "Markdown", "MofNCompleteColumn", "Progress", "Table", "TextColumn",
-    "TimeElapsedColumn", "escape", "print_rows", "print_table",
+    "Console", "Markdown", "Table", "escape", "print_rows", "print_table", "show_progress",
 ]  # fmt: skip
 
 UNLIMITED_WIDTH = 10_000
@@ -30,6 +29,10 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return getattr(import_module(f"rich.{_MODULES.get(name, 'progress')}"), name)
     raise AttributeError(name)
+
+
+ReportProgress = Callable[[str, int, int | None], None]
+"""Takes the name of a file, how much is done, and how much there is in all, if that is known."""
 
 
 def print_table(table: "Table") -> None:
@@ -63,3 +66,29 @@ def print_rows(
         print(empty)
     else:
         print_table(table)
+
+
+@contextmanager
+def show_progress(what: str, *, counts_bytes: bool = False) -> Iterator[ReportProgress]:
+    """Shows a progress bar on stderr that counts files, or bytes. Yields the function that moves it."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    count = DownloadColumn() if counts_bytes else MofNCompleteColumn()
+    shown = TextColumn("[dim]{task.fields[file]}[/dim]")
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn(), shown)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, file="")
+
+        def report(name: str, done: int, total: int | None) -> None:
+            bar.update(task, completed=done, total=total, file=escape(name[-40:]))
+
+        yield report

@@ -6,12 +6,12 @@ of the specification for a missing field: a complete result that must not be cac
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Any, Self
 
 import mcp_types as types
-from mcp.client._transport import ReadStream, Transport, TransportStreams
+from mcp.client._transport import Transport, TransportStreams
 from mcp.shared.message import SessionMessage
+
+from mcp_tools.mapped_stream import Item, MappedStream
 
 _CACHEABLE = frozenset(("tools", "prompts", "resources", "resourceTemplates", "contents", "supportedVersions"))
 """Keys of results that carry caching hints."""
@@ -22,43 +22,10 @@ _CACHE_DEFAULTS = {"ttlMs": 0, "cacheScope": "private"}
 async def fill_missing_fields(transport: Transport) -> AsyncIterator[TransportStreams]:
     """Opens the transport; results that it receives have the required fields."""
     async with transport as (read, write):
-        yield _FillingStream(read), write
+        yield MappedStream(read, _complete), write
 
 
-class _FillingStream:
-    """A read stream that completes results."""
-
-    def __init__(self, stream: ReadStream[SessionMessage | Exception]) -> None:
-        self._stream = stream
-
-    @property
-    def last_context(self) -> Any:
-        """The context of the sender, which the SDK's dispatcher restores."""
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> SessionMessage | Exception:
-        return _complete(await self._stream.receive())
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        return _complete(await self._stream.__anext__())
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        return await self._stream.__aexit__(kind, error, traceback)
-
-
-def _complete(item: SessionMessage | Exception) -> SessionMessage | Exception:
+def _complete(item: Item) -> Item:
     if isinstance(item, SessionMessage) and isinstance(item.message, types.JSONRPCResponse):
         result = item.message.result
         result.setdefault("resultType", "complete")

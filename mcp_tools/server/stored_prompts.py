@@ -19,7 +19,7 @@ def make_prompt(name: str, description: str, *arguments: types.PromptArgument) -
     return types.Prompt(name=name, description=shorten(description, MAX_DESCRIPTION), arguments=[*arguments])
 
 
-def make_task_argument(hint: str = "") -> types.PromptArgument:
+def make_task_argument(hint: str | None = None) -> types.PromptArgument:
     """Returns the argument for what is to be done by a prompt."""
     return types.PromptArgument(name="task", description=hint or "what to do", required=False)
 
