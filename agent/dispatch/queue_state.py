@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.errors import ConflictError, NotFoundError
-from agent.core.models import LOCAL_OWNER, JsonObject, RunStatus
+from agent.core.models import ENDED_STATUSES, LOCAL_OWNER, JsonObject, RunStatus
 from agent.dispatch.port import Lane
 from agent.dispatch.queue_names import get_lane
 from agent.storage.audit import AuditAction, AuditEvent, AuditLog
@@ -47,8 +47,20 @@ _REQUEUE = (
 _DISCARD = "DELETE FROM procrastinate_jobs WHERE id = ? AND status = 'failed' RETURNING id"
 
 
+class _InQueue:
+    """Something that belongs to a queue, and so to a lane."""
+
+    __slots__ = ()
+    queue: str
+
+    @property
+    def lane(self) -> Lane:
+        """The lane of its queue."""
+        return get_lane(self.queue)
+
+
 @dataclass(frozen=True, slots=True)
-class QueueDepth:
+class QueueDepth(_InQueue):
     """A queue with its jobs. `failed` are dead letters, `oldest_s` is the age of the oldest waiting one, in seconds."""
 
     queue: str
@@ -57,14 +69,9 @@ class QueueDepth:
     failed: int = 0
     oldest_s: float = 0.0
 
-    @property
-    def lane(self) -> Lane:
-        """Its lane."""
-        return get_lane(self.queue)
-
 
 @dataclass(frozen=True, slots=True)
-class QueueWorker:
+class QueueWorker(_InQueue):
     """A process that takes jobs from a queue. `started` is UTC seconds, `silent_s` seconds since its heartbeat."""
 
     name: str
@@ -76,7 +83,7 @@ class QueueWorker:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(_InQueue):
     """A job that was given up. `at` is UTC seconds. `run_id`, `owner` and `run_status` are None unless it is of a run
     that is still stored.
     """
@@ -91,6 +98,11 @@ class DeadLetter:
     owner: str | None
     run_status: RunStatus | None
     reason: str
+
+    @property
+    def can_retry(self) -> bool:
+        """Whether it can be done again: nothing is done for a run that has ended."""
+        return self.run_status not in ENDED_STATUSES
 
 
 class QueueState:

@@ -3,8 +3,9 @@
 import json
 import re
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +13,6 @@ from agent.core.errors import BadRequestError
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import Database, database_command, format_utc_time
-
-if TYPE_CHECKING:
-    from agent.storage.audit import AuditEntry
 
 app = typer.Typer(help="The audit record: who did what, when.", cls=HelpfulGroup)
 
@@ -38,7 +36,7 @@ async def list_audit(
     entries = await database.audit.list_entries(since=at, action=action, limit=limit)
     if as_json:
         for entry in entries:
-            print(json.dumps(_to_row(entry)))
+            print(json.dumps(asdict(entry) | {"at": format_utc_time(entry.at)}))
         return
     if not entries:
         print("No records" + (" match." if since or action else " yet."))
@@ -61,16 +59,3 @@ def parse_time(text: str, now: float) -> float:
     except ValueError as error:
         raise BadRequestError(f"--since: {text!r} is not a time; write 2026-11-20, 2026-11-20T08:00Z or 24h") from error
     return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()
-
-
-def _to_row(entry: "AuditEntry") -> dict[str, object]:
-    return {
-        "id": entry.id,
-        "at": format_utc_time(entry.at),
-        "owner": entry.owner,
-        "principal": entry.principal,
-        "action": entry.action,
-        "target": entry.target,
-        "outcome": entry.outcome,
-        "detail": entry.detail,
-    }

@@ -1,10 +1,10 @@
 """`/`, `/v1/skills`, `/v1/tools`, `/health`, `/ready`, `/metrics`: what the gateway offers, and whether it works."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 
 from agent.core.errors import NotFoundError
 from agent.core.models import Effect, JsonObject
@@ -36,13 +36,13 @@ class SkillItems(BaseModel):
     diagnostics: list[str]
 
 
-class ToolItem(BaseModel):
+class ToolItem(RecordItem):
     """A tool with MCP's annotations."""
 
     name: str
     description: str
     effect: Effect
-    annotations: JsonObject
+    annotations: Annotated[JsonObject, BeforeValidator(lambda annotations: annotations.model_dump(by_alias=True))]
     input_schema: JsonObject
     output_schema: JsonObject | None
     origin: str
@@ -119,21 +119,8 @@ async def list_skills(stepgate: Gateway, _: CurrentCaller) -> SkillItems:
 @router.get("/v1/tools", responses=ERRORS)
 async def list_tools(stepgate: Gateway, caller: CurrentCaller) -> ToolItems:
     """List the tools that the caller may use."""
-    return ToolItems(
-        data=[
-            ToolItem(
-                name=spec.name,
-                description=spec.description,
-                effect=spec.effect,
-                annotations=spec.annotations.model_dump(by_alias=True),
-                input_schema=spec.input_schema,
-                output_schema=spec.output_schema,
-                origin=spec.origin,
-            )
-            for spec in stepgate.registry.list_specs()
-            if spec.is_visible_to(caller.owner)
-        ]
-    )
+    visible = [spec for spec in stepgate.registry.list_specs() if spec.is_visible_to(caller.owner)]
+    return ToolItems(data=ToolItem.from_records(visible))
 
 
 @router.head("/health", include_in_schema=False)

@@ -50,15 +50,7 @@ class SourceBody(BaseModel):
     @property
     def source(self) -> ConnectorInput:
         """Returns the source as connectors take it."""
-        return ConnectorInput(
-            source_type=self.source_type,
-            source_identifier=self.source_identifier,
-            credentials_id=self.credentials_id,
-            password_id=self.password_id,
-            recursive=self.recursive,
-            max_depth=self.max_depth,
-            max_pages=self.max_pages,
-        )
+        return ConnectorInput.model_validate(self.model_dump(include=set(ConnectorInput.model_fields)))
 
     def build_pipeline(self) -> PipelineDAG | None:
         """Returns the requested pipeline. Raises `PipelineInvalidError` with every reason, and `NotFoundError`."""

@@ -1,16 +1,16 @@
 """`/v1/queue`: lanes, workers and dead letters of the queue. Needs the scope `admin`: it covers all owners."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from agent.core.errors import ConflictError
-from agent.core.models import ENDED_STATUSES, JsonObject, RunStatus
+from agent.core.models import JsonObject, RunStatus
+from agent.core.record_item import RecordItem
 from agent.dispatch.port import Lane
-from agent.dispatch.queue_names import get_lane
-from agent.dispatch.queue_state import DeadLetter, QueueDepth, QueueState, QueueWorker, find_unserved
+from agent.dispatch.queue_state import QueueDepth, QueueState, find_unserved
 from agent.storage.audit import MAX_ID
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
@@ -34,7 +34,7 @@ class QueueItem(BaseModel):
     is_served: bool = Field(description="false if jobs wait that no process takes")
 
 
-class WorkerItem(BaseModel):
+class WorkerItem(RecordItem):
     """A process that takes jobs of a lane."""
 
     name: str = Field(description="host, process id and a mark of the process")
@@ -42,11 +42,13 @@ class WorkerItem(BaseModel):
     queue: str
     slots: int
     running: int
-    started_at: datetime
-    silent_seconds: float = Field(description="age of its heartbeat")
+    started_at: datetime = Field(validation_alias="started")
+    silent_seconds: Annotated[float, AfterValidator(lambda seconds: max(0.0, seconds))] = Field(
+        validation_alias="silent_s", description="age of its heartbeat"
+    )
 
 
-class DeadLetterItem(BaseModel):
+class DeadLetterItem(RecordItem):
     """A job that was given up."""
 
     id: int
@@ -89,8 +91,8 @@ async def get_queue(stepgate: Gateway, limit: Annotated[int, Query(ge=1, le=1000
     lanes = sorted((*depths, *map(QueueDepth, idle)), key=lambda one: one.queue)
     return QueueReport(
         lanes=[_to_queue_item(one, is_served=one.queue not in unserved) for one in lanes],
-        workers=[_to_worker_item(one) for one in workers],
-        dead_letters=[_to_dead_letter_item(one) for one in await state.list_dead_letters(limit)],
+        workers=WorkerItem.from_records(workers),
+        dead_letters=DeadLetterItem.from_records(await state.list_dead_letters(limit)),
         lease_seconds=stepgate.settings.lease_seconds,
     )
 
@@ -126,33 +128,4 @@ def _to_queue_item(one: QueueDepth, *, is_served: bool) -> QueueItem:
         failed=one.failed,
         oldest_seconds=one.oldest_s,
         is_served=is_served,
-    )
-
-
-def _to_worker_item(one: QueueWorker) -> WorkerItem:
-    return WorkerItem(
-        name=one.name,
-        lane=get_lane(one.queue),
-        queue=one.queue,
-        slots=one.slots,
-        running=one.running,
-        started_at=datetime.fromtimestamp(one.started, UTC),
-        silent_seconds=max(0.0, one.silent_s),
-    )
-
-
-def _to_dead_letter_item(one: DeadLetter) -> DeadLetterItem:
-    return DeadLetterItem(
-        id=one.id,
-        lane=get_lane(one.queue),
-        queue=one.queue,
-        kind=one.kind,
-        arguments=one.arguments,
-        attempts=one.attempts,
-        at=datetime.fromtimestamp(one.at, UTC),
-        reason=one.reason,
-        run_id=one.run_id,
-        run_status=one.run_status,
-        owner=one.owner,
-        can_retry=one.run_status not in ENDED_STATUSES,
     )

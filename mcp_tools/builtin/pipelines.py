@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
 from agent.core.models import JsonObject
+from agent.core.record_item import RecordItem
 from agent.ingest.pipeline import NodeKind
 from agent.ingest.plugins import PluginInfo, get_plugin, list_plugins
 from agent.ingest.templates import PipelineTemplate, build_requested_pipeline, list_templates
@@ -34,7 +35,7 @@ class PluginsInput(BaseModel):
     kind: NodeKind | None = Field(default=None, description="only those of this kind; empty: all")
 
 
-class PluginLine(BaseModel):
+class PluginLine(RecordItem):
     """A plugin in a list."""
 
     name: str
@@ -57,7 +58,7 @@ class ListPluginsTool(TypedTool[PluginsInput, PluginsOutput]):
     is_opt_in = True
 
     async def run(self, args: PluginsInput, context: ToolContext) -> PluginsOutput:
-        return PluginsOutput(plugins=[_describe_plugin(one) for one in list_plugins(args.kind)])
+        return PluginsOutput(plugins=PluginLine.from_records(list_plugins(args.kind)))
 
     def format_text(self, output: PluginsOutput) -> str:
         return "\n".join(
@@ -290,16 +291,6 @@ def _convert_error(error: AgentError, tool: str, *, by_rules: bool = False) -> T
         reasons = "; ".join(one.message for one in error.uncertainties)
         return ToolDeniedError(f"Blocking issues unresolved: {reasons}. {REPLY_HINT}", agent_id=tool)
     return ToolDeniedError(error.message, agent_id=tool)
-
-
-def _describe_plugin(info: PluginInfo) -> PluginLine:
-    return PluginLine(
-        name=info.name,
-        kind=info.kind,
-        description=info.description,
-        good_for=info.good_for,
-        file_types=list(info.file_types),
-    )
 
 
 def _format_template(one: PipelineTemplate) -> str:

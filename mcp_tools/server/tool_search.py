@@ -10,6 +10,7 @@ import mcp_types as types
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from agent.core.models import JsonObject
+from agent.core.record_item import RecordItem
 from agent.runs.run_intake import RunIntake
 from agent.tools import READ_ONLY, ToolAnnotations, ToolRegistry, ToolSpec, build_flat_schema
 from agent.tools.catalogue import CatalogueIndex
@@ -37,7 +38,7 @@ class FindInput(BaseModel):
     limit: int = Field(default=8, ge=1, le=50, description="how many tools at most")
 
 
-class FoundTool(BaseModel):
+class FoundTool(RecordItem):
     """A tool that was found, with everything needed to call it."""
 
     name: str
@@ -117,13 +118,7 @@ def _find_tools(foreign: list[ToolSpec], wanted: FindInput) -> FoundTools:
     for spec in foreign:  # a matching name counts more than a matching description
         scores[spec.name] += 100.0 if wanted.query.lower() in spec.name else 0.0
     ranked = [spec for spec in sorted(foreign, key=lambda spec: (-scores[spec.name], spec.name)) if scores[spec.name]]
-    return FoundTools(
-        tools=[
-            FoundTool(name=spec.name, description=spec.description, input_schema=spec.input_schema, effect=spec.effect)
-            for spec in ranked[: wanted.limit]
-        ],
-        of=len(foreign),
-    )
+    return FoundTools(tools=FoundTool.from_records(ranked[: wanted.limit]), of=len(foreign))
 
 
 def _format_found_tools(found: FoundTools) -> str:
