@@ -115,10 +115,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
     async def conclude(self, final: ValidationFinal, calls: ToolCalls) -> SubAgentResult:
         """Returns the counted report, the changes that helped, and the model's summary."""
         report = await self._validate(calls, final)
-        extra = [
-            Uncertainty(severity=one.severity, message=one.message[:500])
-            for one in final.uncertainties[:MAX_MODEL_ITEMS]
-        ]
+        extra = [one.to_uncertainty() for one in final.uncertainties[:MAX_MODEL_ITEMS]]
         wrong = _find_contradiction(final, report)
         if wrong is not None:
             return _build_result(report, (wrong,), "")

@@ -104,9 +104,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
     async def conclude(self, final: ResearchFinal, calls: ToolCalls) -> SubAgentResult:
         """Returns the findings whose quotations are in what was read."""
         findings = [one for one in map(self._verify_finding, final.findings[:MAX_FINDINGS]) if one is not None]
-        uncertainties = [
-            Uncertainty(severity=one.severity, message=one.message[:500]) for one in final.uncertainties[:20]
-        ]
+        uncertainties = [one.to_uncertainty() for one in final.uncertainties[:20]]
         lost = len(final.findings[:MAX_FINDINGS]) - len(findings)
         if lost:
             message = f"{lost} findings were left out: their quotes stand in nothing that was read"

@@ -87,6 +87,10 @@ class ModelUncertainty(BaseModel):
     severity: Severity
     message: str = Field(min_length=1)
 
+    def to_uncertainty(self) -> Uncertainty:
+        """Returns it with at most 500 characters."""
+        return Uncertainty(severity=self.severity, message=self.message[:500])
+
 
 class AnalysisFinal(BaseModel):
     """What the model ends with. Its figures are ignored; they are counted."""
@@ -121,7 +125,7 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
     characteristics = _build_characteristics(trials, list(evidence.languages.values()), final)
     said = final.uncertainties[:MAX_MODEL_ITEMS] if final is not None else []
     known = {one.message for one in found}
-    extra = [Uncertainty(severity=one.severity, message=one.message[:500]) for one in said if one.message not in known]
+    extra = [one.to_uncertainty() for one in said if one.message not in known]
     return SourceAnalysis(
         total_files=counts.total_files,
         total_size_bytes=counts.total_size_bytes,

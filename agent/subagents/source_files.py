@@ -18,7 +18,7 @@ from agent.ingest.connectors.content_types import get_suffix
 from agent.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
 from agent.ingest.connectors.workspace import open_workspace
 from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
-from agent.ingest.local_files import LocalFile, NonFileEntry, list_files
+from agent.ingest.local_files import LocalFile, NonFileEntry, list_files, open_beneath
 from agent.ingest.walk import close_walk
 from agent.search.models import ConnectorInput, FileType
 
@@ -245,27 +245,18 @@ class SourceFiles:
         if place is None:
             raise ToolInputError(f"{name} was listed, but its bytes were not fetched")
         try:
-            return open_beneath(self._root, place)
+            return open_file(self._root, place)
         except OSError as error:
             raise ToolInputError(f"{name} cannot be opened: {error.strerror or error}") from error
 
 
-def open_beneath(root: Path, place: Path) -> BufferedReader:
+def open_file(root: Path, place: Path) -> BufferedReader:
     """Opens a regular file below `root` without following links. Raises `OSError`."""
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for part in place.parts[:-1]:
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            os.close(folder)
-            folder = below
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        file = os.fdopen(os.open(place.name, flags, dir_fd=folder), "rb")
-    finally:
-        os.close(folder)
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
+    descriptor = open_beneath(root, place.parts)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(0, "it is no file any more")
-    return file
+    return os.fdopen(descriptor, "rb")
 
 
 def _get_extension(name: str) -> str:

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from agent.core.errors import ToolDeniedError, ToolInputError
+from agent.ingest.local_files import open_beneath
 from agent.tools import TypedTool
 from agent.tools.tool import In, Out
 
@@ -69,7 +70,7 @@ class FileRoots:
         Raises `ToolInputError` with similar names if there is none, and `ToolDeniedError`."""
         for place in self.list_candidates(path):
             try:
-                return place, open_path(place)
+                return place, open_beneath(place.root, place.parts)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
@@ -82,7 +83,7 @@ class FileRoots:
         """Yields the regular files below `path` whose relative path or name matches `pattern`, in order."""
         for place in self.list_candidates(path):
             try:
-                descriptor = open_path(place)
+                descriptor = open_beneath(place.root, place.parts)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
@@ -115,19 +116,6 @@ class FileTool(TypedTool[In, Out]):
     def __init__(self, roots: FileRoots) -> None:
         super().__init__()
         self._roots = roots
-
-
-def open_path(place: FilePath) -> int:
-    """Returns an open descriptor: opens each component from its parent's descriptor, and none through a link."""
-    # The operator chose the root, so it may be a link.
-    current = os.open(place.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for part in place.parts:
-        try:
-            below = os.open(part, _FLAGS, dir_fd=current)
-        finally:
-            os.close(current)
-        current = below
-    return current
 
 
 def _walk(

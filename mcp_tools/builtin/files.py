@@ -8,9 +8,10 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolError
 from agent.core.models import Source
+from agent.ingest.local_files import open_beneath
 from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.tools import PlanHints, ToolContext
-from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FilePath, FileTool, open_path, read_text
+from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FilePath, FileTool, read_text
 
 MAX_LINE_CHARS = 400
 MAX_COLLECTED = 20
@@ -246,7 +247,7 @@ class _LineMatcher:
 def _read_lines(place: FilePath) -> Iterator[tuple[int, str]]:
     """Yields a file's lines with their numbers; none if it is not a readable text file."""
     try:
-        text = read_text(open_path(place), place.display_path)
+        text = read_text(open_beneath(place.root, place.parts), place.display_path)
     except (ToolError, OSError):
         return
     yield from enumerate(text.splitlines(), start=1)

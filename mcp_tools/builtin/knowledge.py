@@ -1,6 +1,5 @@
 """`search_knowledge`: finds passages of the user's documents, each with its source for citations."""
 
-import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Literal
@@ -16,14 +15,13 @@ from agent.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
 from agent.search.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedContext
 from agent.text.requested_form import remove_form, split_questions
 from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, TypedTool
+from mcp_tools.builtin.incident.evidence import strip_footnote_marks
 
 QUOTE_CHARS = 1_200
 BROADER_MIN_RELEVANCE = 0.2
 """The lowest relevance of a subject that the user may have meant: a passage with one common word."""
 BROADENED_NOTE = "nothing was relevant enough{least} (ERR_MEMORY_NO_RESULTS), so a broader search followed"
 MAX_SUBJECTS, MAX_SUBJECT_CHARS = 3, 80
-_FOOTNOTE_MARK = re.compile(r"\[\d{1,3}\](?!\()")
-"""A document's own footnote marks, which would look like our citations; the quotes keep them."""
 
 
 class SearchKnowledgeInput(BaseModel):
@@ -94,7 +92,7 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
             for number, name in enumerate(dict.fromkeys(_format_source_name(p) for p in output.results), start=1)
         }
         return "\n\n".join(
-            f"{_FOOTNOTE_MARK.sub('', p.text).strip()} [{numbers[_format_source_name(p)]}]" for p in output.results
+            f"{strip_footnote_marks(p.text)} [{numbers[_format_source_name(p)]}]" for p in output.results
         )
 
     def list_sources(self, output: SearchKnowledgeOutput) -> tuple[Source, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from agent.studio.generated_tools.io_models import is_model_class
 from agent.studio.generated_tools.models import SandboxTier
-from agent.studio.generated_tools.validation import CheckedTool
+from agent.studio.generated_tools.validation import CheckedTool, indent_statements
 
 MAX_RESULT_CHARS = 2**20
 """Characters of a result as JSON."""
@@ -146,11 +146,6 @@ def build_test(tool: CheckedTool, case: str, tier: SandboxTier) -> str:
     body = _TEST.format(name=tool.name, output=tool.output_name, body=indent_statements(case))
     calls = _RECORDED_CALLS + (_DRIVE if tier == "process" else "")
     return _assemble(tool, calls, body, tier)
-
-
-def indent_statements(case: str) -> str:
-    """Returns the statements of a test as the body of a function."""
-    return "\n".join(f"    {line}" for line in ast.unparse(ast.parse(case.strip("\n"))).split("\n"))
 
 
 def _assemble(tool: CheckedTool, calls: str, body: str, tier: SandboxTier) -> str:

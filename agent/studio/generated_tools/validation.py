@@ -176,7 +176,7 @@ def parse_code(code: str) -> tuple[ast.Module | None, Finding | None]:
 
 def check_test_case(case: str, tool: CheckedTool, number: int) -> list[ValidationError]:
     """Returns what is wrong with a test: it awaits the tool and asserts something, under the rules of code."""
-    tree, finding = parse_code(f"async def test():\n{_indent(case)}")
+    tree, finding = parse_code(f"async def test():\n{indent_statements(case)}")
     if tree is None or finding is not None:
         reason = finding.message if finding is not None else ""
         return [ValidationError(f"tests: test {number}: {reason}", "tests")]
@@ -203,7 +203,7 @@ def build_stub(tool: CheckedTool) -> CheckedTool:
     return replace(tool, tree=tree)
 
 
-def _indent(case: str) -> str:
+def indent_statements(case: str) -> str:
     """Returns the statements as the body of a function. Lines within texts keep their indentation."""
     try:
         body = ast.unparse(ast.parse(case.strip("\n")))

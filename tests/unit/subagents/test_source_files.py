@@ -13,7 +13,7 @@ from agent.ingest.connectors.port import FetchedDocument, MissedDocument
 from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
 from agent.search.models import ConnectorInput, ConnectorOutput, SourceType
 from agent.subagents import source_files
-from agent.subagents.source_files import SourceFiles, open_beneath
+from agent.subagents.source_files import SourceFiles, open_file
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ async def test_a_link_that_takes_a_folders_place_leads_nowhere(tmp_path: Path, s
 async def test_a_pipe_that_takes_a_files_place_is_not_waited_for(tmp_path: Path) -> None:
     root = tree(tmp_path)
     with pytest.raises(OSError, match="no file any more"):
-        open_beneath(root, Path("pipe.txt"))
+        open_file(root, Path("pipe.txt"))
 
 
 async def test_a_copy_keeps_the_bytes_and_the_ending_and_goes_with_the_stack(tmp_path: Path) -> None:
