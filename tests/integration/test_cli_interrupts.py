@@ -38,7 +38,8 @@ def test_an_interrupt_while_the_program_is_loaded_is_quiet(tmp_path: Path, pause
     process = start_cold_cli(tmp_path, "serve", port="0")
     sleep(pause_s)
     process.signal(signal.SIGINT)
-    assert process.wait(30) in (130, 0)
+    # On a busy machine the signal may come before Python itself is loaded, which ends it without a word.
+    assert process.wait(30) in (130, 0, -signal.SIGINT)
     assert "Traceback" not in "\n".join(process.output)
 
 
