@@ -43,7 +43,7 @@ class Sizes:
     drain: float = 10.0
 
 
-SHORT = Sizes((1, 2), 3.0, 1, 2.0, 9, (1.0,), 20_000, 60, 20, 5.0)
+SHORT = Sizes((2,), 3.0, 1, 1.5, 9, (1.0,), 20_000, 60, 20, 3.0)
 
 Measurement = Callable[[Site, Sizes], Awaitable[list[Line]]]
 
@@ -62,9 +62,7 @@ def read_arguments(arguments: list[str]) -> tuple[list[str], Sizes]:
     """Returns the rows and the sizes that the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.fleet", description=__doc__)
     parser.add_argument("rows", nargs="*", help=f"of {', '.join(ROWS)}; all if none is named")
-    parser.add_argument(
-        "--short", action="store_true", help="small sizes: about a minute, figures without much meaning"
-    )
+    parser.add_argument("--short", action="store_true", help="small sizes: a minute and a half; figures mean little")
     parser.add_argument("--workers", type=int, nargs="+", help="row 1: numbers of workers")
     parser.add_argument("--seconds", type=float, help="row 1: how long each rate is measured")
     parser.add_argument("--kills", type=int, help="row 2: how often a worker is killed")
