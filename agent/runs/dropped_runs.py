@@ -26,10 +26,6 @@ class DroppedRuns:
         self._clock = clock
         self._drops: dict[str, _Drop] = {}
 
-    def __bool__(self) -> bool:
-        """Returns whether a run waits to be resumed."""
-        return any(drop.waits for drop in self._drops.values())
-
     def add(self, run_id: str) -> None:
         """Records that a run was dropped now."""
         now = self._clock()
@@ -39,7 +35,7 @@ class DroppedRuns:
         self._drops[run_id] = _Drop(now, delay_s)
 
     def list_due(self) -> list[str]:
-        """Returns the runs that may be resumed now, the oldest first."""
+        """Returns the runs that may be resumed now."""
         now = self._clock()
         return [run_id for run_id, drop in self._drops.items() if drop.waits and drop.at + drop.delay_s <= now]
 

@@ -220,9 +220,10 @@ class RunWorker(Generic[Live]):
                 if self._live:
                     await self._journal.renew_leases(self._worker, list(self._live), lease_s=self._limits.lease_s)
                     await self._apply_signals()
-                if recover or self._dropped:
+                recovers = recover or bool(self._dropped.list_due())
+                if recovers:
                     await self.recover_runs(abandoned=recover)
-                if self._live or recover or self._dropped:  # otherwise the store was not used
+                if self._live or recovers:  # otherwise the store was not used
                     trouble.record_recovery()
             except StoreError as error:
                 trouble.record_failure(error.message, error.code)
