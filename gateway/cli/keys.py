@@ -116,7 +116,7 @@ async def revoke(
 def _open_key_store(database: Database) -> "KeyStore":
     from agent.storage.api_keys import KeyStore  # noqa: PLC0415 - the store; `--help` needs none
 
-    return KeyStore(database.statements, time.time, database.audit)
+    return KeyStore(database.statements, database.store.clock, database.audit)
 
 
 def _find_useless_limits(key: "ApiKey", stepgate: "Stepgate") -> list[str]:

@@ -7,7 +7,6 @@ import asyncio
 import difflib
 import json
 import shlex
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -90,7 +89,7 @@ async def open_pins(settings: "Settings") -> "AsyncIterator[PinSettings]":
     from mcp_tools.client.tool_pin_store import PinSettings, PinStore  # noqa: PLC0415 - the store; `--help` needs none
 
     async with open_database(settings) as database:
-        yield PinSettings(PinStore(database.statements, time.time, database.audit), settings.mcp_pin)
+        yield PinSettings(PinStore(database.statements, database.store.clock, database.audit), settings.mcp_pin)
 
 
 async def _describe_server(pinning: "PinSettings", server: str, *, off: bool) -> str:

@@ -23,7 +23,9 @@ async def usage(
     from gateway.doors.usage import parse_dimensions, to_usage_item  # noqa: PLC0415
 
     dimensions, begin = parse_dimensions(by), parse_time(since, time.time())
-    groups = await UsageLedger(database.statements, time.time).summarize(dimensions, owner=owner, since=begin)
+    groups = await UsageLedger(database.statements, database.store.clock).summarize(
+        dimensions, owner=owner, since=begin
+    )
     items = [to_usage_item(group, dimensions) for group in groups if group.runs]
     if as_json:
         for item in items:
