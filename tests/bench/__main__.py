@@ -12,6 +12,7 @@ from tests.bench import (
     footprint,
     gateways,
     ingestion,
+    instructions,
     latency,
     makespan,
     stored_runs,
@@ -39,6 +40,7 @@ ROWS: dict[str, tuple[Measurement, ...]] = {
     "12": (turn.crowd,),
     "13": (gateways.two_gateways,),
     "14": (gateways.two_workers,),
+    "15": (instructions.row,),
 }
 
 VERSIONS = {
