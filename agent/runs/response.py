@@ -13,9 +13,12 @@ from agent.core.trace.run_summary import build_run_summary
 from agent.policy.approval import format_approval_question
 
 
-def build_response(events: Sequence[ev.Event]) -> AgentResponse:
-    """Builds the response of a run from its whole log in order, as far as it goes."""
-    state = fold(events[0].run_id, events)
+def build_response(events: Sequence[ev.Event], state: RunState | None = None) -> AgentResponse:
+    """Builds the response of a run from its whole log in order, as far as it goes.
+
+    `state` is the state after these events, if the caller has it.
+    """
+    state = state or fold(events[0].run_id, events)
     projection = build_projection(events)
     answer = (
         state.answer.text

@@ -39,6 +39,7 @@ from agent.runs.response import build_response
 from agent.runs.run_concurrency import RunConcurrency, hold_run_slot
 from agent.runs.run_failed import RunFailedError
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
+from agent.runs.stopped_run import StoppedRun
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from agent.storage.journal import Claim, Journal, RunRow
 
@@ -223,21 +224,25 @@ class AgentService(Generic[Live]):
         async for event in self._tail_journal(run_id, after):
             yield event
 
-    async def wait_for_events(self, run_id: str, *, owner: str = LOCAL_OWNER, seen_seq: int = 0) -> list[Event]:
-        """Returns the whole log once the run has ended or waits for a person.
+    async def wait_until_stopped(self, run_id: str, *, owner: str = LOCAL_OWNER, seen_seq: int = 0) -> StoppedRun:
+        """Returns the run's log and state once it has ended or waits for a person after seq `seen_seq`.
 
         Raises `RunFailedError` for a failed run, `BusyError` if the gateway stops first, and `NotFoundError`.
         """
         live = self.worker.get_followable_run(run_id)
         if live is not None and live.state.owner == owner:
             await live.wait_until_stopped(seen_seq)  # one wake-up instead of one for each event
-        events = [event async for event in self.follow_events(run_id, owner=owner, waits=False, seen_seq=seen_seq)]
-        last = events[-1].body if events else None
+        if live is not None and live.state.owner == owner and live.events[-1].body.terminal:
+            stopped = StoppedRun(live.events, live.state)
+        else:
+            events = [event async for event in self.follow_events(run_id, owner=owner, waits=False, seen_seq=seen_seq)]
+            stopped = StoppedRun(events, fold(run_id, events))
+        last = stopped.events[-1].body if stopped.events else None
         if isinstance(last, RunFailed):
             raise RunFailedError(last.failure)
         if last is None or not (last.terminal or isinstance(last, RunWaiting)):
             raise BusyError(f"the gateway is stopping; the run continues after the restart: GET /v1/runs/{run_id}")
-        return events
+        return stopped
 
     async def wait_until_end(
         self, run_id: str, *, owner: str = LOCAL_OWNER, waits: bool = True, seen_seq: int = 0
@@ -250,10 +255,11 @@ class AgentService(Generic[Live]):
                 pass
 
     async def wait_for_response(self, run_id: str, *, owner: str = LOCAL_OWNER, seen_seq: int = 0) -> AgentResponse:
-        """Returns the answer once the run has ended, or the question it waits with. Raises what `wait_for_events`
+        """Returns the answer once the run has ended, or the question it waits with. Raises what `wait_until_stopped`
         raises.
         """
-        return build_response(await self.wait_for_events(run_id, owner=owner, seen_seq=seen_seq))
+        stopped = await self.wait_until_stopped(run_id, owner=owner, seen_seq=seen_seq)
+        return build_response(stopped.events, stopped.state)
 
     async def read_events(self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0) -> list[Event]:
         """Returns the events so far. Raises `NotFoundError`."""

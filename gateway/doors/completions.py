@@ -186,9 +186,9 @@ class CompletionChunks:
 
 
 async def _respond(stepgate: Stepgate, run: AcceptedRun, ignored: list[str], http: Request) -> Response:
-    events = await cancel_on_disconnect(http, stepgate.service.wait_for_events(run.run_id, owner=run.owner))
+    stopped = await cancel_on_disconnect(http, stepgate.service.wait_until_stopped(run.run_id, owner=run.owner))
     chunks = CompletionChunks(run.run_id, ignored, include_usage=True)
-    for event in events:
+    for event in stopped.events:
         for _ in chunks.encode_event(event):
             pass
     headers = {RUN_ID_HEADER: run.run_id}

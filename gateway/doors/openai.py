@@ -125,14 +125,14 @@ async def _respond(
     stepgate: Stepgate, run: AcceptedRun, http: Request, *, is_background: bool, ignored: Sequence[str]
 ) -> Response:
     try:
-        events = await cancel_on_disconnect(
-            http, stepgate.service.wait_for_events(run.run_id, owner=run.owner, seen_seq=run.last_seq)
+        stopped = await cancel_on_disconnect(
+            http, stepgate.service.wait_until_stopped(run.run_id, owner=run.owner, seen_seq=run.last_seq)
         )
     except ClientDisconnectedError:
         if is_background:  # No list shows this run, so nobody would see its result.
             await stepgate.service.cancel_run(run.run_id, owner=run.owner, reason="the caller disconnected")
         raise
-    data = build_completion_body(events, ignored)
+    data = build_completion_body(stopped.events, stopped.state, ignored)
     return Response(data, media_type="application/json", headers={RUN_ID_HEADER: run.run_id})
 
 

@@ -10,7 +10,6 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import AgentRequest, JsonObject, TailorOutput, TraceStep
-from agent.core.run_reducer import fold
 from agent.core.run_state import RunState, StepStatus
 from agent.grounded_answers import Persona
 from agent.runs.response import build_response
@@ -82,14 +81,13 @@ async def run_query(body: OrchestratorInput, http: Request, stepgate: Gateway, c
     started = monotonic()
     request = _to_agent_request(stepgate, body)
     run = await accept_run(http, stepgate, caller, request)
-    events = await cancel_on_disconnect(
-        http, stepgate.service.wait_for_events(run.run_id, owner=run.owner, seen_seq=run.last_seq)
+    stopped = await cancel_on_disconnect(
+        http, stepgate.service.wait_until_stopped(run.run_id, owner=run.owner, seen_seq=run.last_seq)
     )
-    state = fold(run.run_id, events)
-    response = build_response(events)
+    response = build_response(stopped.events, stopped.state)
     output = OrchestratorOutput(
-        final_response=_build_tailor_output(state, response.response),
-        execution_plan=build_plan_view(state),
+        final_response=_build_tailor_output(stopped.state, response.response),
+        execution_plan=build_plan_view(stopped.state),
         processing_time_total_ms=round((monotonic() - started) * 1000, 1),
         trace=list(response.steps),
     )

@@ -288,9 +288,9 @@ async def _find_start(stepgate: Stepgate, run: AcceptedRun) -> int:
 
 
 async def _respond(stepgate: Stepgate, run: AcceptedRun, start: int, http: Request) -> Response:
-    waiting = stepgate.service.wait_for_events(run.run_id, owner=run.owner, seen_seq=run.last_seq)
-    events = await cancel_on_disconnect(http, waiting)
-    return _to_response(StoredResponse(run.run_id, start, events), {RUN_ID_HEADER: run.run_id})
+    waiting = stepgate.service.wait_until_stopped(run.run_id, owner=run.owner, seen_seq=run.last_seq)
+    stopped = await cancel_on_disconnect(http, waiting)
+    return _to_response(StoredResponse(run.run_id, start, stopped.events), {RUN_ID_HEADER: run.run_id})
 
 
 def _to_response(found: StoredResponse, headers: dict[str, str] | None = None) -> Response:

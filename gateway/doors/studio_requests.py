@@ -1,5 +1,6 @@
 """`/v1/studio/requests`: a message to the studio. A projection of a run in a room with `routing: intents`."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -18,6 +19,7 @@ from agent.core.models import (
     UserIntent,
 )
 from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.runs.response import build_response
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
@@ -75,17 +77,18 @@ async def request_studio(body: StudioRequestBody, http: Request, stepgate: Gatew
         metadata=body.metadata,
     )
     run = await accept_run(http, stepgate, caller, request)
-    events = await cancel_on_disconnect(
-        http, stepgate.service.wait_for_events(run.run_id, owner=run.owner, seen_seq=run.last_seq)
+    stopped = await cancel_on_disconnect(
+        http, stepgate.service.wait_until_stopped(run.run_id, owner=run.owner, seen_seq=run.last_seq)
     )
-    shown = _project(run.run_id, events)
+    shown = _project(stopped.events, stopped.state)
     return Response(shown.model_dump_json(), media_type="application/json", headers={RUN_ID_HEADER: run.run_id})
 
 
 @router.get("/v1/studio/requests/{run_id}", responses=ERRORS)
 async def get_studio_request(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> StudioResponse:
     """Return a message's run as it is now, ended or not."""
-    return _project(run_id, await stepgate.service.read_events(run_id, owner=caller.owner))
+    events = await stepgate.service.read_events(run_id, owner=caller.owner)
+    return _project(events, fold(run_id, events))
 
 
 def _check_room(stepgate: Stepgate, room: str, owner: str) -> None:
@@ -97,13 +100,12 @@ def _check_room(stepgate: Stepgate, room: str, owner: str) -> None:
         )
 
 
-def _project(run_id: str, events: list[Event]) -> StudioResponse:
-    state = fold(run_id, events)
-    response = build_response(events)
+def _project(events: Sequence[Event], state: RunState) -> StudioResponse:
+    response = build_response(events, state)
     read = state.classified
     waiting: list[ApprovalRequested] = [] if state.is_finished else list(state.pending_approvals)
     return StudioResponse(
-        run_id=run_id,
+        run_id=state.run_id,
         conversation_id=state.request.conversation_id,
         status=state.status,
         answer=response.response,

@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from agent.core import events as ev
 from agent.core.models import JsonObject, Source
 from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.run_context.outputs import number_sources
 from agent.runs.response import build_response
 from gateway.render.openwebui import EMPTY_TEXT_EVENT, RichView
@@ -35,9 +36,15 @@ def make_completion_id(run_id: str) -> str:
     return f"chatcmpl-{run_id}"
 
 
-def build_completion_body(events: Sequence[ev.Event], ignored: Sequence[str] = ()) -> bytes:
-    """Returns a `chat.completion` object as JSON in UTF-8. `ignored` are parameters of the request without effect."""
-    response = build_response(events)
+def build_completion_body(
+    events: Sequence[ev.Event], state: RunState | None = None, ignored: Sequence[str] = ()
+) -> bytes:
+    """Returns a `chat.completion` object as JSON in UTF-8.
+
+    `state` is the state after the events, if the caller has it. `ignored` are parameters of the request without effect.
+    """
+    state = state or fold(events[0].run_id, events)
+    response = build_response(events, state)
     answer = next((event.body for event in reversed(events) if isinstance(event.body, ev.AnswerFinished)), None)
     trace = build_trace(response.steps, response.metadata, ignored)
     message: dict[str, Any] = {"role": "assistant", "content": response.response, "metadata": trace}
@@ -46,17 +53,16 @@ def build_completion_body(events: Sequence[ev.Event], ignored: Sequence[str] = (
         if answer.refused:
             message |= {"content": None, "refusal": response.response}
     finish = answer.finish_reason if answer else "stop"
-    calls = list(answer.tool_calls) if answer is not None else build_ask_tool_calls(events)
+    calls = list(answer.tool_calls) if answer is not None else build_ask_tool_calls(state)
     if calls:
         message["tool_calls"] = calls
         message["content"] = response.response or None
         finish = "tool_calls"
-    created = events[0].body
     body = {
-        "id": make_completion_id(events[0].run_id),
+        "id": make_completion_id(state.run_id),
         "object": "chat.completion",
-        "created": int(events[0].at),
-        "model": created.room.id if isinstance(created, ev.RunCreated) else "",
+        "created": int(state.created_at),
+        "model": state.room.id,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
         "usage": build_usage_body(response.metadata["usage"]),
         **build_trace_fields(trace),
@@ -167,8 +173,9 @@ class OpenAIChunks:
 
         Where the client offers Open WebUI's `ask_user`, the question is a call of that tool.
         """
-        yield self._encode_delta({"content": build_response(self._events).response})
-        calls = [{"index": index, **call} for index, call in enumerate(build_ask_tool_calls(self._events))]
+        state = fold(self._events[0].run_id, self._events)
+        yield self._encode_delta({"content": build_response(self._events, state).response})
+        calls = [{"index": index, **call} for index, call in enumerate(build_ask_tool_calls(state))]
         if calls:
             yield self._encode_delta({"tool_calls": calls})
         yield from self._encode_end(self._events[-1], "tool_calls" if calls else "stop")
@@ -278,11 +285,10 @@ class OpenAIChunks:
         return chunk
 
 
-def build_ask_tool_calls(events: Sequence[ev.Event]) -> list[JsonObject]:
+def build_ask_tool_calls(state: RunState) -> list[JsonObject]:
     """Returns the call of Open WebUI's `ask_user` with the approval question of a waiting run; empty if the client does
     not offer that tool or the run does not wait.
     """
-    state = fold(events[0].run_id, events)
     offered = [tool.get("function") for tool in state.request.client_tools]
     if (
         state.is_finished

@@ -141,9 +141,9 @@ class ToolCallRun:
     async def wait_until_finished(self, last_seq: int = 0) -> None:
         """Waits until the run ends or waits for a person or the client, and sends progress meanwhile.
 
-        Raises what `AgentService.finished` raises. The client that cancels the call cancels the run."""
+        Raises what `AgentService.wait_until_stopped` raises. The client that cancels the call cancels the run."""
         ending = asyncio.ensure_future(
-            self._service.wait_for_events(self._run_id, owner=get_current_owner(), seen_seq=last_seq)
+            self._service.wait_until_stopped(self._run_id, owner=get_current_owner(), seen_seq=last_seq)
         )
         try:
             with self._steps.relay_tool_progress(self._service, self._run_id, f"{self._name} is working") as relay:

@@ -26,7 +26,7 @@ async def resume(folder: Path) -> AgentResponse:
     async with crash_bench(folder) as bench:
         await bench.service.worker.recover_runs()
         (row,) = await bench.service.list_runs()
-        await bench.service.wait_for_events(row.run_id)
+        await bench.service.wait_until_stopped(row.run_id)
         events = await bench.service.read_events(row.run_id)
         terminal = [event for event in events if event.body.terminal]
         assert len(terminal) == 1

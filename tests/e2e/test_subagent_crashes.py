@@ -31,7 +31,7 @@ async def resume(folder: Path, database_url: str | None = None) -> tuple[list[Ev
     async with subagent_crash_bench(folder, database_url=database_url) as bench:
         await bench.service.worker.recover_runs()
         (row,) = await bench.service.list_runs()
-        await bench.service.wait_for_events(row.run_id)
+        await bench.service.wait_until_stopped(row.run_id)
         return list(await bench.service.read_events(row.run_id)), bench.client.purposes()
 
 

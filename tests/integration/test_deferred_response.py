@@ -60,10 +60,10 @@ async def test_a_defect_while_an_answer_is_awaited_is_told_like_any_other(tmp_pa
         raise RuntimeError("a private matter")
 
     async with build_gateway(settings) as stepgate:
-        vars(stepgate.service)["wait_for_events"] = defective
+        vars(stepgate.service)["wait_until_stopped"] = defective
         async with serving(settings, stepgate) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
             answer = await client.post(door, json=body, headers={"x-request-id": "mine"})
-            del vars(stepgate.service)["wait_for_events"]
+            del vars(stepgate.service)["wait_until_stopped"]
             told = (await client.get("/metrics")).text
     assert answer.status_code == 500
     assert answer.headers["x-request-id"] == "mine"

@@ -270,7 +270,7 @@ async def test_a_cancelled_parent_takes_its_sub_agent_along(tmp_path: Path) -> N
         async with asyncio.timeout(20):
             await inside.wait()
             await bench.service.cancel_run(run_id)
-            await bench.service.wait_for_events(run_id)
+            await bench.service.wait_until_stopped(run_id)
             await torn.wait()
         events = await bench.service.read_events(run_id)
     assert events[-1].type == "run.cancelled"

@@ -110,7 +110,7 @@ async def main() -> None:
     folder, moment, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     async with crash_bench(folder, moment, number) as bench:
         run_id = await bench.service.start_run(AgentRequest(prompt="search, investigate and record"))
-        await bench.service.wait_for_events(run_id)
+        await bench.service.wait_until_stopped(run_id)
     print("finished", flush=True)
 
 

@@ -65,7 +65,7 @@ async def main() -> None:
     url = sys.argv[4] if len(sys.argv) > 4 else None
     async with subagent_crash_bench(folder, moment, number, database_url=url) as bench:
         run_id = await bench.service.start_run(AgentRequest(prompt="search around, then tell"))
-        await bench.service.wait_for_events(run_id)
+        await bench.service.wait_until_stopped(run_id)
     print("finished", flush=True)
 
 
