@@ -6,6 +6,7 @@ appended. The policy is in `agent.policy.redaction`.
 
 import asyncio
 import json
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -44,7 +45,9 @@ class RunRedaction:
     """The redaction of one run's events, its answer, and its model calls."""
 
     def __init__(self, run: "Run") -> None:
-        self._run = run
+        self._run: Run = weakref.proxy(run)
+        """Weak, since the run holds this object: a cycle would keep every ended run, log and all, until the garbage
+        collector finds it, which stops the event loop for as long as it searches."""
         self._secrets = run.engine.settings.list_secrets()
         self._events = EventRedactor(run.state, self._secrets)
         self._redacted: dict[int, EventBody] = {}

@@ -1,0 +1,32 @@
+"""What an answered request leaves in memory: nothing that only the garbage collector could find."""
+
+import asyncio
+import gc
+from pathlib import Path
+
+import httpx
+import pytest
+
+from agent.core.events import Event
+from agent.run_context.run import Run
+from agent.runs import run_worker
+from tests.integration.test_http_streaming import gateway
+
+PROMPT = {"prompt": "wait", "metadata": {"tool_calls": [{"tool": "calculator", "args": {"expression": "2*21"}}]}}
+
+
+async def test_an_ended_run_is_in_no_reference_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_worker, "FOLLOW_SECONDS", 0.05)
+    async with gateway(tmp_path) as url, httpx.AsyncClient(timeout=20) as client:
+        await client.post(f"{url}/v1/agent", json=PROMPT)  # what is loaded at the first one may leave cycles
+        await asyncio.sleep(0.2)
+        gc.collect()
+        gc.disable()
+        try:
+            answers = [await client.post(f"{url}/v1/agent", json=PROMPT) for _ in range(3)]
+            await asyncio.sleep(0.2)
+            kept = [one for one in gc.get_objects() if isinstance(one, Run | Event)]
+        finally:
+            gc.enable()
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert kept == []
