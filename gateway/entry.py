@@ -16,7 +16,10 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 50)
     try:
         with QuietInterrupt():
-            from gateway.cli import main as command  # noqa: PLC0415 - this import may be interrupted
+            from gateway.garbage_collector import pause_garbage_collector  # noqa: PLC0415 - may be interrupted
+
+            with pause_garbage_collector():
+                from gateway.cli import main as command  # noqa: PLC0415 - may be interrupted
         command()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED_EXIT_CODE) from None

@@ -8,6 +8,7 @@ import typer
 
 from agent.core.settings import Settings
 from gateway.cli.session import load_command_settings
+from gateway.garbage_collector import pause_garbage_collector
 from gateway.quiet_interrupt import QuietInterrupt
 
 
@@ -24,7 +25,7 @@ def serve(
 
 def _choose_server(settings: Settings) -> Callable[[Settings], Coroutine[Any, Any, int]]:
     """Returns the function that serves: in this process, or in several."""
-    with QuietInterrupt():
+    with QuietInterrupt(), pause_garbage_collector():
         if settings.serve_workers > 1:
             from gateway.serve_workers.worker_supervisor import run_workers  # noqa: PLC0415 - not needed by one process
 

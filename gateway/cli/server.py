@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import logging
 import signal
 import socket
@@ -18,6 +17,7 @@ from gateway.app import create_app
 from gateway.auth.authentication import can_others_call
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
+from gateway.garbage_collector import pause_garbage_collector
 from gateway.limits.http_protocol import make_protocol_with_limits
 from gateway.serve_workers.worker_process import WorkerProcess
 
@@ -35,14 +35,15 @@ async def run_server(settings: Settings) -> int:
     A worker of several (`gateway/serve_workers/`) takes the sockets of its parent instead, and ends with it.
     """
     worker = WorkerProcess.from_environment()
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack, contextlib.ExitStack() as starting:
+        starting.enter_context(pause_garbage_collector())
         sockets = worker.open_sockets() if worker is not None else (bind_socket(settings),)
         for one in sockets:
             stack.enter_context(one)
         async with build_gateway(settings) as stepgate:
             await _check_keys(settings, stepgate)
             server = _Server(settings, stepgate, worker)
-            _freeze_garbage_collector()
+            starting.close()
             gauges = asyncio.create_task(_refresh_gauges(stepgate), name="gauges") if worker is not None else None
             await server.serve(list(sockets))
             if gauges is not None:
@@ -55,12 +56,6 @@ async def _refresh_gauges(stepgate: Stepgate) -> None:
     while True:
         stepgate.metrics.live.set(stepgate.service.worker.live_count)
         await asyncio.sleep(GAUGE_SECONDS)
-
-
-def _freeze_garbage_collector() -> None:
-    """Excludes the objects made at start from garbage collection: they live as long as the process."""
-    gc.collect()
-    gc.freeze()
 
 
 async def _check_keys(settings: Settings, stepgate: Stepgate) -> None:

@@ -8,6 +8,7 @@ import typer
 from agent.core.errors import ConfigError
 from gateway.cli.serve import choose_loop
 from gateway.cli.session import load_command_settings
+from gateway.garbage_collector import pause_garbage_collector
 from gateway.quiet_interrupt import QuietInterrupt
 
 
@@ -24,7 +25,7 @@ def worker(
         )
     if settings.queue_slots == 0:
         raise ConfigError("AGENT_QUEUE_SLOTS: a worker needs at least 1; 0 is for gateways that leave all to workers")
-    with QuietInterrupt():
+    with QuietInterrupt(), pause_garbage_collector():
         from gateway.cli.worker_server import run_worker  # noqa: PLC0415 - the whole engine; `--help` needs none
     with asyncio.Runner(loop_factory=choose_loop()) as runner:
         runner.run(run_worker(settings))

@@ -17,6 +17,7 @@ from gateway import errors
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
 from gateway.doors import catalogue
+from gateway.garbage_collector import pause_garbage_collector
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,9 @@ async def run_worker(settings: Settings) -> None:
     Raises `ConfigError` and `StoreError`.
     """
     stopping = asyncio.Event()
-    async with build_gateway(settings) as stepgate, contextlib.AsyncExitStack() as stack:
+    async with contextlib.AsyncExitStack() as stack:
+        with pause_garbage_collector():
+            stepgate = await stack.enter_async_context(build_gateway(settings))
         stack.enter_context(_capture_signals(stopping))
         address = ""
         if settings.worker_port is not None:
