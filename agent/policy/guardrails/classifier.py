@@ -4,13 +4,13 @@ import json
 import math
 import re
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from agent.policy.guardrails.features import SIZE, Floats, HashedText, Ints, Weights
+from agent.policy.guardrails.features import SIZE, Floats, HashedText, Ints, StackedWeights, Weights
 from agent.policy.guardrails.segments import Shape, build_windows, classify_shape, select_demands, split_segments
 
 WEIGHTS: Final = Path(__file__).with_name("weights.json")
@@ -22,7 +22,7 @@ MIN_ORDER_WORDS: Final = 4
 """Words of the shortest order, punctuation included."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InjectionModel:
     """The result of training."""
 
@@ -33,6 +33,11 @@ class InjectionModel:
     addressed: Weights
     """Is this part of a text an order to a machine that reads it?"""
     thresholds: "Thresholds"
+
+    @cached_property
+    def attack_and_addressed(self) -> StackedWeights:
+        """The models that read every span."""
+        return StackedWeights.stack(self.attack, self.addressed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ def find_suspicions(text: str, model: InjectionModel, *, carrier: bool | None = 
         if from_outside
         else (model.thresholds.attack, model.thresholds.addressed)
     )
-    attack_scores, order_scores = hashed.compute_scores((model.attack, model.addressed), spans[:, 0], spans[:, 1])
+    attack_scores, order_scores = hashed.score(model.attack_and_addressed, spans)
     order_spans = select_order_spans(hashed, spans, parts)
     attack_spans = order_spans if from_outside else np.arange(len(spans))
     if not from_outside and '"' in text:
@@ -99,11 +104,8 @@ def find_suspicions(text: str, model: InjectionModel, *, carrier: bool | None = 
     ]
     demands = select_demands(text, parts) if from_outside else parts[:0]
     if len(demands):
-        suspicions.append(
-            _pick_highest_score(
-                "request", hashed.score(model.request, demands[:, 0], demands[:, 1]) - model.thresholds.request, demands
-            )
-        )
+        scores = hashed.score(model.request, demands)
+        suspicions.append(_pick_highest_score("request", scores - model.thresholds.request, demands))
     return sorted(suspicions, key=lambda suspicion: -suspicion.probability)
 
 
@@ -113,8 +115,8 @@ def select_order_spans(hashed: HashedText, spans: Ints, parts: Ints) -> Ints:
     A whole page covers too many topics, and a heading of three words too few.
     """
     small = np.arange(len(spans) + 1 - 2 * len(parts) if len(parts) > 1 else 0, len(spans), dtype=np.int64)
-    words = np.searchsorted(hashed.starts, spans[small, 1]) - np.searchsorted(hashed.starts, spans[small, 0])
-    long_enough: Ints = small[words >= MIN_ORDER_WORDS]
+    first, last = hashed.starts.searchsorted(spans[small]).T
+    long_enough: Ints = small[last - first >= MIN_ORDER_WORDS]
     return long_enough if len(long_enough) else small
 
 

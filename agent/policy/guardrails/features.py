@@ -10,7 +10,6 @@ as cheap as scoring the text once.
 import re
 import zlib
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
@@ -56,6 +55,19 @@ class Weights:
     bias: float
 
 
+@dataclass(frozen=True, slots=True)
+class StackedWeights:
+    """Several linear models over the table, one a row, which score a text in one pass."""
+
+    slots: NDArray[np.float32]
+    bias: Floats
+
+    @classmethod
+    def stack(cls, *models: Weights) -> "StackedWeights":
+        """Returns the models in their order."""
+        return cls(np.stack([model.slots for model in models]), np.array([[model.bias] for model in models]))
+
+
 def hash_feature(name: str) -> int:
     """Returns the slot of a named feature."""
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) & (SIZE - 1)
@@ -66,6 +78,12 @@ _PAIR_SLOTS: Final = {(a, b): hash_feature(f"near {a} {b}") for a in CONCEPTS fo
 }
 _CONCEPT_SLOTS: Final = {name: hash_feature(f"idea {name}") for name in [*CONCEPTS, "shout"]}
 _QUESTION_SLOT: Final = hash_feature("asks")
+_LENGTHS: Final = np.array(NGRAM_LENGTHS)[:, None]
+_FURTHER_WORDS: Final = np.array([[0], [1]])
+"""Words of a feature after its first one: of a word, and of a pair of words."""
+_ROWS: Final = np.arange(len(NGRAM_LENGTHS))[:, None]
+_OPENING_MASKS: Final = np.array([[0x2A5B], [0x51C3]])
+"""Make of the slots of a word, and of a pair of words, those of the first ones of a span."""
 
 
 class HashedText:
@@ -83,17 +101,19 @@ class HashedText:
         codes[(codes >= 48) & (codes <= 57)] = 48
         space = (codes <= 32) | (codes == 0xA0)
         codes[space] = 32
-        keep = np.flatnonzero(~(space & np.concatenate([[False], space[:-1]])))
-        self.kept: Ints = keep.astype(np.int64)
-        codes = codes[keep]
-        self.pieces: dict[int, Ints] = {}
+        is_kept = np.ones(len(codes), bool)
+        is_kept[1:] = ~(space[1:] & space[:-1])
+        self.kept: Ints = is_kept.nonzero()[0]
+        codes = codes[self.kept]
+        hashes = np.zeros((len(NGRAM_LENGTHS), len(codes)), np.uint64)
         rolling = codes
         for length in range(2, max(NGRAM_LENGTHS) + 1):
-            if len(codes) < length:
-                self.pieces[length] = np.zeros(0, np.int64)
-                continue
-            rolling = rolling[: len(codes) - length + 1] * _STEP + codes[length - 1 :]
-            self.pieces[length] = _to_slots(rolling + np.uint64(length))
+            rolling = rolling[:-1] * _STEP + codes[length - 1 :]
+            if length in NGRAM_LENGTHS:
+                hashes[NGRAM_LENGTHS.index(length), : len(rolling)] = rolling + np.uint64(length)
+        self.letters: Ints = _to_slots(hashes)
+        """The slot of the n-gram that begins at each kept character, a row for each length. No span reaches the rest of
+        a row."""
 
     def _hash_words(self) -> None:
         pattern = _WORD if self.text.isascii() or not _RUN.search(self.text) else _WORD_OR_RUN
@@ -124,55 +144,51 @@ class HashedText:
             places += [at] * (len(ideas) - len(places))
             recent.extend([(at, idea) for idea in found])
         self.starts: Ints = np.array([match.start() for match in found_words], np.int64)
-        raw = np.array([code for code, _, _ in word_data], np.uint64)
-        self.words: Ints = _to_slots(raw + np.uint64(7))
-        self.doubles: Ints = _to_slots(raw[:-1] * _STEP + raw[1:]) if len(raw) > 1 else np.zeros(0, np.int64)
+        raw = np.array([code for code, _, _ in word_data] + [0, 0], np.uint64)
+        hashes = np.array([raw[:-1] + np.uint64(7), raw[:-1] * _STEP + raw[1:]])
+        self.words: Ints = _to_slots(hashes)
+        """The slots of each word, and of each word with the next one. The last column stands for no word."""
         self.idea_at: Ints = np.array(places, np.int64)
         self.ideas: Ints = np.array(ideas, np.int64)
 
-    def score(self, weights: Weights, starts: Ints, ends: Ints) -> Floats:
-        """Returns the model's log-odds for each span `text[start:end]`."""
-        return self.compute_scores((weights,), starts, ends)[0]
-
-    def compute_scores(self, models: Sequence[Weights], starts: Ints, ends: Ints) -> list[Floats]:
-        """Returns the scores by several models, which is cheaper than one call for each."""
-        first, last = np.searchsorted(self.kept, starts), np.searchsorted(self.kept, ends)
-        until = {length: np.maximum(last - length + 1, first) for length in NGRAM_LENGTHS}
-        pieces = _compute_feature_weight(np.sum([end - first for end in until.values()], axis=0), ENOUGH_LETTERS)
-        one, end = np.searchsorted(self.starts, starts), np.searchsorted(self.starts, ends)
-        words = _compute_feature_weight(end - one, ENOUGH_WORDS)
-        before_end = np.maximum(end - 1, one)
-        ideas = np.searchsorted(self.idea_at, one), np.searchsorted(self.idea_at, end)
-        some, two = end > one, end > one + 1
-        asks = ASKS * (np.searchsorted(self.questions, starts) < np.searchsorted(self.questions, ends))
-        result = []
-        for weights in models:
-            slots = weights.slots
-            total = _sum_spans(slots[self.pieces[NGRAM_LENGTHS[0]]], first, until[NGRAM_LENGTHS[0]])
-            for length in NGRAM_LENGTHS[1:]:
-                total += _sum_spans(slots[self.pieces[length]], first, until[length])
-            total *= pieces
-            word_score = _sum_spans(slots[self.words], one, end)
-            word_score += _sum_spans(slots[self.doubles], one, before_end)
-            word_score += IDEA * _sum_spans(slots[self.ideas], *ideas)
-            total += word_score * words
-            opening = np.concatenate([slots[self.openings], [0.0]])
-            double = np.concatenate([slots[self.double_openings], [0.0, 0.0]])
-            total += OPENING * (np.where(some, opening[one], 0) + np.where(two, double[one], 0))
-            result.append(total + slots[_QUESTION_SLOT] * asks + weights.bias)
-        return result
+    def score(self, weights: Weights | StackedWeights, spans: Ints) -> Floats:
+        """Returns the log-odds for each span `text[start:end]`, given as rows of `spans`; a row for each model."""
+        slots = weights.slots
+        first, last = self.kept.searchsorted(spans).T
+        until = np.maximum(last + 1 - _LENGTHS, first)
+        letters = _sum_spans(slots.take(self.letters, axis=-1), first, until)
+        total = letters[..., 0, :] + letters[..., 1, :] + letters[..., 2, :]
+        total *= _compute_feature_weight((until - first).sum(axis=0), ENOUGH_LETTERS)
+        one, end = self.starts.searchsorted(spans).T
+        words = _sum_spans(slots.take(self.words, axis=-1), one, np.maximum(end - _FURTHER_WORDS, one))
+        word_score = words[..., 0, :] + words[..., 1, :]
+        if len(self.ideas):
+            ideas = self.idea_at.searchsorted(one), self.idea_at.searchsorted(end)
+            word_score += IDEA * _sum_spans(slots.take(self.ideas, axis=-1), *ideas)
+        total += word_score * _compute_feature_weight(end - one, ENOUGH_WORDS)
+        has_words = (end > one + _FURTHER_WORDS).astype(np.float64)
+        openings = slots.take(self.words[:, one] ^ _OPENING_MASKS, axis=-1) * has_words
+        total += OPENING * (openings[..., 0, :] + openings[..., 1, :])
+        if len(self.questions):
+            before, until = self.questions.searchsorted(spans).T
+            total += slots[..., _QUESTION_SLOT, None] * (ASKS * (before < until))
+        return total + weights.bias
 
     def build_row(self, start: int, end: int) -> tuple[Ints, Floats]:
         """Returns the slots of one span and their values, for training. `score` is their product with the weights."""
         first, last = int(np.searchsorted(self.kept, start)), int(np.searchsorted(self.kept, end))
         letters = np.concatenate(
-            [self.pieces[length][first : max(last - length + 1, first)] for length in NGRAM_LENGTHS]
+            [
+                row[first : max(last - length + 1, first)]
+                for row, length in zip(self.letters, NGRAM_LENGTHS, strict=True)
+            ]
         )
         one, until = int(np.searchsorted(self.starts, start)), int(np.searchsorted(self.starts, end))
-        words = np.concatenate([self.words[one:until], self.doubles[one : max(until - 1, one)]])
+        single, double = self.words[0, one:until], self.words[1, one : max(until - 1, one)]
+        words = np.concatenate([single, double])
         ideas = self.ideas[np.searchsorted(self.idea_at, one) : np.searchsorted(self.idea_at, until)]
         root = float(_compute_feature_weight(np.array(until - one), ENOUGH_WORDS))
-        opening = np.concatenate([self.openings[one:until][:1], self.double_openings[one : max(until - 1, one)][:1]])
+        opening = np.concatenate([single[:1] ^ _OPENING_MASKS[0], double[:1] ^ _OPENING_MASKS[1]])
         asks = [_QUESTION_SLOT] if "?" in self.text[start:end] else []
         parts = [
             (letters, float(_compute_feature_weight(np.array(len(letters)), ENOUGH_LETTERS))),
@@ -183,16 +199,6 @@ class HashedText:
             np.concatenate([slots for slots, _ in parts]),
             np.concatenate([np.full(len(slots), value) for slots, value in parts]),
         )
-
-    @cached_property
-    def openings(self) -> Ints:
-        """The slot of each word as the first word of a span."""
-        return self.words ^ 0x2A5B
-
-    @cached_property
-    def double_openings(self) -> Ints:
-        """The slot of each pair of words as the first words of a span."""
-        return self.doubles ^ 0x51C3
 
     @cached_property
     def questions(self) -> Ints:
@@ -229,7 +235,9 @@ def _to_slots(values: NDArray[np.uint64]) -> Ints:
 
 
 def _sum_spans(values: NDArray[np.float32], starts: Ints, ends: Ints) -> Floats:
-    """Returns the sum of `values[start:end]` for each span."""
-    totals = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    result: Floats = totals[np.minimum(ends, len(values))] - totals[np.minimum(starts, len(values))]
+    """Returns the sum of `values[start:end]` for each span. Values in several rows have a row of `ends` each."""
+    totals = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
+    values.cumsum(axis=-1, dtype=np.float64, out=totals[..., 1:])
+    rows = () if ends.ndim == 1 else (_ROWS[: len(ends)],)
+    result: Floats = totals[..., *rows, ends] - totals[..., *rows, starts]
     return result

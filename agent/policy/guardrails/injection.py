@@ -70,15 +70,15 @@ class InjectionDetector:
         tainted = (request.metadata or {}).get("tainted")
         view = normalize_disguises(request.content)
         findings = list(_find_by_rule(view))
-        carrier = tainted if isinstance(tainted, bool) else None
-        prose = carrier is True and classify_shape(view.text) == "chat"
-        for suspicion in find_suspicions(view.text, model, carrier=carrier):
+        form = classify_shape(view.text)
+        from_outside = tainted if isinstance(tainted, bool) else is_carrier(form)
+        prose = tainted is True and form == "chat"
+        for suspicion in find_suspicions(view.text, model, carrier=from_outside):
             if suspicion.probability > (MIN_PROSE_PROBABILITY if prose and suspicion.kind == "request" else 0.5):
                 findings.append(_to_finding(view, suspicion))  # noqa: PERF401 - as a comprehension it hides the threshold
         split_text = split_at_invisible(request.content)
         if split_text is not None:
             findings += _find_in_split_words(normalize_disguises(split_text), model)
-        from_outside = is_carrier(classify_shape(view.text)) if carrier is None else carrier
         for piece in decode_pieces(view.text):
             findings += _find_in_piece(
                 piece, *view.to_original_span(piece.start, piece.end), model, from_outside=from_outside

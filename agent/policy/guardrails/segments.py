@@ -48,13 +48,14 @@ _QUESTION_KEY = re.compile(
 )
 _OPENS_DATA = re.compile(r"[\s'\"]{0,9}[\[{<]")
 _BOUNDARY = re.compile(
+    r"(?=[\s'\"*)\]|\\<A-Z]|(?<=[。！？；]))(?:"  # what any border begins with, so that most characters fail at once
     r"(?<=[.!?;:…])[\s'\"*)\]]+"
     r"|(?<=[。！？；])"
     r"|[\n\r|]\s*"
     r"|\\[nr]"
     r"|\\?['\"]\s{0,9}[,}\]:]\s{0,9}[\]}\[{,]{0,9}\s{0,9}\\?['\"]?"
     r"|<[^<>]{1,120}>"
-    r"|(?<=[a-z][.!?])(?=[A-Z])"
+    r"|(?<=[a-z][.!?])(?=[A-Z]))"
 )  # fmt: skip
 _TWO_WORDS = re.compile(r"\w[^\w]+\w|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{4}")
 

@@ -166,7 +166,7 @@ def _select_worst_parts(bags: Sequence[Bag], model: Weights, parts: Callable[[Ba
         spans = [span for span in parts(bag) if bag.text(span) not in harmless] if bag.row.label else []
         if spans:
             table = np.array(spans, np.int64)
-            scores = bag.hashed.score(model, table[:, 0], table[:, 1])
+            scores = bag.hashed.score(model, table)
             found.append((bag, table[int(scores.argmax())]))
     return found
 
@@ -186,12 +186,12 @@ def score_bag(bag: Bag, models: dict[str, Weights]) -> tuple[float, float, float
     """
     said = bag.parts[select_order_spans(bag.hashed, bag.parts, bag.sentences)]
     attack, addressed = (
-        float(bag.hashed.score(models[name], where[:, 0], where[:, 1]).max())
+        float(bag.hashed.score(models[name], where).max())
         for name, where in (("attack", said if bag.outside else bag.parts), ("addressed", said))
     )
     if not bag.carrier or not len(bag.sentences):
         return attack, addressed, -np.inf
-    asked = bag.hashed.score(models["request"], bag.sentences[:, 0], bag.sentences[:, 1]).max()
+    asked = bag.hashed.score(models["request"], bag.sentences).max()
     return attack, addressed, float(asked)
 
 

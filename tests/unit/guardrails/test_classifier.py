@@ -57,7 +57,7 @@ def test_a_span_scores_as_the_row_it_was_trained_as(text: str) -> None:
     weights = make_model().attack
     hashed = HashedText(text)
     spans = build_windows(text, split_segments(text))
-    scores = hashed.score(weights, spans[:, 0], spans[:, 1])
+    scores = hashed.score(weights, spans)
     for (start, end), score in zip(spans.tolist(), scores.tolist(), strict=True):
         slots, values = hashed.build_row(start, end)
         assert score == pytest.approx(float(weights.slots[slots] @ values) + weights.bias, abs=1e-3)
