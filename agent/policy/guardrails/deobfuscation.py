@@ -45,6 +45,8 @@ _WORD = re.compile(r"\w+")
 _LATIN = re.compile(r"[A-Za-z]")
 _SPACED = re.compile(r"(?<!\w)\w(?:[ .\-_*·]{1,3}\w){7,}(?!\w)")
 _LEETWORD = re.compile(r"(?<![\w@$!])(?=\w{0,12}[A-Za-z])(?=[A-Za-z]{0,12}[013457@$])[\w@$!]{3,16}")
+_LEET_SIGN = re.compile(r"[013457@$]")
+"""Every such word contains one of these."""
 _BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{16,}={0,2}(?![\w+/=-])")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{2}[ :]?){12,}(?![0-9A-Za-z])")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}){6,}")
@@ -195,7 +197,7 @@ def _decode_layer(text: str) -> Iterator[DecodedPiece]:
     if sum(map(_BACKWARDS.__contains__, tokens)) >= 2:
         yield DecodedPiece(plain_text[::-1], 0, len(text), BACKWARDS)
         yield DecodedPiece(_WORD.sub(lambda word: word[0][::-1], plain_text), 0, len(text), BACKWARDS)
-    words = _LEETWORD.findall(plain_text)
+    words = _LEETWORD.findall(plain_text) if _LEET_SIGN.search(plain_text) else []
     if sum(word.translate(_LEET).lower() in CONCEPTS_BY_WORD for word in words) >= 2:
         clear = _LEETWORD.sub(lambda match: match[0].translate(_LEET), plain_text)
         yield DecodedPiece(clear, 0, len(text), "leetspeak")

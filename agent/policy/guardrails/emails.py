@@ -31,7 +31,7 @@ _CODE_HOST_USERS: Final = frozenset(("git", "hg", "svn"))
 def find_emails(text: str) -> Iterator[Span]:
     """Yields the e-mail addresses of a text."""
     low = text.lower()
-    for at in _AT.finditer(text) if any(mark in low for mark in _AT_MARKERS) else ():
+    for at in _AT.finditer(text) if any(map(low.__contains__, _AT_MARKERS)) else ():
         local = _LOCAL.search(text, max(0, at.start() - MAX_LOCAL_CHARS), at.start())
         quoted = _QUOTED.search(text, max(0, at.start() - MAX_LOCAL_CHARS), at.start()) if local is None else None
         domain = (_DOMAIN if at[0] == "@" else _SPELLED_DOMAIN).match(text, at.end())

@@ -185,7 +185,7 @@ def find_identities(text: str) -> Iterator[Span]:
             if _is_valid(identity.validate, match[0]):
                 yield Span(match.start(), match.end(), identity.description, identity.kind)
     low = text.lower() if _DIGIT.search(text) else ""
-    for match in _DOCUMENT_NUMBER.finditer(text) if any(word in low for word in _DOCUMENT_WORDS) else ():
+    for match in _DOCUMENT_NUMBER.finditer(text) if any(map(low.__contains__, _DOCUMENT_WORDS)) else ():
         kind = "LICENCE" if match["passport"] is None else "PASSPORT"
         if sum(char.isdigit() for char in match["number"]) < 3:
             continue

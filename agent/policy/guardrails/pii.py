@@ -26,6 +26,8 @@ _CARD: Final = re.compile(
     r"|\d{4}(?P<mark>[._/])(?:\d{4}(?P=mark)\d{4}(?P=mark)\d{1,7}|\d{6}(?P=mark)\d{4,5}))(?![\w])(?![.,-]\d)"
     r"|(?<=#)\d(?:[ -]?\d){11,18}(?![\w])"
 )
+_TWELVE_DIGITS: Final = re.compile(r"\d(?:[ \t._/-]{0,3}\d){11}")
+"""Every such number contains this, and most texts do not."""
 _CARD_WORDS: Final = re.compile(
     r"card|karte|kort|carte|tarjeta|carta|visa|master|amex|maestro|diners"
     r"|discover|credit|kredit|\bcc\b|\bpan\b",
@@ -43,6 +45,8 @@ _ISSUERS: Final = re.compile(
 )  # fmt: skip
 """Number ranges of card issuers. After a word for a card, any number that passes the Luhn check counts."""
 _IBAN: Final = re.compile(r"(?<![^\W_])[A-Za-z]{2}\d{2}(?:[ .-]?[A-Za-z0-9]{2,4}){3,9}(?:[ .-]?[A-Za-z0-9])?")
+_IBAN_DIGITS: Final = re.compile(r"\d\d(?:[ .-]?[A-Za-z0-9]{2,4}){3}")
+"""Every such number contains this, and most texts do not."""
 _IPV4: Final = re.compile(
     r"(?<![\w.<>~^])(?<![<>~!=^]=)(?<![A-Za-z]/)(?:(?<!:)::ffff:)?(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)", re.IGNORECASE
 )
@@ -110,7 +114,7 @@ def _iter_views(text: str) -> Iterator[DeobfuscatedText]:
 
 
 def _find_cards(text: str) -> Iterator[Span]:
-    for match in _CARD.finditer(text):
+    for match in _CARD.finditer(text) if _TWELVE_DIGITS.search(text) else ():
         digits = re.sub(r"\D", "", match[0])
         if len(set(digits)) > 1 and luhn.is_valid(digits):
             is_assigned = text[max(0, match.start() - 1) : match.start()] == "="
@@ -123,7 +127,7 @@ def _find_cards(text: str) -> Iterator[Span]:
 
 
 def _find_ibans(text: str) -> Iterator[Span]:
-    at = 0
+    at = 0 if _IBAN_DIGITS.search(text) else len(text)
     while (match := _IBAN.search(text, at)) is not None:
         at = match.start() + 4
         for end in range(match.end(), match.start() + 14, -1):

@@ -18,13 +18,18 @@ _SUSPICIOUS: Final = re.compile(r"[\d@\uff20\ufe6b]|%40|&#|&commat|\sat\s|[(\[{<
 _GROUP: Final = r"(?:[(+]*\w{0,6}\d[\w()./+-]*|[A-Z]{1,4}|[(+]+)"
 _OPEN_NUMBER: Final = re.compile(rf"(?<!\S){_GROUP}(?:[ \t]{{1,2}}{_GROUP}){{0,9}}[ \t]{{0,2}}\Z")
 """A number, or groups of letters and digits, that the next piece may continue."""
+_NUMBER_PART: Final = re.compile(r"[\dA-Z(+]")
+"""Every group contains one of these."""
 _RECENT_NUMBER: Final = re.compile(r"(?<!\S)\S{0,20}?\d(?:[ ./()+-]{0,2}\d){5,}")
+_SIX_DIGITS: Final = re.compile(r"\d(?:[ ./()+-]{0,2}\d){5}")
+"""Every recent number contains this, and most texts do not."""
 _OPEN_ADDRESS: Final = re.compile(
-    r"\S+[ \t](?:a|at|[(\[{<][ \t]?a?t?[ \t]?[)\]}>]?)"
+    r"(?<=\S)[ \t](?:a|at|[(\[{<][ \t]?a?t?[ \t]?[)\]}>]?)"
     r"(?:[ \t]+[\w-]+(?:[ \t]+(?:dot|[(\[{<] ?dot ?[)\]}>])(?:[ \t]+[\w-]+)?)*)?[ \t]*[^\s,;!?]*\Z",
     re.IGNORECASE,
 )
-"""A spelled address that may be under way: `ann at`, `ann (at) example`, `ann at example dot`."""
+"""What follows the first word of a spelled address that may be under way: `ann at`, `ann (at) example`, `ann at example
+dot`."""
 
 
 class PersonalDataStream:
@@ -51,10 +56,11 @@ class PersonalDataStream:
             return len(text)
         cut = find_last_word(text.rstrip(" \t"))  # `ann ` may become `ann (at) ...`
         tail = max(0, len(text) - CONTEXT_CHARS)
-        for pattern in (_OPEN_NUMBER, _OPEN_ADDRESS):
-            match = pattern.search(text, tail)
-            cut = min(cut, match.start()) if match is not None else cut
-        for match in _RECENT_NUMBER.finditer(text, tail):
+        if _NUMBER_PART.search(text, cut) and (number := _OPEN_NUMBER.search(text, tail)) is not None:
+            cut = min(cut, number.start())
+        if (address := _OPEN_ADDRESS.search(text, tail + 1)) is not None:
+            cut = min(cut, max(tail, find_last_word(text[: address.start()])))
+        for match in _RECENT_NUMBER.finditer(text, tail) if _SIX_DIGITS.search(text, tail) else ():
             if match.end() > len(text) - FOLLOWING_CHARS:
                 cut = min(cut, match.start())
         return cut

@@ -85,6 +85,8 @@ _SYNTAX_RULES: Final = (
         "pretends that the result of a tool ends, or that a tool is called",
     ),
 )  # fmt: skip
+_SYNTAX_SIGN: Final = re.compile(r"[<\[#]")
+"""Every match of these rules contains one of these signs. Most texts contain none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +102,10 @@ class RuleMatch:
 def find_rule_matches(text: str) -> Iterator[RuleMatch]:
     """Yields every match of a rule, the first one in each sentence."""
     yield from _find_concept_matches(text)
-    for matches in _CJK.finditer(text):
+    for matches in _CJK.finditer(text) if not text.isascii() else ():
         yield RuleMatch("override", matches.start(), matches.end(), RULES[0].description)
     listings = [match.span() for match in _CODE_LISTING.finditer(text)] if "`" in text else []
-    for name, pattern, says in _SYNTAX_RULES:
+    for name, pattern, says in _SYNTAX_RULES if _SYNTAX_SIGN.search(text) else ():
         for matches in pattern.finditer(text):
             before = bisect_right(listings, matches.start(), key=itemgetter(0))
             if before and matches.start() < listings[before - 1][1]:
@@ -113,7 +115,7 @@ def find_rule_matches(text: str) -> Iterator[RuleMatch]:
 
 def _find_concept_matches(text: str) -> Iterator[RuleMatch]:
     low = text.lower()
-    if not any(word in low for word in _FIRST_WORDS):
+    if not any(map(low.__contains__, _FIRST_WORDS)):
         return
     recent: deque[tuple[int, int, tuple[str, ...]]] = deque()
     begin = 0

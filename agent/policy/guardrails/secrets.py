@@ -119,6 +119,8 @@ _OPEN_LINE: Final = re.compile(
     re.IGNORECASE,
 )
 """An incomplete command or header in which a credential may follow."""
+_OPEN_LINE_SIGNS: Final = ("mysql", "mar", "sshpass", "cook")
+"""Every such line contains one of these, whatever its case."""
 _INFIX_CREDENTIALS: Final = tuple(
     (marker, kind, re.compile(pattern))
     for marker, kind, pattern in (
@@ -146,6 +148,10 @@ _TRAILING_NAME: Final = re.compile(
     re.IGNORECASE,
 )
 """A name at the end of a text after which its value may follow; both must be seen together."""
+_TRAILING_NAME_SIGNS: Final = (
+    "pass", "pwd", "secret", "key", "token", "str", "bearer", "bas", "kennwort", "lösenord", "contraseña", "wachtwoord"
+)  # fmt: skip
+"""Every such name contains one of these, whatever its case."""
 _MAX_ROUNDS: Final = 16
 """Consecutive names, or keys without an end, that are followed in a stream."""
 CONTEXT_CHARS: Final = 2_000
@@ -255,10 +261,11 @@ class SecretScanner:
     def _move_before_values(self, text: str, cut: int) -> int:
         """Returns a position at or before `cut` that splits no word, named value, or secret of several words."""
         cut = find_last_word(text[:cut])
-        named = _TRAILING_NAME.search(text[max(0, cut - _LOOKBACK_CHARS) : cut])
-        if named is not None:
-            cut = find_last_word(text[: max(0, cut - _LOOKBACK_CHARS) + named.start()])
-        line = _OPEN_LINE.search(text, max(0, cut - _LOOKBACK_CHARS), cut)
+        around = text[max(0, cut - _LOOKBACK_CHARS) : cut]
+        if _contains_any(around, _TRAILING_NAME_SIGNS) and (named := _TRAILING_NAME.search(around)) is not None:
+            cut = find_last_word(text[: cut - len(around) + named.start()])
+        around = text[max(0, cut - _LOOKBACK_CHARS) : cut]
+        line = _OPEN_LINE.search(text, cut - len(around), cut) if _contains_any(around, _OPEN_LINE_SIGNS) else None
         cut = line.start() if line is not None else cut
         for encoding in self._encodings_with_spaces:
             at = text.find(encoding, max(0, cut - len(encoding) + 1), cut + len(encoding) - 1)
@@ -326,7 +333,7 @@ def _find_named_credentials(text: str) -> Iterator[Span]:
     """Yields values that the text names as a credential, in any format."""
     low = text.lower()
     for kind, needs, pattern in _NAMED_CREDENTIALS:
-        for match in pattern.finditer(text) if any(word in low for word in needs) else ():
+        for match in pattern.finditer(text) if any(map(low.__contains__, needs)) else ():
             if not _PLACEHOLDER_VALUE.search(match["secret"]):
                 yield Span(*match.span("secret"), "is given as a credential", kind)
 
@@ -345,6 +352,10 @@ _SECRET_NAME: Final = re.compile(
     r"|private[_-]?key|refresh[_-]?token|cookie|set-cookie)\Z",
     re.IGNORECASE,
 )  # fmt: skip
+
+
+def _contains_any(text: str, signs: Iterable[str]) -> bool:
+    return any(map(text.casefold().__contains__, signs))
 
 
 def _list_proper_prefixes(encoding: Iterable[str]) -> frozenset[str]:

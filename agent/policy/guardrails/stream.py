@@ -1,12 +1,10 @@
 """Filters a text that arrives in pieces: holds back what may still change and passes on the rest."""
 
-import re
 from collections.abc import Callable
 from typing import Final
 
 MAX_HELD_CHARS: Final = 20_000
 """Maximum number of characters held back. Longer text passes in blocks of this size."""
-_LAST_WORD = re.compile(r"\S{0,20000}\Z")
 
 
 class BufferedFilter:
@@ -33,6 +31,7 @@ class BufferedFilter:
 
 
 def find_last_word(text: str) -> int:
-    """Returns the position of the last word."""
-    match = _LAST_WORD.search(text, max(0, len(text) - MAX_HELD_CHARS))
-    return match.start() if match is not None else len(text)
+    """Returns the position of the last word, at most `MAX_HELD_CHARS` before the end."""
+    if not text or text[-1].isspace():
+        return len(text)
+    return len(text) - len(text[-MAX_HELD_CHARS:].rsplit(maxsplit=1)[-1])
