@@ -17,7 +17,7 @@ from agent.runs.run_intake import RunIntake
 from agent.tools import ToolAnnotations, build_flat_schema
 from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 from mcp_tools.server.progress import HEARTBEAT_SECONDS, RequestRaisedError, StepProgress, finish_despite_cancellation
-from mcp_tools.server.user_input import MAX_ANSWER_CHARS, start_reply_run
+from mcp_tools.server.reply_runs import MAX_ANSWER_CHARS, start_reply_run
 
 TEXT_CHARS = 24_000
 """The longest text of a result: about 8,000 tokens, because clients put it into their model's context unasked."""

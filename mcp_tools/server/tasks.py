@@ -31,14 +31,9 @@ from mcp_tools.server.approval import (
     submit_decision,
 )
 from mcp_tools.server.current_principal import get_current_owner
+from mcp_tools.server.reply_runs import start_reply_run
 from mcp_tools.server.sessions import Context
-from mcp_tools.server.user_input import (
-    build_input_request,
-    get_input_question,
-    get_question_key,
-    parse_answer,
-    start_reply_run,
-)
+from mcp_tools.server.user_input import build_input_request, get_input_question, get_question_key, parse_answer
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 POLL_MS = 1_000

@@ -1,22 +1,16 @@
-"""Questions of the planner to the user (`awaiting_input`) over MCP, and the runs that go on with their answers.
-
-A run that asks has ended. The answer starts another run, whose id follows from the asking one's, so that a repeated
-round of a call and a task find it again.
+"""Questions of the planner to the user (`awaiting_input`) as forms of MCP clients. `reply_runs.py` starts the runs that
+go on with the answers.
 """
 
 import mcp_types as types
 
-from agent.core.errors import ConflictError
 from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
 from agent.run_context.run import Run
-from agent.runs.input_replies import build_reply_request, derive_reply_id
-from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
-from mcp_tools.server.current_principal import get_current_owner, get_current_principal
+from mcp_tools.server.current_principal import get_current_owner
+from mcp_tools.server.reply_runs import MAX_ANSWER_CHARS
 
-MAX_ANSWER_CHARS = 20_000
-"""The longest answer of a user, as for `POST /v1/runs/{id}/reply`."""
 ANSWER_FORM: JsonObject = {
     "type": "object",
     "properties": {"answer": {"type": "string", "title": "Answer", "description": "what the agent needs to know"}},
@@ -47,19 +41,3 @@ def parse_answer(result: types.ElicitResult) -> str | None:
     """Returns the user's answer, or None if there is none: the form was declined, closed or left empty."""
     said = (result.content or {}).get("answer") if result.action == "accept" else None
     return said.strip()[:MAX_ANSWER_CHARS] or None if isinstance(said, str) else None
-
-
-async def start_reply_run(intake: RunIntake, run_id: str, words: str, *, is_form: bool) -> str:
-    """Starts the run that goes on with the user's answer to the question of `run_id`, and returns its id.
-
-    Answers to a form (`is_form`) arrive again if a client repeats a round; then it returns the run of the first.
-    """
-    asked = fold(run_id, await intake.service.read_events(run_id, owner=get_current_owner()))
-    reply_id = derive_reply_id(run_id) if is_form else None
-    try:
-        accepted = await intake.accept(get_current_principal(), build_reply_request(asked, words), run_id=reply_id)
-    except ConflictError:
-        if reply_id is None:
-            raise
-        return reply_id
-    return accepted.run_id

@@ -80,7 +80,7 @@ def test_garbage_on_the_stdin_of_mcp_is_told_on_stderr(tmp_path: Path) -> None:
     assert done.stderr.startswith("stepgate: a line on stdin is not a JSON-RPC message")
 
 
-def test_help_loads_nothing_of_the_engine() -> None:
+def test_commands_load_no_library_that_they_may_not_need() -> None:
     code = textwrap.dedent(
         """
         import sys
@@ -89,6 +89,9 @@ def test_help_loads_nothing_of_the_engine() -> None:
         assert not heavy, heavy
         import gateway.bootstrap
         heavy = {"mcp", "fastapi", "uvicorn", "psycopg"} & set(sys.modules)
+        assert not heavy, heavy
+        import gateway.cli.server
+        heavy = {"mcp", "mcp_types", "a2a", "litellm", "sqlalchemy", "psycopg"} & set(sys.modules)
         assert not heavy, heavy
         """
     )
