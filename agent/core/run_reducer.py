@@ -1,12 +1,14 @@
 """`fold(events) -> RunState`: how each event changes the state of a run. Pure: no clock, no randomness, no I/O."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from agent.core import events as ev
 from agent.core.run_state import AttemptState, CallState, RunState, StepState, SubAgentState
 
 T = TypeVar("T", bound="RunState | StepState | AttemptState | CallState | SubAgentState")
+Changes = dict[str, Any]
+"""New values of a state's fields, by name."""
 
 
 def replace_fields(old: T, **changes: Any) -> T:
@@ -14,9 +16,7 @@ def replace_fields(old: T, **changes: Any) -> T:
     states are copied for every event. It needs `__dict__`, so the states have no slots.
     """
     new = object.__new__(type(old))
-    fields = old.__dict__.copy()
-    fields.update(changes)
-    object.__setattr__(new, "__dict__", fields)
+    object.__setattr__(new, "__dict__", old.__dict__ | changes)
     return new
 
 
@@ -28,108 +28,84 @@ def fold(run_id: str, events: Iterable[ev.Event]) -> RunState:
     return state
 
 
-def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 - one case an event
+def apply(state: RunState, event: ev.Event) -> RunState:
     """Returns the state after one more event."""
-    state = replace_fields(state, seq=event.seq, epoch=event.epoch, updated_at=event.at)
-    body = event.body
-    match body:
-        case ev.RunCreated():
-            return replace_fields(state, created=body, created_at=event.at, tainted=body.tainted)
-        case ev.RunClaimed():
-            return replace_fields(state, status="running")
-        case ev.RunSuspended():
-            return replace_fields(state, status="queued")
-        case ev.RunWaiting():
-            return replace_fields(state, status="awaiting_approval")
-        case ev.ApprovalRequested():
-            return _apply_step(replace_fields(state, approvals=(*state.approvals, body)), event)
-        case ev.ApprovalDecided():
-            return _apply_step(replace_fields(state, decisions={**state.decisions, body.approval_id: body}), event)
-        case ev.CancelRequested():
-            return replace_fields(state, cancel_request=body)
-        case ev.InputGuarded():
-            return replace_fields(state, input_guard=body)
-        case ev.RequestUnderstood():
-            return replace_fields(state, understanding=body)
-        case ev.MemoryRetrieved():
-            return replace_fields(state, retrieval=body, tainted=state.tainted or body.tainted)
-        case ev.IntentClassified():
-            return replace_fields(state, classified=body)
-        case ev.PlanProposed():
-            return replace_fields(state, plans=(*state.plans, body), gates=(), answer=None, translation=None)
-        case ev.InputRequested():
-            return replace_fields(state, input_request=body)
-        case ev.ClientToolsCalled():
-            return replace_fields(state, client_calls=body)
-        case ev.GateChecked():
-            return replace_fields(state, gates=(*state.gates, body))
-        case ev.AnswerStarted():
-            return replace_fields(state, answer_start=body)
-        case ev.AnswerChecked():
-            return replace_fields(state, answer_checks=(*state.answer_checks, body))
-        case ev.AnswerTranslated():
-            return replace_fields(state, translation=body)
-        case ev.AnswerFinished():
-            return replace_fields(state, answer=body)
-        case ev.RunSucceeded():
-            return replace_fields(state, status=body.status, completeness=body.completeness, end_reason=body.reason)
-        case ev.RunFailed():
-            return replace_fields(state, status="failed", failure=body.failure, end_reason=body.failure.message)
-        case ev.RunCancelled():
-            return replace_fields(state, status="cancelled", end_reason=body.reason)
-        case ev.ModelReturned():
-            state = replace_fields(
-                state, usage=state.usage + body.usage, model_usage=(*state.model_usage, (body.model, body.usage))
-            )
-            if body.failed_upstreams:
-                state = _apply_fallback(state, body)
-            if body.span:
-                return _apply_subagent(state, body.span, body)
-            return _apply_step(state, event) if body.message is not None else state
-        case ev.SubAgentStarted():
-            known = state.subagents.get(body.span)
-            return replace_fields(state, subagents={**state.subagents, body.span: known or SubAgentState(body)})
-        case ev.SubAgentFinished():
-            return _apply_subagent(state, body.span, body)
-        case ev.PlanRejected() | ev.AnswerDelta() | ev.OutputGuarded():
-            return state
-        case _:
-            return _apply_step(state, event)
+    kind = type(event.body)
+    field = _FIELD_OF_NEWEST.get(kind)
+    changes = {field: event.body} if field is not None else _RULES[kind](state, event, event.body)
+    return replace_fields(state, seq=event.seq, epoch=event.epoch, updated_at=event.at, **changes)
 
 
-def _apply_fallback(state: RunState, body: ev.ModelReturned) -> RunState:
-    """Applies a call that was not answered by the model it was meant for."""
-    state = replace_fields(state, failed_upstreams=(*state.failed_upstreams, *body.failed_upstreams))
-    if body.purpose not in ("completion", "task") or body.error_code is not None or state.answer_start is None:
-        return state
-    return replace_fields(state, answer_start=state.answer_start.model_copy(update={"model": body.model}))
+def _create(_: RunState, event: ev.Event, body: ev.RunCreated) -> Changes:
+    return {"created": body, "created_at": event.at, "tainted": body.tainted}
 
 
-def _apply_subagent(state: RunState, span: str, body: ev.ModelReturned | ev.SubAgentFinished) -> RunState:
-    """Applies an event of a sub-agent. Ignores one that never started."""
-    known = state.subagents.get(span)
+def _request_approval(state: RunState, event: ev.Event, body: ev.ApprovalRequested) -> Changes:
+    return {"approvals": (*state.approvals, body), **_change_attempt(state, event, body)}
+
+
+def _decide_approval(state: RunState, event: ev.Event, body: ev.ApprovalDecided) -> Changes:
+    return {"decisions": {**state.decisions, body.approval_id: body}, **_change_attempt(state, event, body)}
+
+
+def _retrieve(state: RunState, _: ev.Event, body: ev.MemoryRetrieved) -> Changes:
+    return {"retrieval": body, "tainted": state.tainted or body.tainted}
+
+
+def _propose_plan(state: RunState, _: ev.Event, body: ev.PlanProposed) -> Changes:
+    return {"plans": (*state.plans, body), "gates": (), "answer": None, "translation": None}
+
+
+def _count_model_call(state: RunState, event: ev.Event, body: ev.ModelReturned) -> Changes:
+    changes: Changes = {
+        "usage": state.usage + body.usage,
+        "model_usage": (*state.model_usage, (body.model, body.usage)),
+    }
+    if body.failed_upstreams:
+        changes |= _note_fallback(state, body)
+    if body.span:
+        return changes | _change_subagent(state, event, body)
+    return changes | _change_attempt(state, event, body) if body.message is not None else changes
+
+
+def _note_fallback(state: RunState, body: ev.ModelReturned) -> Changes:
+    """Returns the changes by a call that was not answered by the model it was meant for."""
+    changes: Changes = {"failed_upstreams": (*state.failed_upstreams, *body.failed_upstreams)}
+    if body.purpose in ("completion", "task") and body.error_code is None and state.answer_start is not None:
+        changes["answer_start"] = state.answer_start.model_copy(update={"model": body.model})
+    return changes
+
+
+def _start_subagent(state: RunState, _: ev.Event, body: ev.SubAgentStarted) -> Changes:
+    known = state.subagents.get(body.span)
+    return {"subagents": {**state.subagents, body.span: known or SubAgentState(body)}}
+
+
+def _change_subagent(state: RunState, _: ev.Event, body: ev.ModelReturned | ev.SubAgentFinished) -> Changes:
+    """Returns the changes by an event of a sub-agent; none for one that never started."""
+    known = state.subagents.get(body.span)
     if known is None:
-        return state
+        return {}
     if isinstance(body, ev.SubAgentFinished):
         changed = replace_fields(known, end=body)
     else:
         turns = (*known.turns, body.message) if body.message is not None else known.turns
         changed = replace_fields(known, usage=known.usage + body.usage, turns=turns)
-    return replace_fields(state, subagents={**state.subagents, span: changed})
+    return {"subagents": {**state.subagents, body.span: changed}}
 
 
-def _apply_step(state: RunState, event: ev.Event) -> RunState:
-    """Applies an event that belongs to an attempt of a step."""
+def _change_attempt(state: RunState, event: ev.Event, _: ev.EventBody) -> Changes:
+    """Returns the changes by an event that belongs to an attempt of a step."""
     if event.step_id is None or event.attempt is None:
-        return state
-    step = state.steps.get(event.step_id) or StepState(event.step_id)
-    attempt = next((a for a in step.attempts if a.number == event.attempt), None)
+        return {}
+    step = state.get_step(event.step_id)
+    attempt = step.find_attempt(event.attempt)
     changed = _apply_attempt(attempt or AttemptState(event.attempt, event.at), event)
     if attempt is None:
         attempts = (*step.attempts, changed)
     else:
         attempts = tuple(changed if a.number == event.attempt else a for a in step.attempts)
-    return replace_fields(state, steps={**state.steps, event.step_id: replace_fields(step, attempts=attempts)})
+    return {"steps": {**state.steps, event.step_id: StepState(event.step_id, attempts)}}
 
 
 def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # noqa: C901, PLR0912 - one case an event
@@ -191,3 +167,53 @@ def _replace_call(
         else call
         for call in attempt.calls
     )
+
+
+_FIELD_OF_NEWEST: Mapping[type[ev.EventBody], str] = {
+    ev.CancelRequested: "cancel_request",
+    ev.InputGuarded: "input_guard",
+    ev.RequestUnderstood: "understanding",
+    ev.IntentClassified: "classified",
+    ev.InputRequested: "input_request",
+    ev.ClientToolsCalled: "client_calls",
+    ev.AnswerStarted: "answer_start",
+    ev.AnswerTranslated: "translation",
+    ev.AnswerFinished: "answer",
+}
+"""The field that holds the newest event of a type, for the types that change nothing else."""
+
+_RULES: Mapping[type[ev.EventBody], Callable[[RunState, ev.Event, Any], Changes]] = {
+    ev.RunCreated: _create,
+    ev.RunClaimed: lambda *_: {"status": "running"},
+    ev.RunSuspended: lambda *_: {"status": "queued"},
+    ev.RunWaiting: lambda *_: {"status": "awaiting_approval"},
+    ev.ApprovalRequested: _request_approval,
+    ev.ApprovalDecided: _decide_approval,
+    ev.MemoryRetrieved: _retrieve,
+    ev.PlanRejected: lambda *_: {},
+    ev.PlanProposed: _propose_plan,
+    ev.GateChecked: lambda state, _, body: {"gates": (*state.gates, body)},
+    ev.AnswerDelta: lambda *_: {},
+    ev.AnswerChecked: lambda state, _, body: {"answer_checks": (*state.answer_checks, body)},
+    ev.OutputGuarded: lambda *_: {},
+    ev.RunSucceeded: lambda _, __, body: {
+        "status": body.status, "completeness": body.completeness, "end_reason": body.reason,
+    },
+    ev.RunFailed: lambda _, __, body: {
+        "status": "failed", "failure": body.failure, "end_reason": body.failure.message,
+    },
+    ev.RunCancelled: lambda _, __, body: {"status": "cancelled", "end_reason": body.reason},
+    ev.ModelReturned: _count_model_call,
+    ev.SubAgentStarted: _start_subagent,
+    ev.SubAgentFinished: _change_subagent,
+    ev.StepStarted: _change_attempt,
+    ev.StepSpeculative: _change_attempt,
+    ev.StepFinished: _change_attempt,
+    ev.StepJudged: _change_attempt,
+    ev.StepDiscarded: _change_attempt,
+    ev.StepUnknown: _change_attempt,
+    ev.ToolCalled: _change_attempt,
+    ev.ToolReturned: _change_attempt,
+    ev.ToolRefused: _change_attempt,
+}  # fmt: skip
+"""What an event of any other type changes."""

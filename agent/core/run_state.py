@@ -70,6 +70,14 @@ class AttemptState:
         """Returns the call of this id, or None."""
         return next((call for call in self.calls if call.intent.call_id == call_id), None)
 
+    def get_step_status(self) -> StepStatus:
+        """Returns the status of the step whose newest attempt this is."""
+        if self.unknown_outcome is not None:
+            return "unknown"
+        if self.verdict is not None:
+            return _STATUS_OF[self.verdict.outcome]
+        return "running" if self.output is None else "executed"
+
 
 @dataclass(frozen=True)
 class SubAgentState:
@@ -87,11 +95,14 @@ class StepState:
 
     step_id: str
     attempts: tuple[AttemptState, ...] = ()
+    last: AttemptState | None = field(init=False)
+    """The newest attempt that was not discarded."""
+    status: StepStatus = field(init=False)
 
-    @property
-    def last(self) -> AttemptState | None:
-        """The newest attempt that was not discarded."""
-        return next((attempt for attempt in reversed(self.attempts) if not attempt.is_discarded), None)
+    def __post_init__(self) -> None:  # once, because they are read far more often than a step changes
+        last = next((attempt for attempt in reversed(self.attempts) if not attempt.is_discarded), None)
+        object.__setattr__(self, "last", last)
+        object.__setattr__(self, "status", last.get_step_status() if last is not None else "pending")
 
     def find_attempt(self, number: int) -> AttemptState | None:
         """Returns the attempt of this number, or None."""
@@ -101,18 +112,6 @@ class StepState:
     def retry_count(self) -> int:
         """How many attempts were judged RETRY."""
         return sum(1 for a in self.attempts if a.verdict is not None and a.verdict.outcome is Outcome.RETRY)
-
-    @property
-    def status(self) -> StepStatus:
-        """The status of the step."""
-        last = self.last
-        if last is None:
-            return "pending"
-        if last.unknown_outcome is not None:
-            return "unknown"
-        if last.verdict is not None:
-            return _STATUS_OF[last.verdict.outcome]
-        return "running" if last.output is None else "executed"
 
     @property
     def output(self) -> ev.StepOutput | None:

@@ -3,8 +3,8 @@
 An `Event` is the envelope (`run_id, seq, epoch, type, v, step_id, attempt, at`) around a typed body. Bodies are
 versioned by `v`: a reader must accept every version that was ever written.
 
-To add an event: add a body beside similar ones, its name below and in `_BODY_CLASSES`, and its case in `run_state.py`
-and `trace/projection.py`.
+To add an event: add a body beside similar ones, its name below and in `_BODY_CLASSES`, and its rule in
+`run_reducer.py` and its case in `trace/projection.py`.
 """
 
 from collections.abc import Mapping

@@ -14,7 +14,8 @@ from agent.core import events as ev
 from agent.core.errors import AgentError, ConflictError, StaleEpochError, StoreError, StoreFullError, TooLargeError
 from agent.core.events import Event, EventDraft
 from agent.core.models import JsonObject, Usage
-from agent.core.run_reducer import fold
+from agent.core.run_reducer import _FIELD_OF_NEWEST, _RULES, fold
+from agent.core.run_state import RunState
 from agent.run_context import run as run_module
 from agent.run_context.run import Engine, Run
 from agent.storage.event_codec import encode
@@ -214,3 +215,9 @@ def test_a_note_behind_the_end_is_refused() -> None:
         assert run.state == fold(RUN_ID, ledger.events)
 
     run_with_timeout(go())
+
+
+def test_the_state_has_one_rule_for_every_type_of_event() -> None:
+    assert set(ev.BODY_TYPES.values()) == set(_RULES) | set(_FIELD_OF_NEWEST)
+    assert not set(_RULES) & set(_FIELD_OF_NEWEST)
+    assert set(_FIELD_OF_NEWEST.values()) <= set(RunState.__dataclass_fields__)
