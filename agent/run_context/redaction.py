@@ -55,9 +55,13 @@ class RunRedaction:
 
     # Redaction of events, which every door reads.
 
-    def redact_drafts(self, drafts: Sequence[EventDraft]) -> list[EventDraft]:
-        """Returns the drafts, redacted for the log."""
-        return [self._redact_draft(draft) if holds_text(draft.body) else draft for draft in drafts]
+    def redact_draft(self, draft: EventDraft) -> EventDraft:
+        """Returns a draft whose event holds text, redacted for the log."""
+        body = draft.body
+        if self._redacted.pop(id(body), None) is body:
+            return draft
+        redacted = self._events.redact(body, by_model=self._is_by_model(draft))
+        return draft if redacted is body else EventDraft(redacted, draft.step_id, draft.attempt, draft.monotonic_at)
 
     def redact(self, body: Body) -> Body:
         """Returns an event, redacted for the log. For events whose text is used before they are appended."""
@@ -153,13 +157,6 @@ class RunRedaction:
     def redact_reply(self, reply: ModelReply) -> ModelReply:
         """Returns a model's reply without this gateway's secrets."""
         return redact_reply(reply, self._secrets)
-
-    def _redact_draft(self, draft: EventDraft) -> EventDraft:
-        body = draft.body
-        if self._redacted.pop(id(body), None) is body:
-            return draft
-        redacted = self._events.redact(body, by_model=self._is_by_model(draft))
-        return draft if redacted is body else EventDraft(redacted, draft.step_id, draft.attempt, draft.monotonic_at)
 
     def _is_by_model(self, draft: EventDraft) -> bool:
         """Returns whether a model wrote the output of a step. A tool's output was redacted at its return."""

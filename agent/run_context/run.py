@@ -32,7 +32,7 @@ from agent.run_context.read_calls import ReadCalls
 from agent.run_context.redaction import RunRedaction
 from agent.run_context.shared_event import SharedEvent
 from agent.skills import SkillLibrary
-from agent.storage.event_codec import encode, get_data
+from agent.storage.event_codec import encode_body
 from agent.storage.journal import Claim, ConversationStore, Journal
 from agent.text.language import LanguageDetector
 from agent.tools import SubAgentSpawner, ToolRegistry
@@ -109,6 +109,8 @@ class Run:
         self.epoch = claim.epoch
         self.events: list[Event] = list(claim.events)
         self.state: RunState = fold(claim.run_id, claim.events)
+        self.room: Room = self.state.room
+        """The room of the run. It never changes."""
         self.recipes: RecipeSet = NO_RECIPES
         """The recipes that the owner has in use. Loaded when the run is executed."""
         self.stop_requested = SharedEvent()
@@ -146,11 +148,6 @@ class Run:
     def redaction(self) -> RunRedaction:
         """Redacts every event before the log, and every text before a model."""
         return RunRedaction(self)
-
-    @property
-    def room(self) -> Room:
-        """The room of the run."""
-        return self.state.room
 
     @property
     def has_model(self) -> bool:
@@ -216,15 +213,14 @@ class Run:
             return
         if self._append_error is not None:
             raise self._append_error
-        drafts, now = self._to_drafts(bodies, step_id, attempt), time()
-        encoded = [  # as the log will return them; an event that the log rejects must not reach the state
-            encode(Event(self.run_id, seq, self.epoch, now, draft.body, draft.step_id, draft.attempt))
-            for seq, draft in enumerate(drafts, self.state.seq + 1)
-        ]
-        for event, _ in encoded:
+        noted, now = monotonic(), time()  # the log records when it happened, not when it was written
+        pending: list[EventDraft] = []
+        for draft in self._to_drafts(bodies, step_id, attempt):
+            body, data = encode_body(draft.body, self.run_id)  # as the log will return it
+            pending.append(EventDraft(body, draft.step_id, draft.attempt, noted, data))
+        for draft in pending:  # after all are encoded: an event that the log rejects must not reach the state
+            event = Event(self.run_id, self.state.seq + 1, self.epoch, now, draft.body, draft.step_id, draft.attempt)
             self.state = apply(self.state, event)
-        noted = monotonic()  # the log records when it happened, not when it was written
-        pending = [EventDraft(event.body, event.step_id, event.attempt, noted, get_data(row)) for event, row in encoded]
         self._pending.append((pending, None))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(NOTE_SECONDS, self._start_writer)
@@ -285,7 +281,7 @@ class Run:
     ) -> list[EventDraft]:
         """Returns the bodies as redacted drafts, so that no writer can forget to redact."""
         drafts = [body if isinstance(body, EventDraft) else EventDraft(body, step_id, attempt) for body in bodies]
-        return self.redaction.redact_drafts(drafts) if any(holds_text(draft.body) for draft in drafts) else drafts
+        return [self.redaction.redact_draft(draft) if holds_text(draft.body) else draft for draft in drafts]
 
     def _append_now(self, drafts: Sequence[EventDraft]) -> bool:
         """Appends these events after the noted ones, without a task, if the journal needs not be waited for. Returns
@@ -298,7 +294,7 @@ class Run:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._apply_events(events, [True] * len(noted) + [False] * len(drafts))
+        self._apply_events(events)
         _wake(self._follower_waiters)
         return True
 
@@ -343,12 +339,11 @@ class Run:
         if self._append_error is not None:  # these events depend on notes that the log lacks
             raise self._append_error
         drafts = [draft for group, _ in batch for draft in group]
-        noted = [done is None for group, done in batch for _ in group]
-        self._apply_events(await self.engine.journal.append(self.run_id, self.epoch, drafts), noted)
+        self._apply_events(await self.engine.journal.append(self.run_id, self.epoch, drafts))
 
-    def _apply_events(self, events: Sequence[Event], noted: Sequence[bool]) -> None:
-        for event, known in zip(events, noted, strict=True):
-            if not known:  # a note is already in the state
+    def _apply_events(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.seq > self.state.seq:  # a note is already in the state
                 self.state = apply(self.state, event)
             for observer in self.engine.observers:
                 try:

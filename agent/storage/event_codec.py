@@ -16,22 +16,30 @@ EventRow = tuple[str, int, int, str, int, str | None, int | None, str, float]
 
 def encode(event: Event, data: str | None = None) -> tuple[Event, EventRow]:
     """Returns the event as it will be read back, and its row in `events`. `data` is the body's JSON, if it was encoded
-    already.
-
-    The returned event differs from the argument only if a text contains a lone surrogate, which JSON escapes allow and
-    UTF-8 does not; it becomes U+FFFD. Defaults are written out, because they may change between versions and a log may
-    not. Raises `TooLargeError` for a value that is nested too deeply to be written.
+    already. See `encode_body`.
     """
-    if data is None:
-        try:
-            data = event.body.model_dump_json()
-        except PydanticSerializationError:
-            event = replace(event, body=_replace_surrogates_in_body(event))
-            data = event.body.model_dump_json()
     body = event.body
+    if data is None:
+        body, data = encode_body(body, event.run_id)
+        if body is not event.body:
+            event = replace(event, body=body)
     return event, (
         event.run_id, event.seq, event.epoch, body.type, body.v, event.step_id, event.attempt, data, event.at,
     )  # fmt: skip
+
+
+def encode_body(body: EventBody, run_id: str) -> tuple[EventBody, str]:
+    """Returns the body as it will be read back, and its JSON.
+
+    The returned body differs from the argument only if a text contains a lone surrogate, which JSON escapes allow and
+    UTF-8 does not; it becomes U+FFFD. Defaults are written out, because they may change between versions and a log may
+    not. Raises `TooLargeError` for a value that is nested too deeply to be written.
+    """
+    try:
+        return body, body.model_dump_json()
+    except PydanticSerializationError:
+        mended = _replace_surrogates_in_body(body, run_id)
+        return mended, mended.model_dump_json()
 
 
 def get_data(row: EventRow) -> str:
@@ -77,13 +85,13 @@ def _build_damaged_error(run_id: str, seq: int, kind: str, why: str) -> LogDamag
     )
 
 
-def _replace_surrogates_in_body(event: Event) -> EventBody:
+def _replace_surrogates_in_body(body: EventBody, run_id: str) -> EventBody:
     try:
-        mended = type(event.body).model_validate(_replace_surrogates_in_value(event.body.model_dump(warnings=False)))
+        mended = type(body).model_validate(_replace_surrogates_in_value(body.model_dump(warnings=False)))
         mended.model_dump_json()
     except (ValueError, RecursionError) as error:  # Pydantic's errors are ValueErrors
         raise TooLargeError(
-            f"a value of {event.type} in run {event.run_id} is nested too deeply to be stored; "
+            f"a value of {body.type} in run {run_id} is nested too deeply to be stored; "
             "keep JSON values below 200 levels",
             agent_id="journal",
         ) from error

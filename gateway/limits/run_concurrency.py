@@ -38,7 +38,7 @@ class MeteredRunConcurrency:
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:
         """Releases the slot of a run that has ended or is parked. A run observer."""
-        if state.api_key_id is None or not (event.body.terminal or isinstance(event.body, _RELEASING_EVENTS)):
+        if not (event.body.terminal or isinstance(event.body, _RELEASING_EVENTS)) or state.api_key_id is None:
             return
         task = asyncio.create_task(self.release(state.api_key_id, event.run_id), name=f"{event.run_id} place")
         self._releases.add(task)
