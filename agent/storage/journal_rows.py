@@ -71,7 +71,7 @@ def list_blob_references(events: Sequence[Event]) -> list[tuple[str, str]]:
     return [(event.run_id, checksum) for event in events for checksum in event.body.list_blobs()]
 
 
-def derive_status(events: Sequence[Event]) -> tuple[RunStatus | None, bool]:
+def derive_status(events: Sequence[Event] | Sequence[EventDraft]) -> tuple[RunStatus | None, bool]:
     """Returns the status that the events give their run (None: unchanged), and whether the run has ended."""
     status: RunStatus | None = None
     for event in events:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.core.errors import AgentError, ConflictError, NotFoundError
-from agent.core.events import Event, EventDraft, RunCreated
+from agent.core.events import AnswerDelta, Event, EventDraft, RunCreated
 from agent.core.models import RunStatus
 from agent.core.surrogates import replace_surrogates
 from agent.storage import audit
@@ -47,6 +47,15 @@ _INSERT_RUN = (
     "INSERT INTO runs (run_id, owner, room, status, hidden, tainted, title, conversation_id, epoch, last_seq, "
     "terminal, worker, lease_until, queue, created_at, updated_at) VALUES (?,?,?,'queued',?,?,?,?,?,1,0,?,?,?,?,?)"
 )
+_ADVANCE_RUN = (
+    "UPDATE runs SET last_seq = last_seq + ?, updated_at = ?, status = COALESCE(?, status) "
+    "WHERE run_id = ? AND epoch = ? AND terminal = 0 RETURNING last_seq"
+)
+_END_RUN = (
+    "UPDATE runs SET last_seq = last_seq + ?, updated_at = ?, status = ?, terminal = 1, worker = NULL, lease_until = 0 "
+    "WHERE run_id = ? AND epoch = ? AND terminal = 0 RETURNING last_seq"
+)
+"""The same at the end of a run, which releases it."""
 _INSERT_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"  # noqa: S608 - constants only
 
 
@@ -194,11 +203,9 @@ class SqliteJournal:
     def _make_append_unit(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> Unit[tuple[Event, ...]]:
         def unit(db: sqlite3.Connection) -> tuple[Event, ...]:
             past, now = compute_ages(drafts), self._clock()
-            row = db.execute(
-                "UPDATE runs SET last_seq = last_seq + ?, updated_at = ? WHERE run_id = ? AND epoch = ? "
-                "AND terminal = 0 RETURNING last_seq",
-                (len(drafts), now, run_id, epoch),
-            ).fetchone()
+            status, ended = derive_status(drafts)
+            advance = _END_RUN if ended else _ADVANCE_RUN
+            row = db.execute(advance, (len(drafts), now, status, run_id, epoch)).fetchone()
             if row is None:
                 raise _build_append_error(db, run_id, epoch)
             first = int(row[0]) - len(drafts) + 1
@@ -209,11 +216,13 @@ class SqliteJournal:
                 )
                 for index, draft in enumerate(drafts)
             ]
-            db.executemany(_INSERT_EVENT, [row for _, row in encoded])
+            if ended:  # the run needs its deltas no more
+                db.execute("DELETE FROM events WHERE run_id = ? AND type = ?", (run_id, AnswerDelta.type))
+            kept = [row for event, row in encoded if not (ended and isinstance(event.body, AnswerDelta))]
+            db.executemany(_INSERT_EVENT, kept)
             events = tuple(event for event, _ in encoded)
             if references := list_blob_references(events):
                 db.executemany(INSERT_BLOB_REFERENCE, references)
-            _update_run_row(db, run_id, events)
             return events
 
         return unit
@@ -379,13 +388,3 @@ def _read_events(db: sqlite3.Connection, run_id: str, after: int, limit: int) ->
 def _build_append_error(db: sqlite3.Connection, run_id: str, epoch: int) -> AgentError:
     row = db.execute("SELECT epoch, terminal, worker FROM runs WHERE run_id = ?", (run_id,)).fetchone()
     return build_append_error(run_id, epoch, row)
-
-
-def _update_run_row(db: sqlite3.Connection, run_id: str, events: tuple[Event, ...]) -> None:
-    """Updates the run's row for these events. At the end of a run also deletes its deltas and releases it."""
-    status, ended = derive_status(events)
-    if status is not None:
-        db.execute("UPDATE runs SET status = ? WHERE run_id = ?", (status, run_id))
-    if ended:
-        db.execute("UPDATE runs SET terminal = 1, worker = NULL, lease_until = 0 WHERE run_id = ?", (run_id,))
-        db.execute("DELETE FROM events WHERE run_id = ? AND type = 'answer.delta'", (run_id,))
