@@ -34,8 +34,10 @@ def parse_reply(text: str, finish_reason: str = "stop") -> JsonObject:
     if len(text) > MAX_REPLY_CHARS:
         raise PlanInvalidError([f"the reply is longer than {MAX_REPLY_CHARS:,} characters"])
     body = text.strip().lstrip("\ufeff").strip()
-    if _parse_strict(body) is None:  # in a reply that is strict JSON, such a tag belongs to a value
-        body = strip_thinking(body)
+    whole = _parse_strict(body)
+    if whole is not None:  # such a tag belongs to a value
+        return _extract_plan(whole)
+    body = strip_thinking(body)
     if not body:
         raise PlanInvalidError(["the reply is empty"])
     for candidate in _iterate_candidates(body):
@@ -255,14 +257,16 @@ def _collect_words(value: object, words: list[str]) -> None:
 
 
 def _iterate_strings(value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _iterate_strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _iterate_strings(item)
-    elif isinstance(value, str):
-        yield value
+    """Yields the texts in a value, in any order."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
 
 
 def _normalise_literal(word: str) -> str:

@@ -18,7 +18,7 @@ from agent.planning.normalise import RawPlan, normalise_plan
 from agent.planning.parse import parse_reply
 from agent.planning.prompt import build_messages, build_reask, list_kinds
 from agent.planning.references import rename_references
-from agent.planning.reply import Answer, Ask, FindTools, read_reply, starts_with_object
+from agent.planning.reply import Answer, Ask, FindTools, PlanReply, read_reply, starts_with_object
 from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
@@ -127,7 +127,8 @@ class PlannerAgent:
             case Answer(tier=tier) if request.answer_form != "none":
                 return Planned(_build_completion_plan(request, tier), "llm", "llm")
         notes: list[str] = []
-        plan = read_plan_of_reply(reply.text, reply.finish_reason, request, has_writer=self._has_writer, notes=notes)
+        data = meant.data if isinstance(meant, PlanReply) else parse_reply(reply.text, reply.finish_reason)
+        plan = build_plan(data, request, has_writer=self._has_writer, notes=notes)
         return Planned(plan, "llm", "llm", adjusted=tuple(notes), is_embedded=not starts_with_object(reply.text))
 
 
@@ -156,18 +157,13 @@ def _select_schema(request: PlanningRequest, view: CatalogueView) -> ResponseSch
     return build_plan_schema(view.names, steps) if kinds == ["plan"] else build_reply_schema(view.names, steps, kinds)
 
 
-def read_plan_of_reply(
-    text: str,
-    finish_reason: str,
-    request: PlanningRequest,
-    *,
-    has_writer: bool = True,
-    notes: list[str] | None = None,
+def build_plan(
+    reply: JsonObject, request: PlanningRequest, *, has_writer: bool = True, notes: list[str] | None = None
 ) -> Plan:
-    """Returns the plan of a reply, joined with the completed steps. Raises `PlanInvalidError`.
+    """Returns the plan of a parsed reply, joined with the completed steps. Raises `PlanInvalidError`.
 
     `notes` receives the arguments dropped from a reply in a room that requires tools."""
-    raw = normalise_plan(parse_reply(text, finish_reason), request.catalogue)
+    raw = normalise_plan(reply, request.catalogue)
     if request.room.required_tools:
         raw, dropped = fit_arguments(raw, request)
         if notes is not None:

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Collection, Iterable
+from functools import partial
 
 from pydantic import JsonValue
 
@@ -25,14 +26,15 @@ def validate_plan(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_i
     steps = [_build_step(raw_step, raw, catalogue, known_ids, problems) for raw_step in raw.steps]
     problems += _find_id_problems(steps, known_ids)
     problems += _find_completion_problems(steps)
+    ordered = [] if problems else sort_by_dependencies(steps, known_ids)
     if not problems:
-        problems += _find_cycle_problems(steps, known_ids)
+        problems += _find_cycle_problems(steps, ordered)
     if problems:
         raise PlanInvalidError(list(dict.fromkeys(problems)))
     return Plan(
         goal=raw.goal,
         language=raw.language,
-        steps=tuple(sort_by_dependencies(steps, known_ids)),
+        steps=tuple(ordered),
         origin="llm",
         reasoning=raw.reasoning,
     )
@@ -48,39 +50,23 @@ def _build_step(
     ids = {other.id for other in plan.steps} | set(known_ids)
     referred = find_references(raw.args)
     problems += [f"{label} refers to ${name}, which is no step of this plan" for name in sorted(referred - ids)]
-    step = PlanStep.model_construct(
-        id=raw.id,
-        executor="agent",
-        action="tool",
-        tool=raw.tool,
-        args=raw.args,
-        depends_on=tuple(dict.fromkeys((*raw.depends_on, *sorted(referred & ids)))),
-        intent=raw.intent,
-    )
+    depends_on = tuple(dict.fromkeys((*raw.depends_on, *sorted(referred & ids))))
+    build = partial(PlanStep.model_construct, id=raw.id, tool=raw.tool, depends_on=depends_on, intent=raw.intent)
     if raw.tool == COMPLETION:
-        tier = raw.tier or plan.answer_tier
-        update: dict[str, object] = {
-            "executor": "litellm",
-            "action": "completion",
-            "args": {},
-            "tier": tier,
-            "intent": raw.intent,
-        }
-        return step.model_copy(update=update)
+        return build(executor="litellm", action="completion", args={}, tier=raw.tier or plan.answer_tier)
     if (card := catalogue.get_skill(raw.tool)) is not None:
         args = raw.args if str(raw.args.get("task") or "").strip() else {**raw.args, "task": raw.intent or plan.goal}
         if not str(args["task"]).strip():
             problems.append(f'{label}: the skill {raw.tool!r} needs an input "task" that says what to do')
         tier = raw.tier or plan.answer_tier  # holds if the skill's text is the answer
-        update = {"executor": "skill", "action": "skill", "args": args, "effect": card.effect, "tier": tier}
-        return step.model_copy(update=update)
+        return build(executor="skill", action="skill", args=args, effect=card.effect, tier=tier)
     if (spec := catalogue.get_tool(raw.tool)) is not None:
         problems += [f"{label}: {problem}" for problem in find_argument_problems(spec.input_schema, raw.args)]
-        return step.model_copy(update={"action": get_step_action(raw.tool), "effect": spec.effect})
+        return build(executor="agent", action=get_step_action(raw.tool), args=raw.args, effect=spec.effect)
     near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")
-    return step
+    return build(executor="agent", action="tool", args=raw.args)
 
 
 def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
@@ -133,9 +119,9 @@ def _find_completion_problems(steps: list[PlanStep]) -> list[str]:
     ]
 
 
-def _find_cycle_problems(steps: list[PlanStep], known_ids: Collection[str]) -> list[str]:
-    ordered = {step.id for step in sort_by_dependencies(steps, known_ids)}
-    stuck = [step.id for step in steps if step.id not in ordered]
+def _find_cycle_problems(steps: list[PlanStep], ordered: list[PlanStep]) -> list[str]:
+    free = {step.id for step in ordered}
+    stuck = [step.id for step in steps if step.id not in free]
     return [f"the steps {', '.join(stuck)} depend on one another in a circle"] if stuck else []
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import Plan, Room
-from agent.planning.planner import read_plan_of_reply
+from agent.planning.parse import parse_reply
+from agent.planning.planner import build_plan
 from agent.planning.request import PlanningRequest
 from agent.tools import READ_ONLY, ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard
@@ -205,10 +206,10 @@ def test_any_damage_gives_the_same_plan_or_a_refusal(
     data: dict[str, Any], damage: Callable[[str, random.Random], str], seed: int
 ) -> None:
     text = json.dumps(data, ensure_ascii=False)
-    meant = key_of(read_plan_of_reply(text, "stop", REQUEST))
+    meant = key_of(build_plan(parse_reply(text), REQUEST))
     hurt = damage(text, random.Random(seed))
     try:
-        understood = key_of(read_plan_of_reply(hurt, "stop", REQUEST))
+        understood = key_of(build_plan(parse_reply(hurt), REQUEST))
     except PlanInvalidError as error:
         event(f"refused: {error.problems[0][:40]}")
         return
@@ -224,8 +225,8 @@ def test_what_is_only_wrapped_or_spelt_otherwise_is_understood(
     data: dict[str, Any], damage: Callable[[str, random.Random], str], seed: int
 ) -> None:
     text = json.dumps(data)
-    meant = key_of(read_plan_of_reply(text, "stop", REQUEST))
-    assert key_of(read_plan_of_reply(damage(text, random.Random(seed)), "stop", REQUEST)) == meant
+    meant = key_of(build_plan(parse_reply(text), REQUEST))
+    assert key_of(build_plan(parse_reply(damage(text, random.Random(seed))), REQUEST)) == meant
 
 
 @settings(max_examples=60)
@@ -233,7 +234,7 @@ def test_what_is_only_wrapped_or_spelt_otherwise_is_understood(
 def test_a_reply_that_hit_its_length_is_never_a_plan(data: dict[str, Any], seed: int) -> None:
     for text in (json.dumps(data), truncated(json.dumps(data), random.Random(seed))):
         try:
-            read_plan_of_reply(text, "length", REQUEST)
+            parse_reply(text, "length")
         except PlanInvalidError:
             continue
         raise AssertionError("a reply that was cut off became a plan")

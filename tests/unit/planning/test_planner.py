@@ -12,7 +12,7 @@ from agent.core.events import MemoryItem
 from agent.core.models import ChatMessage, JsonObject, Plan, Room
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelReply, ModelRequest, ResponseSchema
-from agent.planning.planner import Planned, PlannerAgent, read_plan_of_reply
+from agent.planning.planner import Planned, PlannerAgent, build_plan
 from agent.planning.prompt import MESSAGE_CHARS, NEWEST_CHARS
 from agent.planning.request import CompletedStep, PlanningRequest
 from tests.support.builders import completion_step, tool_step
@@ -290,11 +290,11 @@ async def test_of_the_history_the_last_messages_are_shown_and_the_newest_at_leng
 
 
 def test_a_reply_without_a_goal_takes_the_question_for_it() -> None:
-    plan = read_plan_of_reply(json.dumps(wire_plan(wire_step("s1"), goal="")), "stop", asking("how much?"))
+    plan = build_plan(wire_plan(wire_step("s1"), goal=""), asking("how much?"))
     assert plan.goal == "how much?"
 
 
 def test_two_steps_of_one_used_id_stay_a_problem() -> None:
     twice = wire_plan(wire_step("s2"), wire_step("s2", "current_time"))
     with pytest.raises(PlanInvalidError, match="used twice"):
-        read_plan_of_reply(json.dumps(twice), "stop", again())
+        build_plan(twice, again())

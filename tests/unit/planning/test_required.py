@@ -1,6 +1,5 @@
 """The tools a room requires are in every plan, however the plan came about, with arguments that fit."""
 
-import json
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,7 +8,7 @@ from pydantic import BaseModel
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Plan, PlanStep, Room
-from agent.planning.planner import read_plan_of_reply
+from agent.planning.planner import build_plan
 from agent.planning.references import resolve_references
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context, split_context
@@ -90,7 +89,7 @@ def find_args(plan: Plan, tool: str) -> JsonObject:
 
 def from_model(*steps: JsonObject, request: PlanningRequest | None = None) -> tuple[Plan, list[str]]:
     asked, notes = request or asking(), list[str]()
-    plan = read_plan_of_reply(json.dumps(wire_plan(*steps)), "stop", asked, notes=notes)
+    plan = build_plan(wire_plan(*steps), asked, notes=notes)
     adjusted = add_required_tools(plan, asked, has_model=True)
     ids = [step.id for step in adjusted.plan.steps]
     assert len(set(ids)) == len(ids), "no two steps have one name"
