@@ -10,7 +10,7 @@ import re
 import unicodedata
 import zoneinfo
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 
 from agent.core.errors import AgentError
@@ -67,6 +67,8 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
 
 def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
     """Returns a count of the files and the names of some: first those with words of the question, then the newest."""
+    if not files:
+        return ["Files: none."]
     asked = [word for word in extract_query_terms(split_name(question)) if len(word) >= SHORTEST_WORD]
 
     def rank(file: GroundFile) -> tuple[int, float]:
@@ -76,8 +78,6 @@ def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
     # A long file name can hold an instruction. list_files returns it as untrusted data.
     ranked = (file for file in sorted(files, key=rank) if _count_words(file.path) <= MAX_WORDS)
     shown = list(islice(ranked, MAX_FILES))
-    if not files:
-        return ["Files: none."]
     count = f"{len(files):,}" if len(shown) == len(files) else f"{len(shown)} of {len(files):,}; list_files has all"
     return [f"Files ({count}):", *(f"- {clean_line(file.path, NAME_CHARS)}" for file in shown)]
 
@@ -90,18 +90,20 @@ def _count_words(path: str) -> int:
 def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
     """Returns whether a step with a side effect has an argument with text from the ground that is missing in `said`,
     the user's words. Such a step needs approval: otherwise the author of a file name could choose what is sent."""
+    changing = [step for step in plan.steps if has_side_effect(step.tool, step.effect)]
+    if not changing:
+        return False
     told, own = _keep_letters(ground), _keep_letters(said)
     # The first line is the date, which the user need not say. Addresses, amounts and numbers are short, but exact.
     exact, own_text = ground.partition("\n")[2].casefold(), said.casefold()
-    for step in plan.steps:
-        if has_side_effect(step.tool, step.effect):
-            text = "\n".join(iter_texts(dict(step.args)))
-            if any(token in exact and token not in own_text for token in _find_exact_tokens(text)):
-                return True
-            given = _keep_letters(text)
-            pieces = (given[at : at + QUOTED_LETTERS] for at in range(len(given) - QUOTED_LETTERS + 1))
-            if any(piece in told and piece not in own for piece in pieces):
-                return True
+    for step in changing:
+        text = "\n".join(iter_texts(dict(step.args)))
+        if any(token in exact and token not in own_text for token in _find_exact_tokens(text)):
+            return True
+        given = _keep_letters(text)
+        pieces = (given[at : at + QUOTED_LETTERS] for at in range(len(given) - QUOTED_LETTERS + 1))
+        if any(piece in told and piece not in own for piece in pieces):
+            return True
     return False
 
 
@@ -123,8 +125,8 @@ def clean_line(text: str, limit: int) -> str:
 
 
 def _describe_now(timezone: str) -> str:
-    now = datetime.now(UTC).astimezone(zoneinfo.ZoneInfo(timezone))
-    return f"Today is {now:%A}, {now:%Y-%m-%d} ({timezone})."
+    now = datetime.now(zoneinfo.ZoneInfo(timezone))
+    return f"Today is {now:%A, %Y-%m-%d} ({timezone})."
 
 
 def _describe_collections(collections: dict[str, int]) -> list[str]:

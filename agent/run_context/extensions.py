@@ -80,8 +80,10 @@ class Extensions:
     gates: Mapping[str, Gate] = field(default_factory=dict)
     topics: Mapping[str, Topic] = field(default_factory=dict)
 
-    def match_topics(self, text: str, facts: Mapping[str, str]) -> frozenset[str]:
-        """Returns the topics of a request."""
+    def match_topics(self, room: Room, text: str, facts: Mapping[str, str]) -> frozenset[str]:
+        """Returns the topics of a request; none in a room for which they decide nothing."""
+        if not (room.tools_by_topic or room.required_tools or room.gates):
+            return frozenset()
         return frozenset(name for name, matches in self.topics.items() if matches(text, facts))
 
 

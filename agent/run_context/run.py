@@ -127,6 +127,8 @@ class Run:
         """Limits concurrent tool calls, because a skill may request many in one turn."""
         self.read_calls = ReadCalls()
         """The results of read-only calls, for identical calls of other steps."""
+        self.allowed_tools: tuple[int, tuple[str, ...]] = (-1, ())
+        """The names of the tools that the run may use, by the version of the registry. See `list_allowed_tools`."""
         self.calls_in_flight = 0
         """Admitted model calls without usage yet. They count against the budgets."""
         self.subagents_starting = 0

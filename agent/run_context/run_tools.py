@@ -3,11 +3,18 @@
 from agent.run_context.run import Run
 
 
-def list_allowed_tools(run: Run) -> list[str]:
+def list_allowed_tools(run: Run) -> tuple[str, ...]:
     """Returns the names of the owner's registered tools that the room and the caller's `metadata.tools` allow.
 
     If neither lists tools, omits opt-in tools, except those in `metadata.tool_calls`.
     """
+    version = run.engine.registry.version
+    if run.allowed_tools[0] != version:
+        run.allowed_tools = (version, tuple(_select_allowed_tools(run)))
+    return run.allowed_tools[1]
+
+
+def _select_allowed_tools(run: Run) -> list[str]:
     specs = run.engine.registry.list_room_specs(run.room, run.state.owner)
     wanted = run.state.request.metadata.get("tools")
     if isinstance(wanted, list):

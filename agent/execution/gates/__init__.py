@@ -45,7 +45,7 @@ def check_gates(
 ) -> tuple[GateChecked, ...]:
     """Checks every gate that applies to this run and returns the results. `outputs` as in `GateContext`."""
     facts = extract_context(state.request.metadata)
-    topics = extensions.match_topics(f"{state.prompt}\n{state.question}", facts)
+    topics = extensions.match_topics(state.room, f"{state.prompt}\n{state.question}", facts)
     context = GateContext(state, answer, sources, outputs or {}, topics)
     gates = {**GATES, **extensions.gates}
     listed = state.room.gates if state.is_gated else ()

@@ -301,7 +301,7 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         original=state.prompt,
         context=facts,
         happened=_list_rejected_effects(state),
-        topics=run.engine.extensions.match_topics(f"{state.prompt}\n{question}", facts),
+        topics=run.engine.extensions.match_topics(room, f"{state.prompt}\n{question}", facts),
         redo=_list_tools_to_redo(state)
         | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
         tainted=state.tainted,

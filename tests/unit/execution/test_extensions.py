@@ -48,9 +48,10 @@ def test_a_gate_of_a_package_checks_requests_with_its_topic(prompt: str, answer:
 
 
 def test_a_topic_adds_the_tools_that_its_room_names() -> None:
-    topics = merge_extensions([WEATHER]).match_topics("hello", {"service": "weather"})
+    topics = merge_extensions([WEATHER]).match_topics(ROOM, "hello", {"service": "weather"})
     assert list_required_tools(ROOM, topics) == ("calculator", "forecast")
     assert list_required_tools(ROOM, frozenset()) == ("calculator",)
+    assert not merge_extensions([WEATHER]).match_topics(Room(id="plain"), "hello", {"service": "weather"})
 
 
 def test_two_packages_cannot_share_a_name() -> None:
