@@ -81,8 +81,10 @@ def _read_plain_text(event: Mapping[str, Any]) -> str | None:
     if not isinstance(delta, dict) or choice.get("finish_reason") is not None:
         return None
     text = delta.get("content")
-    has_more = any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
-    return text if isinstance(text, str) and not has_more else None
+    if not isinstance(text, str):
+        return None
+    has_more = not delta.keys() <= _PLAIN_FIELDS and any(delta[key] for key in delta.keys() - _PLAIN_FIELDS)
+    return None if has_more else text
 
 
 _PLAIN_FIELDS = frozenset({"content", "role"})

@@ -44,18 +44,18 @@ async def iter_data_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[d
 
 def _parse(data: bytes) -> dict[str, Any]:
     try:
-        event = _parse_json(data)
-    except (ValueError, RecursionError) as error:
-        raise ModelOutputError(f"the model's stream holds no JSON: {data[:100]!r}", agent_id="models") from error
+        event = from_json(data)
+    except ValueError:
+        event = _parse_lenient(data)
     if not isinstance(event, dict):
         raise ModelOutputError("the model's stream holds something else than objects", agent_id="models")
     return event
 
 
-def _parse_json(data: bytes) -> object:
-    """Parses JSON with pydantic's parser, and with Python's slower one for what pydantic refuses (lone surrogates)."""
+def _parse_lenient(data: bytes) -> object:
+    """Parses what pydantic's parser refuses but Python's slower one accepts (lone surrogates)."""
     try:
-        value: object = from_json(data)
-    except ValueError:
-        value = json.loads(data)
+        value: object = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ModelOutputError(f"the model's stream holds no JSON: {data[:100]!r}", agent_id="models") from error
     return value
