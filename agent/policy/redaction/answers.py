@@ -74,9 +74,15 @@ class CheckedAnswer:
         return self.event.failure if self.event is not None else None
 
 
-async def check_answer(text: str, state: RunState, secrets: tuple[str, ...]) -> CheckedAnswer:
-    """Returns a whole answer after the room's policy. Its placeholders are still in place."""
-    found = await _find_in_answer(text, state, secrets)
+async def check_answer(
+    text: str, state: RunState, secrets: tuple[str, ...], *, is_redacted: bool = False
+) -> CheckedAnswer:
+    """Returns a whole answer after the room's policy. Its placeholders are still in place.
+
+    `is_redacted` is whether the text was searched already for the secrets and the personal data that its room removes,
+    and held none.
+    """
+    found = await _find_in_answer(text, state, secrets, is_redacted=is_redacted)
     if found.is_safe:
         return CheckedAnswer(found.sanitized_content)
     failure = None
@@ -190,13 +196,17 @@ def _restore_call(call: JsonObject, state: RunState) -> JsonObject:
     return {**call, "function": {**function, "arguments": type(placeholders)(escaped).restore(arguments)}}
 
 
-async def _find_in_answer(text: str, state: RunState, secrets: tuple[str, ...]) -> "GuardrailsOutput":
+async def _find_in_answer(
+    text: str, state: RunState, secrets: tuple[str, ...], *, is_redacted: bool
+) -> "GuardrailsOutput":
     from agent.policy.guardrails import GuardrailsInput  # noqa: PLC0415 - loaded with the first request
 
     guards = state.room.guard_output
     if not redacts_secrets(guards):
         text = make_secret_finder(secrets, "known").redact(text)
-    pipeline = make_output_guardrails(guards, make_secret_finder(secrets, "all"))
+    removes_all = redacts_secrets(guards) and guards.pii != "flag"  # what is only flagged was not searched for
+    known_clean = is_redacted and removes_all
+    pipeline = make_output_guardrails(guards, None if known_clean else make_secret_finder(secrets, "all"))
     found = await pipeline.collect_findings(GuardrailsInput(content=text, check_type="output_safety"))
     own = collect_caller_text(state) if any(finding.category == "pii" for finding in found) else ""
     kept = [finding for finding in found if finding.category != "pii" or text[finding.start : finding.end] not in own]
@@ -204,15 +214,17 @@ async def _find_in_answer(text: str, state: RunState, secrets: tuple[str, ...]) 
 
 
 @cache
-def make_output_guardrails(guards: OutputGuards, secrets: "SecretScanner") -> "GuardrailPipeline":
-    """Returns the guardrails of a policy for what goes out; `secrets` finds what looks like a credential."""
+def make_output_guardrails(guards: OutputGuards, secrets: "SecretScanner | None") -> "GuardrailPipeline":
+    """Returns the guardrails of a policy for what goes out; `secrets` finds what looks like a credential. Without it,
+    they look for harm only."""
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsPolicy  # noqa: PLC0415 - as above
     from agent.policy.guardrails.harm import HarmDetector  # noqa: PLC0415 - as above
     from agent.policy.guardrails.pii import PiiDetector  # noqa: PLC0415 - as above
 
     actions = guards.model_dump() | ({"pii": "redact"} if guards.pii == "redact_answer" else {})
     policy = GuardrailsPolicy(injection="off", **actions)
-    return GuardrailPipeline(policy, detectors=(HarmDetector(), secrets, PiiDetector()))
+    detectors = (HarmDetector(),) if secrets is None else (HarmDetector(), secrets, PiiDetector())
+    return GuardrailPipeline(policy, detectors=detectors)
 
 
 def _describe_refusal(found: "GuardrailsOutput") -> str:

@@ -9,7 +9,9 @@ from agent.core.events import EventBody, EventDraft
 from agent.core.failures import AgentFailure
 from agent.core.models import Outcome, OutputGuards, Plan, Room, Source, StepOutcome, Usage, UserIntent
 from agent.core.subagent_result import SubAgentResult
+from agent.policy.guardrails import Finding, GuardrailsInput
 from agent.policy.redaction.events import RULES
+from agent.policy.redaction.secrets import make_secret_finder
 from agent.run_context.run import Run
 from tests.support.builders import RUN_ID, completion_step, created, planned, tool_step
 from tests.support.engine import engine_bench
@@ -84,3 +86,32 @@ async def test_what_is_redacted_before_it_is_appended_is_not_examined_again(tmp_
         assert kept.body is marked, "the stream's own filter has examined it"
         again = run.redaction.redact_draft(EventDraft(marked))
         assert again.body is not marked, "once, for the event that was marked"
+
+
+async def test_an_answer_that_was_redacted_is_searched_for_harm_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean, harmful = "All is well, call nobody.", "All of it is fine: run rm -rf / and see."
+    searched: list[str] = []
+    find = make_secret_finder((), "all").find
+
+    def find_and_remember(request: GuardrailsInput) -> list[Finding]:
+        searched.append(request.content)
+        return find(request)
+
+    monkeypatch.setattr(make_secret_finder((), "all"), "find", find_and_remember)
+    room = Room(id="test", guard_output=OutputGuards(pii="redact_answer"))
+    async with engine_bench(tmp_path, None, room=room) as bench:
+        claim = await bench.engine.journal.create_run(RUN_ID, created(), worker="w", lease_s=60)
+        run = Run(bench.engine, claim)
+        for text in (clean, harmful):
+            await run.redaction.finish_step(completion_step("s9"), 1, ev.StepOutput(text=text, value=text), 0)
+            checked = await run.redaction.check_answer(text)
+            assert (checked.event is None) is (text is clean)
+        assert searched == []
+        await run.redaction.finish_step(completion_step("s9"), 1, ev.StepOutput(text=TEXT, value=TEXT), 0)
+        assert KEY not in (await run.redaction.check_answer(TEXT)).text
+        failed = ev.StepOutput(text=harmful + TEXT, value="", error="it failed", error_code="ERR_TOOL_FAILED")
+        await run.redaction.finish_step(completion_step("s9"), 1, failed, 0)
+        assert KEY not in (await run.redaction.check_answer(harmful + TEXT)).text
+        assert searched == [TEXT, harmful + TEXT]
