@@ -20,12 +20,12 @@ from agent.core.failures import AgentFailure
 from agent.core.models import Room
 from agent.runs.run_intake import ChatRequest, HiddenRequest
 from agent.runs.service import AcceptedRun
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, get_caller, get_event_stream, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.deferred_response import DeferredResponse
 from gateway.doors.agent import STREAM
 from gateway.doors.client_disconnect import cancel_on_disconnect, notify_on_disconnect
-from gateway.doors.dependencies import Gateway
+from gateway.doors.dependencies import Gateway, get_stepgate
 from gateway.doors.early_failure import raise_early_failure
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai_messages import to_agent_request
@@ -88,14 +88,10 @@ async def get_model(model: str, stepgate: Gateway, caller: CurrentCaller) -> Mod
 
 
 @router.post("/v1/chat/completions", responses={**OPENAI_ERRORS, **STREAM}, response_model=None)
-async def chat_completions(
-    body: ChatCompletionRequest,
-    http: Request,
-    stepgate: Gateway,
-    caller: CurrentCaller,
-    stream: CallerStream,
-) -> Response:
+async def chat_completions(body: ChatCompletionRequest, http: Request) -> Response:
     """Execute the last user message; the messages before it are the context."""
+    # Called, not declared: FastAPI resolves each declared one anew, which costs more than they do.
+    stepgate, caller, stream = await get_stepgate(http), await get_caller(http), await get_event_stream(http)
     room = stepgate.rooms.get(body.model, caller.owner)
     refuse_unsupported(body, room, stepgate.rooms.list_visible(caller.owner), has_model=stepgate.models.is_configured)
     is_plain = not room.planning and room.skill is None

@@ -83,4 +83,4 @@ class RedactingFormatter(logging.Formatter):
 
 
 def _escape_control_characters(text: str) -> str:
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
