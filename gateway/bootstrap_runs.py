@@ -63,12 +63,10 @@ def build_engine(
         ),
         observers=(
             context.metrics.observe_event,
-            log_run,
             access.run_concurrency.observe_event,
-            access.usage.observe_event,
-            webhooks.observe_event,
             *_build_trace_observers(context),
         ),
+        end_observers=(log_run, access.usage.record_end, webhooks.observe_end),
         quota_reservations=access.quotas,
         extensions=context.extensions,
         recipes=recipes,

@@ -85,6 +85,8 @@ class Engine:
     languages: LanguageDetector
     subagents: SubAgentSpawners | None = None
     observers: tuple[Observer, ...] = ()
+    end_observers: tuple[Observer, ...] = ()
+    """Called with the terminal event only."""
     quota_reservations: QuotaReservations | None = None
     extensions: Extensions = NO_EXTENSIONS
     """The gates and topics of all packages."""
@@ -347,7 +349,8 @@ class Run:
         for event in events:
             if event.seq > self.state.seq:  # a note is already in the state
                 self.state = apply(self.state, event)
-            for observer in self.engine.observers:
+            ending = self.engine.end_observers if event.body.terminal else ()
+            for observer in (*self.engine.observers, *ending):
                 try:
                     observer(self.state, event)
                 except Exception:  # an observer must not stop the run

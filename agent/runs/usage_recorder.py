@@ -24,28 +24,18 @@ CATCH_UP_SECONDS = 600.0
 
 
 class UsageRecorder:
-    """Writes into the ledger what ended, in the background. `observe_event` is a run observer."""
+    """Writes into the ledger what ended, in the background."""
 
     def __init__(self, ledger: UsageLedger) -> None:
         self.ledger = ledger
         self._ended: list[EndedRun] = []
         self._has_ended = asyncio.Event()
 
-    def observe_event(self, state: RunState, event: Event) -> None:
-        """Notes a run that has ended."""
-        if event.body.terminal:
-            self._ended.append(
-                EndedRun(
-                    state.run_id,
-                    state.owner,
-                    state.api_key_id or "",
-                    state.room.id,
-                    state.status,
-                    event.at,
-                    state.model_usage,
-                )
-            )
-            self._has_ended.set()
+    def record_end(self, state: RunState, event: Event) -> None:
+        """Notes a run that has ended. An observer of the ends of runs."""
+        key, room = state.api_key_id or "", state.room.id
+        self._ended.append(EndedRun(state.run_id, state.owner, key, room, state.status, event.at, state.model_usage))
+        self._has_ended.set()
 
     @contextlib.asynccontextmanager
     async def run(self, *, catches_up: bool) -> AsyncIterator[None]:

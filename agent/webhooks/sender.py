@@ -72,8 +72,8 @@ class SendResult:
 class WebhookSender:
     """Sends what is due in the outbox, here and in every other gateway on the same store.
 
-    `run_url` begins the addresses of runs in the bodies. `timeout_s` limits one attempt. `observe_event` is a run
-    observer.
+    `run_url` begins the addresses of runs in the bodies. `timeout_s` limits one attempt. `observe_end` is an
+    observer of the ends of runs.
     """
 
     def __init__(
@@ -130,9 +130,9 @@ class WebhookSender:
         except (ToolError, TimeoutError):  # the lookup may work when the run ends; each attempt checks again
             return
 
-    def observe_event(self, state: RunState, event: Event) -> None:
-        """Starts the delivery of an ended run at once."""
-        if event.body.terminal and state.run_id in self._awaited_runs:
+    def observe_end(self, state: RunState, _: Event) -> None:
+        """Starts the delivery of an ended run at once. An observer of the ends of runs."""
+        if state.run_id in self._awaited_runs:
             self._awaited_runs.discard(state.run_id)
             self._wake.set()
 

@@ -68,10 +68,8 @@ class RequestLogMiddleware:
 
 
 def log_run(state: RunState, event: ev.Event) -> None:
-    """Logs the end of a run; as a warning if an operator must act. A run observer."""
+    """Logs the end of a run; as a warning if an operator must act. An observer of the ends of runs."""
     body = event.body
-    if not body.terminal:
-        return
     code = body.failure.error_code if isinstance(body, ev.RunFailed) else None
     level = logging.WARNING if code is not None and code.startswith(_OPERATOR_CODES) else logging.INFO
     if not run_log.isEnabledFor(level):
