@@ -65,6 +65,8 @@ class Projection:
         """Processes one more event."""
         body = event.body
         match body:
+            case ev.AnswerDelta():  # first: a streamed answer has hundreds
+                return
             case ev.InputGuarded() if body.findings:
                 self._lines.add_line(event, "guard", "checked the prompt", detail={"findings": list(body.findings)})
             case ev.OutputGuarded():

@@ -72,7 +72,7 @@ class TraceLines:
         self._latest = max(self._latest, event.at)
         self._began.append(self._latest - (duration or 0.0))
         self._lines.append(
-            TraceStep.model_construct(
+            TraceStep.build_unchecked(
                 type=kind,
                 agent_id=self._agent_of.get(span or "") or AGENT_OF_LINE_TYPE.get(kind, "gateway"),
                 model=self.calls.take_model(kind, event.step_id, event.attempt, span),
