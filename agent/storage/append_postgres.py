@@ -7,7 +7,6 @@ of an append holds nothing.
 import functools
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agent.core.events import Event, EventDraft, RunCreated
 from agent.storage.event_codec import EventRow, encode, get_data
@@ -129,6 +128,6 @@ async def append(
     if row is None:
         return None
     return tuple(
-        replace(event, seq=int(row[0]) + number, at=float(row[1]) - age)
+        event._replace(seq=int(row[0]) + number, at=float(row[1]) - age)
         for number, (event, age) in enumerate(zip(placeless, ages, strict=True), start=1)
     )

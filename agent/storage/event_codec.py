@@ -1,7 +1,6 @@
 """Converts events to database rows and back. A body is one JSON text. Unknown types are refused, never skipped."""
 
 import json
-from dataclasses import replace
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
@@ -22,7 +21,7 @@ def encode(event: Event, data: str | None = None) -> tuple[Event, EventRow]:
     if data is None:
         body, data = encode_body(body, event.run_id)
         if body is not event.body:
-            event = replace(event, body=body)
+            event = event._replace(body=body)
     return event, (
         event.run_id, event.seq, event.epoch, body.type, body.v, event.step_id, event.attempt, data, event.at,
     )  # fmt: skip

@@ -14,9 +14,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from agent.core.errors import AgentError, StoreError, StoreFullError
 from agent.storage.migrations import FIRST, HEAD, SQUASHED, STAMP, check_revision
@@ -44,16 +43,14 @@ SCHEMA_SCRIPT = Path(__file__).parent / "tables.sqlite.sql"
 """Generated from `tables/` by `python -m agent.storage.migrate`; a test compares the two."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Job(Generic[T]):
+class _Job(NamedTuple, Generic[T]):
     unit: Unit[T]
     is_write: bool
     future: asyncio.Future[T] | None = None
     """The future of the caller; None if nobody waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnitResult(Generic[T]):
+class UnitResult(NamedTuple, Generic[T]):
     """What came of a unit."""
 
     job: _Job[T]

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from dataclasses import replace
 from time import monotonic
 
 import pytest
@@ -72,7 +71,7 @@ class LogContract(StoreFixtures):
         run_id = await new_run(journal)
         stores.clock.now += 100
         earlier, ahead = (
-            replace(make_note(name), monotonic_at=monotonic() + age) for name, age in (("one", -7.0), ("two", 7.0))
+            make_note(name)._replace(monotonic_at=monotonic() + age) for name, age in (("one", -7.0), ("two", 7.0))
         )
         appended = await journal.append(run_id, 1, [earlier, ahead, make_note("three")])
         assert appended == tuple((await journal.read_events(run_id))[1:])

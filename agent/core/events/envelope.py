@@ -1,8 +1,10 @@
-"""What all events share: the body, which says what happened, and the envelope, which says where in the log."""
+"""What all events share: the body, which says what happened, and the envelope, which says where in the log.
 
-from dataclasses import dataclass
+The envelopes are named tuples: a turn makes some ninety, and a frozen dataclass takes five times as long to make.
+"""
+
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from agent.core.models import FrozenModel, JsonObject
 
@@ -21,8 +23,7 @@ class EventBody(FrozenModel):
         return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One immutable fact of a run. `at` is UTC seconds since 1970; `seq` starts at 1 and has no gaps."""
 
     run_id: str
@@ -58,8 +59,7 @@ class Event:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class EventDraft:
+class EventDraft(NamedTuple):
     """An event that has no place in the log yet. `monotonic_at` is when it happened, by `time.monotonic`, if it is
     appended later; the journal converts it to the `at` of the store's clock.
     """

@@ -1,7 +1,6 @@
 """`build_trace`: projects a run's log to its trace. Each event adds, opens or closes a line."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final, Literal
 
 from agent.core import events as ev
@@ -220,7 +219,7 @@ class Projection:
             if ground is not None:
                 failed[step.id] = failed[ground]
             detail = details.describe_skipped_step(step, failed.get(step.id, "the run ended before it could start"))
-            self._lines.add_line(replace(event, step_id=step.id), _get_line_type(step), step.title, "skipped", detail)
+            self._lines.add_line(event._replace(step_id=step.id), _get_line_type(step), step.title, "skipped", detail)
 
     def _close_tool_call(self, event: ev.Event, body: ev.ToolReturned) -> None:
         # A call whose arguments were invalid has no intent and therefore no open line yet.
