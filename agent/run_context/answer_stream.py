@@ -5,6 +5,7 @@ from typing import Literal
 
 from agent.core.events import AnswerDelta, AnswerStarted
 from agent.core.models import Source, Tier
+from agent.policy.redaction.answers import StreamFilter
 from agent.run_context.run import Run
 
 DeltaKind = Literal["text", "reasoning", "refusal"]
@@ -27,7 +28,8 @@ class DeltaWriter:
         self._buffer: dict[DeltaKind, list[str]] = {"reasoning": [], "text": [], "refusal": []}
         self._flushed = 0.0
         self._answer_filters = run.redaction.make_stream_filters()
-        self._filters = {kind: self._answer_filters.create() for kind in self._buffer}
+        self._filters: dict[DeltaKind, StreamFilter] = {}
+        """The filters of the kinds whose text has begun and not ended."""
 
     async def add(self, text: str, kind: DeltaKind = "text") -> None:
         """Adds one piece. Appends the collected text if the interval is over."""
@@ -49,12 +51,15 @@ class DeltaWriter:
         deltas: list[AnswerDelta] = []
         has_text = bool(self._buffer["text"] or self._buffer["refusal"])
         for kind, parts in self._buffer.items():
-            piece, outgoing = "".join(parts), self._filters[kind]
-            parts.clear()
+            text = ""
+            if parts:
+                if kind not in self._filters:
+                    self._filters[kind] = self._answer_filters.create()
+                text = self._filters[kind].feed("".join(parts))
+                parts.clear()
             is_last = ends or (kind == "reasoning" and has_text)
-            text = (outgoing.feed(piece) if piece else "") + (outgoing.end() if is_last else "")
-            if is_last and not ends:
-                self._filters[kind] = self._answer_filters.create()
+            if is_last and kind in self._filters:
+                text += self._filters.pop(kind).end()
             if text:
                 cited = self._sources if kind == "text" else ()
                 delta = AnswerDelta(text=text, kind=kind, sources=cited)
