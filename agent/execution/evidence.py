@@ -40,7 +40,7 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     state, room = run.state, run.room
     results = await list_results(run)
     has_images = bool(state.request.images) or any(message.images for message in state.request.messages or ())
-    if not results or has_images or asks_to_invent(state.question) or asks_to_invent(state.prompt):
+    if not results or has_images or any(map(asks_to_invent, {state.question, state.prompt})):
         return ""
     recalled = state.retrieval
     parts = [*_iter_request_texts(run, step), room.system_prompt, room.persona]

@@ -274,12 +274,12 @@ async def build_return(
     cap = run.engine.settings.tool_output_chars
     try:
         problem = find_output_problem(spec, result)
-        size = len(json.dumps(result.value, ensure_ascii=False, default=str))
+        encoded = json.dumps(result.value, ensure_ascii=False, default=str)
     except (ValueError, TypeError, RecursionError, SchemaError) as error:  # invalid result or schema
-        problem, size = f"{spec.name} returned what cannot be read: {type(error).__name__}", 0
+        problem, encoded = f"{spec.name} returned what cannot be read: {type(error).__name__}", ""
     if problem is not None:
         return _build_failed_return(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
-    truncated = len(result.text) > cap or size > 2 * cap
+    truncated = len(result.text) > cap or len(encoded) > 2 * cap
     if truncated:  # cut before the scan for secrets, which takes seconds for megabytes
         told = f"the result had {len(result.text):,} characters, the limit is {cap:,} (AGENT_TOOL_OUTPUT_CHARS)"
         clean = await run.redaction.redact_result(result.text[: cap + MARGIN_CHARS], None, result.sources)
@@ -289,7 +289,8 @@ async def build_return(
         clean = await run.redaction.redact_result(result.text, result.value, result.sources)
         text, value = clean.text, clean.value
     content = await _store_content(run, result)
-    encoded = json.dumps(value, ensure_ascii=False, default=str)
+    if value is not result.value:
+        encoded = json.dumps(value, ensure_ascii=False, default=str)
     blob = None
     if len(encoded) + len(text) > BLOB_CHARS:
         payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)

@@ -94,9 +94,8 @@ class GuardrailPipeline:
         for action in actions:
             if action != "off" and _ACTIONS_BY_SEVERITY.index(action) > _ACTIONS_BY_SEVERITY.index(strictest):
                 strictest = action
-        worst = next(
-            (name for name in _CATEGORIES_BY_SEVERITY if any(finding.category == name for finding in ordered)), None
-        )
+        categories = {finding.category for finding in ordered}
+        worst = next((name for name in _CATEGORIES_BY_SEVERITY if name in categories), None)
         return GuardrailsOutput(
             is_safe=not ordered,
             sanitized_content="" if strictest == "block" else self._redact(text, ordered, placeholders),

@@ -105,10 +105,12 @@ async def check_prompt(prompt: str, guards: RoomGuards) -> CheckedPrompt:
 
 async def scan_request(request: AgentRequest, guards: RoomGuards) -> "tuple[tuple[str, ...], AgentFailure | None]":
     """Returns what was found beside the prompt, and why the room refuses the request, or None."""
+    texts = [found for found in _iter_texts(request) if found.text]
+    if not texts:
+        return (), None
     policy = _get_policy_beside_prompt(guards)
     if not _is_active(policy):
         return (), None
-    texts = [found for found in _iter_texts(request) if found.text]
     new = sum(len(one.text) for one in texts if (policy, one.is_instruction, _digest(one.text)) not in _CACHE)
     scan = asyncio.to_thread(_scan_texts, policy, texts) if new > INLINE_CHARS else None
     found = await scan if scan is not None else _scan_texts(policy, texts)
