@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from agent.core.models import DeferredModel
 
 
-class RecordItem(BaseModel):
+class RecordItem(DeferredModel):
     """`Item.model_validate(record)` takes each field from the record's attribute of its name or `validation_alias`.
 
     Times of records are UTC seconds since 1970.

@@ -44,7 +44,7 @@ def _describe_recipe(recipe: Recipe) -> ToolSpec:
         name=recipe.name,
         description=recipe.description,
         input_schema=recipe.build_input_schema(),
-        output_schema=None,
+        output=None,
         annotations=ToolAnnotations(read_only=reads, idempotent=recipe.effect != "effect"),
         tainted=False,
         origin=RECIPE_ORIGIN,

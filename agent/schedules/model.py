@@ -28,7 +28,8 @@ ScheduleName = Annotated[str, AfterValidator(_check_name), Field(json_schema_ext
 class ScheduleSpec(FrozenModel):
     """What runs, when, and what becomes of it. Either `prompt` or `task_id` is set."""
 
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
+    # Built at once, as it is a body too: see `DeferredModel`.
+    model_config = ConfigDict(defer_build=False, extra="ignore", json_schema_extra={"additionalProperties": False})
 
     name: ScheduleName = Field(description="letters, digits, dots, hyphens and underscores; unique")
     cron: str = Field(max_length=500, description="minute hour day-of-month month day-of-week, or @daily and the like")

@@ -3,9 +3,10 @@
 from difflib import SequenceMatcher
 from statistics import median
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolInputError
+from agent.core.models import DeferredModel
 from agent.ingest.errors import ParserError
 from agent.ingest.plugins import AUTO, list_types_read_by
 from agent.search.models import ParserOutput
@@ -16,7 +17,7 @@ COMPARED_CHARS = 20_000
 PREVIEW_CHARS = 300
 
 
-class CompareInput(BaseModel):
+class CompareInput(DeferredModel):
     """A file and two parsers."""
 
     file: str = Field(min_length=1, max_length=4_000, description=FILE)
@@ -24,7 +25,7 @@ class CompareInput(BaseModel):
     parser_b: str = Field(max_length=100)
 
 
-class ParsedBy(BaseModel):
+class ParsedBy(DeferredModel):
     """What one parser made of the file, or its error."""
 
     parser: str
@@ -39,7 +40,7 @@ class ParsedBy(BaseModel):
     beginning: str = ""
 
 
-class Comparison(BaseModel):
+class Comparison(DeferredModel):
     """Both results, and how b differs from a. `similarity` is 0 to 1, or None if one failed."""
 
     file: str
@@ -85,14 +86,14 @@ class CompareParserOutputTool(ValidationTool[CompareInput, Comparison]):
         return _parse_summary(parser, output, seconds), _format_text(output)
 
 
-class InspectInput(BaseModel):
+class InspectInput(DeferredModel):
     """Which file, and how many passages to show."""
 
     file: str = Field(min_length=1, max_length=4_000, description=FILE)
     limit: int = Field(default=5, ge=1, le=20, description="passages that are shown")
 
 
-class PassageShown(BaseModel):
+class PassageShown(DeferredModel):
     """One passage."""
 
     index: int
@@ -102,7 +103,7 @@ class PassageShown(BaseModel):
     preview: str
 
 
-class ChunkInspection(BaseModel):
+class ChunkInspection(DeferredModel):
     """A file as the pipeline splits it; sizes in characters."""
 
     file: str

@@ -6,10 +6,10 @@ All figures are counted from dry runs.
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from agent.core.errors import ToolError
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.ingest.dry_run_report import PipelineFix, ValidationReport
 from agent.ingest.pipeline import PipelineDAG
@@ -35,7 +35,7 @@ RATE_TOLERANCE = 0.005
 """How far a model's rate may differ from the counted one through rounding."""
 
 
-class ValidationTask(BaseModel):
+class ValidationTask(DeferredModel):
     """What to validate, and on which source."""
 
     pipeline: JsonObject = Field(description="the pipeline as JSON: nodes and edges")
@@ -44,14 +44,14 @@ class ValidationTask(BaseModel):
     seed: int = Field(default=0, description="the same seed tries the same files")
 
 
-class ModelFix(BaseModel):
+class ModelFix(DeferredModel):
     """A change recommended by a model; it is tried before it is believed."""
 
     description: str = Field(default="", max_length=2_000)
     pipeline_diff: JsonObject = Field(default_factory=dict)
 
 
-class ValidationFinal(BaseModel):
+class ValidationFinal(DeferredModel):
     """What the model ends with. Its figures are only compared with the counted ones."""
 
     model_config = ConfigDict(extra="ignore")

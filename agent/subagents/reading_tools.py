@@ -2,10 +2,11 @@
 
 import codecs
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolInputError
 from agent.core.languages import get_language_name
+from agent.core.models import DeferredModel
 from agent.ingest.errors import ParserError
 from agent.ingest.parsers.sniff import detect_kind as looks_like
 from agent.ingest.plugins import AUTO, list_types_read_by
@@ -24,7 +25,7 @@ MIXED_SHARE = 0.2
 """Share of a document's passages from which a second language counts as more than a quotation."""
 
 
-class TryParserInput(BaseModel):
+class TryParserInput(DeferredModel):
     """Which file, and which parser."""
 
     file: str = Field(max_length=4_000, description="name of a file, as sample_files gives it")
@@ -32,7 +33,7 @@ class TryParserInput(BaseModel):
     force_ocr: bool = Field(default=False, description="read every page of a PDF by OCR")
 
 
-class ParserTrial(BaseModel):
+class ParserTrial(DeferredModel):
     """What a parser made of a file, or its error."""
 
     file: str
@@ -106,14 +107,14 @@ class TryParserTool(SourceTool[TryParserInput, ParserTrial]):
         )
 
 
-class DetectLanguageInput(BaseModel):
+class DetectLanguageInput(DeferredModel):
     """A file, or a text."""
 
     file: str = Field(default="", max_length=4_000, description="name of a file, as sample_files gives it")
     text: str = Field(default="", max_length=20_000, description="a text instead")
 
 
-class LanguageResult(BaseModel):
+class LanguageResult(DeferredModel):
     """The language of a text. `shares` has the share of its passages in each language, from 0 to 1."""
 
     file: str = ""
@@ -158,7 +159,7 @@ class DetectLanguageTool(TypedTool[DetectLanguageInput, LanguageResult]):
         )
 
 
-class PreviewInput(BaseModel):
+class PreviewInput(DeferredModel):
     """Which bytes of which file."""
 
     file: str = Field(max_length=4_000, description="name of a file, as sample_files gives it")
@@ -166,7 +167,7 @@ class PreviewInput(BaseModel):
     max_bytes: int = Field(default=2_000, ge=1, le=16_000)
 
 
-class PreviewOutput(BaseModel):
+class PreviewOutput(DeferredModel):
     """A piece of a file. Binary data is shown in hexadecimal, the first 64 bytes."""
 
     file: str

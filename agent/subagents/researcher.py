@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from agent.core.events import StepOutput
-from agent.core.models import FrozenModel, JsonObject
+from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls, gather_calls
@@ -24,7 +24,7 @@ QUOTE_CHARS = 400
 MAX_FINDINGS = 30
 
 
-class ResearchTask(BaseModel):
+class ResearchTask(DeferredModel):
     """A question, and where to look."""
 
     question: str = Field(min_length=1, max_length=4_000, description="the question, complete")
@@ -41,14 +41,14 @@ class Finding(FrozenModel):
     url: str | None = None
 
 
-class ModelFinding(BaseModel):
+class ModelFinding(DeferredModel):
     """A finding as a model writes it."""
 
     claim: str = Field(min_length=1)
     quote: str = Field(min_length=1)
 
 
-class ResearchFinal(BaseModel):
+class ResearchFinal(DeferredModel):
     """What the model ends with."""
 
     model_config = ConfigDict(extra="ignore")

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from agent.core.languages import LANGUAGE_NAMES, get_language_name
-from agent.core.models import FrozenModel, JsonObject
+from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import Severity, Uncertainty
 from agent.ingest.local_files import TYPES
 from agent.ingest.plugins import AUTO, list_types_read_by
@@ -64,7 +64,7 @@ class SourceAnalysis(FrozenModel):
     sampled: int = 0
 
 
-class ModelCharacteristics(BaseModel):
+class ModelCharacteristics(DeferredModel):
     """Characteristics as a model writes them."""
 
     languages: list[str] = Field(default_factory=list)
@@ -72,7 +72,7 @@ class ModelCharacteristics(BaseModel):
     quality_issues: list[str] = Field(default_factory=list)
 
 
-class ModelRecommendation(BaseModel):
+class ModelRecommendation(DeferredModel):
     """A recommendation as a model writes it."""
 
     extension: str
@@ -81,7 +81,7 @@ class ModelRecommendation(BaseModel):
     notes: str | None = None
 
 
-class ModelUncertainty(BaseModel):
+class ModelUncertainty(DeferredModel):
     """An uncertainty as a model writes it."""
 
     severity: Severity
@@ -92,7 +92,7 @@ class ModelUncertainty(BaseModel):
         return Uncertainty(severity=self.severity, message=self.message[:500])
 
 
-class AnalysisFinal(BaseModel):
+class AnalysisFinal(DeferredModel):
     """What the model ends with. Its figures are ignored; they are counted."""
 
     model_config = ConfigDict(extra="ignore")

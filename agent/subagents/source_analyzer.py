@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolError
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult
 from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, CallResult, SubAgent, SubAgentResources, ToolCalls, gather_calls
@@ -32,7 +32,7 @@ KINDS_SHOWN = 4
 """By rules: how many unreadable extensions are previewed."""
 
 
-class SourceTask(BaseModel):
+class SourceTask(DeferredModel):
     """What to analyse, and for which purpose."""
 
     source_id: str = Field(

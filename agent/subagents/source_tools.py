@@ -3,8 +3,9 @@
 import hashlib
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from agent.core.models import DeferredModel
 from agent.search.models import FileType
 from agent.subagents.source_files import Listing, SourceFile, SourceFiles
 from agent.tools import ToolContext, TypedTool
@@ -25,11 +26,11 @@ class SourceTool(TypedTool[In, Out]):
         self._files = files
 
 
-class EnumerateInput(BaseModel):
+class EnumerateInput(DeferredModel):
     """No parameters."""
 
 
-class ExtensionCount(BaseModel):
+class ExtensionCount(DeferredModel):
     """The files of one extension; sizes in bytes."""
 
     count: int
@@ -39,7 +40,7 @@ class ExtensionCount(BaseModel):
     readable: bool = Field(description="whether files of this type can be read into a collection")
 
 
-class EnumerateOutput(BaseModel):
+class EnumerateOutput(DeferredModel):
     """What is at the source. `note` tells why the listing is incomplete, if it is."""
 
     total_files: int
@@ -62,7 +63,7 @@ class EnumerateFilesTool(SourceTool[EnumerateInput, EnumerateOutput]):
         return _to_output(await self._files.list_files())
 
 
-class SampleInput(BaseModel):
+class SampleInput(DeferredModel):
     """Which files, and how many."""
 
     count: int = Field(default=5, ge=1, le=50, description="how many files at most")
@@ -75,7 +76,7 @@ class SampleInput(BaseModel):
     seed: int = Field(default=0, description="the same seed picks the same files")
 
 
-class SampledFile(BaseModel):
+class SampledFile(DeferredModel):
     """One file."""
 
     file: str
@@ -83,7 +84,7 @@ class SampledFile(BaseModel):
     size_bytes: int
 
 
-class SampleOutput(BaseModel):
+class SampleOutput(DeferredModel):
     """The sample, and how many files matched."""
 
     files: list[SampledFile]

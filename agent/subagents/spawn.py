@@ -36,7 +36,7 @@ class SpawnTool:
             name=f"spawn_{kind.AGENT_ID}",
             description=kind.DESCRIPTION,
             input_schema=build_flat_schema(task),
-            output_schema=build_flat_schema(SubAgentResult),
+            output=SubAgentResult,
             annotations=READ_ONLY_WEB,
             tainted=False,
             timeout_s=kind.TIMEOUT_SECONDS + GRACE_S,

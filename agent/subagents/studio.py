@@ -8,10 +8,10 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.events import StepOutput
-from agent.core.models import IntentCategory, JsonObject
+from agent.core.models import DeferredModel, IntentCategory, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
@@ -22,7 +22,7 @@ HISTORY_MESSAGES, MESSAGE_CHARS = 12, 3_000
 RESULT_CHARS = 4_000
 
 
-class StudioTask(BaseModel):
+class StudioTask(DeferredModel):
     """A request to the studio, as its router read it."""
 
     request: str = Field(min_length=1, description="what to do, completely, in the user's words")
@@ -31,7 +31,7 @@ class StudioTask(BaseModel):
     before: list[str] = Field(default_factory=list, description="results of the tasks before this one")
 
 
-class StudioFinal(BaseModel):
+class StudioFinal(DeferredModel):
     """What the sub-agent says at its end: an answer, or a question that only the user can answer."""
 
     answer: str = ""

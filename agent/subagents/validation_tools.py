@@ -2,10 +2,10 @@
 
 from time import monotonic
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ConflictError, ToolInputError
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.ingest.errors import ParserError
 from agent.ingest.pipeline_check import PipelineInvalidError, check_pipeline
 from agent.ingest.pipeline_diff import apply_diff, diff_pipelines
@@ -34,7 +34,7 @@ class ValidationTool(TypedTool[In, Out]):
         self._session = session
 
 
-class DryRunInput(BaseModel):
+class DryRunInput(DeferredModel):
     """The pipeline under validation, or a change of it."""
 
     pipeline_diff: JsonObject | None = Field(default=None, description="a change, as try_alternative_config gives it")
@@ -62,13 +62,13 @@ class RunDryRunTool(ValidationTool[DryRunInput, DryRunOutput]):
         return DryRunOutput(pipeline_diff=diff, report=await self._session.dry_run(pipeline))
 
 
-class FileInput(BaseModel):
+class FileInput(DeferredModel):
     """Which file."""
 
     file: str = Field(min_length=1, max_length=4_000, description=FILE)
 
 
-class FailureDetails(BaseModel):
+class FailureDetails(DeferredModel):
     """Why a file failed. `traceback_summary` tells the stage and what the parser knew."""
 
     file: str
@@ -104,7 +104,7 @@ class FailureDetailsTool(ValidationTool[FileInput, FailureDetails]):
         )
 
 
-class AlternativeInput(BaseModel):
+class AlternativeInput(DeferredModel):
     """A file, and how to read or split it instead. Options are added to the pipeline's."""
 
     file: str = Field(min_length=1, max_length=4_000, description=FILE)

@@ -72,7 +72,7 @@ def build_client_spec(name: str, description: str = "", parameters: JsonValue = 
         name=name,
         description=description or "a tool of the client",
         input_schema={"properties": {}, **schema, "type": "object"},
-        output_schema=None,
+        output=None,
         annotations=ToolAnnotations(),
         tainted=True,
         origin=CLIENT_ORIGIN,

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import LOCAL_OWNER, Effect, JsonObject, Room
+from agent.tools.flat_schema import build_flat_schema
 
 UserSource = Literal["files", "collections", "memories"]
 """What the user owns and tools read."""
@@ -62,7 +63,8 @@ class ToolSpec:
     name: str
     description: str
     input_schema: JsonObject
-    output_schema: JsonObject | None
+    output: type[BaseModel] | JsonObject | None
+    """The model or the schema of results, if there is one."""
     annotations: ToolAnnotations
     tainted: bool
     """Whether results come from untrusted sources and must be treated as data."""
@@ -86,6 +88,13 @@ class ToolSpec:
     """Sent to MCP clients with the description; an approval is void if it changes."""
     room: str | None = None
     """The only room that may use it, such as the one whose MCP server offers it; None: every room."""
+
+    @property
+    def output_schema(self) -> JsonObject | None:
+        """The schema of results. Made of the model when it is first read: no planner reads it, and few turns call
+        more than some tools.
+        """
+        return build_flat_schema(self.output) if isinstance(self.output, type) else self.output
 
     @property
     def effect(self) -> Effect:

@@ -199,7 +199,7 @@ class TypedTool(ABC, Generic[In, Out]):
             name=self.name,
             description=self.description,
             input_schema=build_flat_schema(self.Input),
-            output_schema=build_flat_schema(self.Output),
+            output=self.Output,
             annotations=self.annotations,
             tainted=self.tainted,
             timeout_s=self.timeout_s,

@@ -7,12 +7,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import ConfigDict, Field
 
 from agent.core import models
 from agent.core.errors import BadRequestError
 from agent.core.events import Event, RunFailed, RunWaiting
-from agent.core.models import AgentResponse, RunStatus, Webhook
+from agent.core.models import AgentResponse, DeferredModel, RunStatus, Webhook
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
@@ -61,6 +61,8 @@ STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream"
 class AgentRequest(models.AgentRequest):
     """The body of `POST /v1/agent`: the request, and how it is answered."""
 
+    model_config = ConfigDict(defer_build=False)  # a body: see `DeferredModel`
+
     background: bool = Field(default=False, description="answer 202 at once; the run is at /v1/runs/ID")
     webhook: Webhook | None = Field(
         default=None, description="told about the end of the run (docs/schedules.md); needs `background: true`"
@@ -72,7 +74,7 @@ class AgentRequest(models.AgentRequest):
         return models.AgentRequest.model_construct(**{name: getattr(self, name) for name in names})
 
 
-class BackgroundRun(BaseModel):
+class BackgroundRun(DeferredModel):
     """A run that was started in the background."""
 
     run_id: str

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, Field
 
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
 from agent.storage.audit import MAX_ID
 from gateway.auth.dependencies import require_scope
@@ -29,7 +29,7 @@ class AuditItem(RecordItem):
     detail: JsonObject
 
 
-class AuditItems(BaseModel):
+class AuditItems(DeferredModel):
     """Records, newest first; pass `next` as `before` for older ones."""
 
     data: list[AuditItem]

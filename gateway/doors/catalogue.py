@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from agent.core.errors import NotFoundError
-from agent.core.models import Effect, JsonObject
+from agent.core.models import DeferredModel, Effect, JsonObject
 from agent.core.record_item import RecordItem
 from gateway.auth.dependencies import CurrentCaller, may_see_details, require_scope
 from gateway.doors.agent import ERRORS
@@ -29,7 +29,7 @@ class SkillItem(RecordItem):
     compatibility: str
 
 
-class SkillItems(BaseModel):
+class SkillItems(DeferredModel):
     """Every skill, and the problems found while loading them."""
 
     data: list[SkillItem]
@@ -48,20 +48,20 @@ class ToolItem(RecordItem):
     origin: str
 
 
-class ToolItems(BaseModel):
+class ToolItems(DeferredModel):
     """Every tool."""
 
     data: list[ToolItem]
 
 
-class Component(BaseModel):
+class Component(DeferredModel):
     """One component of the gateway."""
 
     ok: bool
     detail: str
 
 
-class Readiness(BaseModel):
+class Readiness(DeferredModel):
     """Whether requests can be served. `degraded` names the components that do not work: requests that need them are
     refused, or carried out without them.
     """
@@ -71,32 +71,34 @@ class Readiness(BaseModel):
     components: dict[str, Component]
 
 
-class Health(BaseModel):
+class Health(DeferredModel):
     """The process is alive."""
 
     status: str = "ok"
     service: str = "stepgate"
 
 
-class Pointer(BaseModel):
+class Pointer(DeferredModel):
     """The gateway's name, version and doors."""
 
     name: str = "Stepgate"
     version: str
-    doors: dict[str, str] = {
-        "openai": "/v1/chat/completions",
-        "models": "/v1/models",
-        "agent": "/v1/agent",
-        "runs": "/v1/runs",
-        "tasks": "/tasks",
-        "mcp": "/mcp",
-        "rooms": "/v1/rooms",
-        "skills": "/v1/skills",
-        "tools": "/v1/tools",
-        "health": "/health",
-        "ready": "/ready",
-        "openapi": "/openapi.json",
-    }
+    doors: dict[str, str] = Field(
+        default={
+            "openai": "/v1/chat/completions",
+            "models": "/v1/models",
+            "agent": "/v1/agent",
+            "runs": "/v1/runs",
+            "tasks": "/tasks",
+            "mcp": "/mcp",
+            "rooms": "/v1/rooms",
+            "skills": "/v1/skills",
+            "tools": "/v1/tools",
+            "health": "/health",
+            "ready": "/ready",
+            "openapi": "/openapi.json",
+        }
+    )
 
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Readiness}}

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Sequence
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.events import AnswerFinished, Event, ToolReturned
-from agent.core.models import SourceCitation, TailorOutput
+from agent.core.models import DeferredModel, SourceCitation, TailorOutput
 from agent.core.run_reducer import fold
 from agent.grounded_answers.locate import parse_run_id
 from agent.grounded_answers.verify_citation import Proof, ProofCheck, compare_with_index
@@ -25,7 +25,7 @@ router = APIRouter(tags=["knowledge"], dependencies=[require_scope("agent")])
 ANSWERING_TOOL = "answer_with_citations"
 
 
-class CitationDetail(BaseModel):
+class CitationDetail(DeferredModel):
     """A citation, the run that made it, and the question that run answered."""
 
     citation_id: str

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from agent.core.models import RetrievalMode
+from agent.core.models import DeferredModel, RetrievalMode
 from agent.ingest.collection_store import CollectionStatus
 from agent.ingest.pipeline import PipelineDAG
 from agent.search.models import ConnectorInput, MemoryOutput, MemoryQuery
@@ -18,7 +18,7 @@ from gateway.doors.json_body import JsonRoute
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 
-class CollectionEntry(BaseModel):
+class CollectionEntry(DeferredModel):
     """A collection. `template` names its pipeline's template, if any; `embedder` made its vectors."""
 
     name: str
@@ -28,7 +28,7 @@ class CollectionEntry(BaseModel):
     embedder: str
 
 
-class CollectionEntries(BaseModel):
+class CollectionEntries(DeferredModel):
     """The caller's collections."""
 
     data: list[CollectionEntry]
@@ -46,8 +46,7 @@ class CollectionDetail(CollectionEntry):
 class SearchBody(MemoryQuery):
     """A search in one collection."""
 
-    # Built at once, because FastAPI silences pydantic's warnings only while it builds validators itself.
-    model_config = ConfigDict(defer_build=False)
+    model_config = ConfigDict(defer_build=False)  # a body: see `DeferredModel`
 
     collection: str = Field(min_length=1, max_length=200)
     mode: RetrievalMode | None = Field(default=None, description="unset: AGENT_RETRIEVAL_MODE")

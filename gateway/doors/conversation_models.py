@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
 from agent.core.subagent_result import Severity
 from agent.pipeline_builder.messages import MessageRole
@@ -78,7 +78,7 @@ class UsageTotals(RecordItem):
     cost_usd: float | None
 
 
-class ConversationList(BaseModel):
+class ConversationList(DeferredModel):
     """Conversations, newest first; `next` is what to pass as `before` for older ones. `usage` is that of all of the
     caller's."""
 
@@ -130,7 +130,7 @@ class ConversationDetail(ConversationItem):
     run_id: str | None
 
 
-class AppliedPipeline(BaseModel):
+class AppliedPipeline(DeferredModel):
     """What was begun; /v1/jobs/{job_id} tells how far it is."""
 
     collection_id: str
@@ -139,7 +139,7 @@ class AppliedPipeline(BaseModel):
     job_id: str | None
 
 
-class MessageAnswer(BaseModel):
+class MessageAnswer(DeferredModel):
     """An answer as one object. `approvals` are the questions it ends with, where it waits for a person."""
 
     run_id: str

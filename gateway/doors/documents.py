@@ -9,14 +9,13 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
 from starlette.background import BackgroundTask
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from agent.core.errors import StoreFullError
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
 from agent.ingest.templates import build_requested_pipeline
 from agent.ingest.uploads import SOURCE_PREFIX
@@ -59,7 +58,7 @@ _FORM_SCHEMA: dict[str, Any] = {
 }
 
 
-class DocumentEntry(BaseModel):
+class DocumentEntry(DeferredModel):
     """A document as it was read. `checksum` is the SHA-256 of its bytes."""
 
     document_id: str
@@ -79,7 +78,7 @@ class DocumentEntry(BaseModel):
     uncertainties: list[str]
 
 
-class DocumentEntries(BaseModel):
+class DocumentEntries(DeferredModel):
     """Documents by collection, in the order of their sources."""
 
     data: list[DocumentEntry]

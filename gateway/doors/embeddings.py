@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from agent.core.errors import EmbedderError, RoomUnknownError
+from agent.core.models import DeferredModel
 from agent.core.settings import Settings
 from agent.llm.embedder.port import MAX_TEXT_CHARS
 from agent.run_context.token_estimates import estimate_tokens_from_chars
@@ -38,7 +39,7 @@ class EmbeddingsRequest(WireModel):
     user: str | None = None
 
 
-class Embedding(BaseModel):
+class Embedding(DeferredModel):
     """One vector: numbers, or base64 of little-endian 32-bit floats."""
 
     object: Literal["embedding"] = "embedding"
@@ -46,14 +47,14 @@ class Embedding(BaseModel):
     embedding: list[float] | str
 
 
-class EmbeddingUsage(BaseModel):
+class EmbeddingUsage(DeferredModel):
     """Tokens, estimated from characters: embedders do not report them all."""
 
     prompt_tokens: int
     total_tokens: int
 
 
-class EmbeddingList(BaseModel):
+class EmbeddingList(DeferredModel):
     """The vectors in the order of their texts."""
 
     object: Literal["list"] = "list"

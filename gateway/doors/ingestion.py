@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.failures import AgentFailure
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.ingest import plugins
 from agent.ingest.allowed_paths import resolve_allowed
 from agent.ingest.dry_run_report import ValidationReport
@@ -64,7 +64,7 @@ class DryRunBody(SourceBody):
     seed: int = Field(default=0, ge=0, le=2**53)
 
 
-class JobEntry(BaseModel):
+class JobEntry(DeferredModel):
     """A job on a collection. `source` is None if only vectors are rebuilt; `next` says what happens to an interrupted
     job.
     """
@@ -83,19 +83,19 @@ class JobEntry(BaseModel):
     updated_at: datetime
 
 
-class JobEntries(BaseModel):
+class JobEntries(DeferredModel):
     """Jobs, newest first."""
 
     data: list[JobEntry]
 
 
-class TemplateEntries(BaseModel):
+class TemplateEntries(DeferredModel):
     """Every template, the default one first."""
 
     data: list[PipelineTemplate]
 
 
-class PluginEntries(BaseModel):
+class PluginEntries(DeferredModel):
     """The components of pipelines."""
 
     data: list[PluginInfo]

@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
+from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.memory.store import Kind
 from gateway.auth.dependencies import CurrentCaller, require_scope
@@ -27,7 +28,7 @@ class MemoryEntry(RecordItem):
     score: Annotated[float | None, AfterValidator(lambda score: score and round(score, 3))] = None
 
 
-class MemoryEntries(BaseModel):
+class MemoryEntries(DeferredModel):
     """Memories: best first for a query, else newest first. `note` says why the configured embedder was not used."""
 
     data: list[MemoryEntry]

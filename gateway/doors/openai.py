@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.events import RunCreated, RunFailed, RunWaiting
 from agent.core.failures import AgentFailure
-from agent.core.models import Room
+from agent.core.models import DeferredModel, Room
 from agent.runs.run_intake import ChatRequest, HiddenRequest
 from agent.runs.service import AcceptedRun
 from gateway.auth.dependencies import CurrentCaller, get_caller, get_event_stream, require_scope
@@ -49,7 +49,7 @@ CHAT_ID_CHARS = 200
 DONE_FRAME = "data: [DONE]\n\n"
 
 
-class ModelCard(BaseModel):
+class ModelCard(DeferredModel):
     """A room, in the form of an OpenAI model."""
 
     id: str
@@ -61,7 +61,7 @@ class ModelCard(BaseModel):
     suggestions: list[str] = Field(default=[], description="requests that a client may offer to begin with")
 
 
-class ModelList(BaseModel):
+class ModelList(DeferredModel):
     """All rooms."""
 
     object: Literal["list"] = "list"

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.models import AgentRequest, JsonObject, TailorOutput, TraceStep
+from agent.core.models import AgentRequest, DeferredModel, JsonObject, TailorOutput, TraceStep
 from agent.core.run_state import RunState, StepStatus
 from agent.grounded_answers import Persona
 from agent.runs.response import build_response
@@ -55,7 +55,7 @@ class OrchestratorInput(BaseModel):
     collection: str | None = Field(default=None, max_length=200, description="where to look; unset: everywhere")
 
 
-class PlanStepView(BaseModel):
+class PlanStepView(DeferredModel):
     """A step of the plan, numbered from 1."""
 
     step_id: int
@@ -64,7 +64,7 @@ class PlanStepView(BaseModel):
     status: Literal["pending", "in_progress", "completed", "failed"]
 
 
-class OrchestratorOutput(BaseModel):
+class OrchestratorOutput(DeferredModel):
     """The answer, the plan behind it, the duration in milliseconds, and the trace (`steps` at other endpoints)."""
 
     final_response: TailorOutput

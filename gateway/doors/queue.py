@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from agent.core.errors import ConflictError
-from agent.core.models import JsonObject, RunStatus
+from agent.core.models import DeferredModel, JsonObject, RunStatus
 from agent.core.record_item import RecordItem
 from agent.dispatch.port import Lane
 from agent.dispatch.queue_state import QueueDepth, QueueState, find_unserved
@@ -22,7 +22,7 @@ router = APIRouter(tags=["queue"], dependencies=[require_scope("admin")])
 JobId = Annotated[int, Path(ge=1, le=MAX_ID, description="of a dead letter")]
 
 
-class QueueItem(BaseModel):
+class QueueItem(DeferredModel):
     """A queue of a lane. `runs@...` and `batch@...` are for processes with the same rooms, files and skills."""
 
     lane: Lane
@@ -65,7 +65,7 @@ class DeadLetterItem(RecordItem):
     can_retry: bool = Field(description="false if its run has ended")
 
 
-class QueueReport(BaseModel):
+class QueueReport(DeferredModel):
     """What is in the queue."""
 
     lanes: list[QueueItem]
@@ -74,7 +74,7 @@ class QueueReport(BaseModel):
     lease_seconds: float = Field(description="a process that is silent for longer loses its jobs to others")
 
 
-class QueuedJob(BaseModel):
+class QueuedJob(DeferredModel):
     """A job that is queued again."""
 
     id: int

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ConflictError
 from agent.core.events import ToolReturned
-from agent.core.models import AgentRequest, JsonObject, PlanStep
+from agent.core.models import AgentRequest, DeferredModel, JsonObject, PlanStep
 from agent.recipes import Recipe, StoredRecipe
 from agent.recipes.card import render_files
 from agent.runs.response import build_response
@@ -39,7 +39,7 @@ class RecipeDetail(RecipeItem):
     files: dict[str, str]
 
 
-class RecipeList(BaseModel):
+class RecipeList(DeferredModel):
     """The recipes of the caller, in order of name."""
 
     data: list[RecipeItem]

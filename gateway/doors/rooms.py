@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.studio.room_editor import Editor, RoomOrigin, RoomView
 from agent.studio.room_store import RoomRevision, StoredRoom
 from gateway.auth.authentication import Caller
@@ -21,7 +21,7 @@ router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_
 _VERSION = "the version that was read; 409 if the room has changed since"
 
 
-class RoomItem(BaseModel):
+class RoomItem(DeferredModel):
     """A room. `error` says why its file is not served as it is; then it is served as it last worked."""
 
     id: str
@@ -41,7 +41,7 @@ class RoomDetail(RoomItem):
     room: JsonObject | None
 
 
-class RoomItems(BaseModel):
+class RoomItems(DeferredModel):
     """The rooms, the default one first."""
 
     data: list[RoomItem]
@@ -71,7 +71,7 @@ class RoomCopyBody(StrictBody):
     name: str | None = None
 
 
-class RoomRevisionItem(BaseModel):
+class RoomRevisionItem(DeferredModel):
     """A text that a room had. A deletion has none."""
 
     revision: int
@@ -80,7 +80,7 @@ class RoomRevisionItem(BaseModel):
     yaml: str | None
 
 
-class RoomRevisionItems(BaseModel):
+class RoomRevisionItems(DeferredModel):
     """The texts of a room, newest first."""
 
     data: list[RoomRevisionItem]

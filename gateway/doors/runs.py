@@ -9,12 +9,21 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from agent.core.content_blocks import get_artifact_type, read_artifact
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import ToolReturned
-from agent.core.models import ENDED_STATUSES, AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
+from agent.core.models import (
+    ENDED_STATUSES,
+    AgentResponse,
+    DeferredModel,
+    JsonObject,
+    Plan,
+    PlanStep,
+    RunStatus,
+    StepOutcome,
+)
 from agent.core.record_item import RecordItem
 from agent.core.run_reducer import fold
 from agent.runs.forks import ForkRequest, RepeatedEffects
@@ -47,14 +56,14 @@ class RunSummary(RecordItem):
     last_seq: int
 
 
-class RunList(BaseModel):
+class RunList(DeferredModel):
     """Runs, newest first; pass `next` as `before` for older ones."""
 
     data: list[RunSummary]
     next: str | None = None
 
 
-class RunVerdict(BaseModel):
+class RunVerdict(DeferredModel):
     """The supervisor's verdict on one attempt."""
 
     step_id: str
@@ -73,7 +82,7 @@ class RunDetail(RunSummary):
     forked_from: str | None = Field(default=None, description="the run whose plan this one was started with")
 
 
-class EventList(BaseModel):
+class EventList(DeferredModel):
     """Events in order of seq."""
 
     data: list[JsonObject]

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import BadRequestError, ScopeError
-from agent.core.models import JsonObject, RunStatus, Webhook
+from agent.core.models import DeferredModel, JsonObject, RunStatus, Webhook
 from agent.core.principal import Principal
 from agent.core.record_item import RecordItem
 from agent.schedules.model import ScheduleSpec, to_spec
@@ -28,7 +28,7 @@ MAX_TICK: Final = 1e11
 _NOT_NULL: Final = ("name", "cron", "overlap", "misfire", "enabled")
 
 
-class ScheduleItem(BaseModel):
+class ScheduleItem(DeferredModel):
     """A schedule. Either `prompt` or `task_id` is set."""
 
     id: str
@@ -52,7 +52,7 @@ class ScheduleItem(BaseModel):
     updated_at: datetime
 
 
-class ScheduleList(BaseModel):
+class ScheduleList(DeferredModel):
     """The schedules of the caller, in order of name."""
 
     data: list[ScheduleItem]
@@ -89,7 +89,7 @@ class TickItem(RecordItem):
     missed: int = Field(description="ticks before this one at which no gateway was running, counted up to 100")
 
 
-class TickList(BaseModel):
+class TickList(DeferredModel):
     """Ticks, newest first; pass `next` as `before` for older ones."""
 
     data: list[TickItem]

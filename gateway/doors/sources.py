@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.pipeline_builder.source_store import NamedSource
 from agent.search.models import ConnectorInput, SourceType
@@ -49,7 +50,7 @@ class SourceItem(RecordItem):
     created_at: datetime
 
 
-class SourceList(BaseModel):
+class SourceList(DeferredModel):
     """Sources, newest first."""
 
     data: list[SourceItem]

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import NotFoundError, ToolInputError
+from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.studio.entity_graph import Entity, EntityGraph, EntityType
 from gateway.auth.dependencies import CurrentCaller, require_scope
@@ -45,7 +46,7 @@ class PromptItem(RecordItem):
     saved_at: datetime = Field(validation_alias="at")
 
 
-class PromptItems(BaseModel):
+class PromptItems(DeferredModel):
     """Prompts, in order of name; versions of one prompt, newest first."""
 
     data: list[PromptItem]
@@ -69,20 +70,20 @@ class PromptApplyBody(StrictBody):
     )
 
 
-class GraphBody(BaseModel):
+class GraphBody(DeferredModel):
     """What the caller sees of this gateway: entities by id, and their links."""
 
     entities: list[EntityItem]
     links: list[LinkItem]
 
 
-class EntityItems(BaseModel):
+class EntityItems(DeferredModel):
     """Entities that match, the best first."""
 
     data: list[EntityItem]
 
 
-class SecretItems(BaseModel):
+class SecretItems(DeferredModel):
     """Names of secrets, and whether they are configured."""
 
     data: list[SecretItem]

@@ -5,13 +5,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import BadRequestError
 from agent.core.events import ApprovalRequested, Event
 from agent.core.models import (
     MAX_CONVERSATION_ID_CHARS,
     AgentRequest,
+    DeferredModel,
     JsonObject,
     RunStatus,
     TaskPlan,
@@ -44,7 +45,7 @@ class StudioRequestBody(StrictBody):
     metadata: JsonObject = Field(default_factory=dict, description="as at `/v1/agent`")
 
 
-class StudioResponse(BaseModel):
+class StudioResponse(DeferredModel):
     """What the studio made of a message.
 
     `status` is the run's: `awaiting_input` with a `question`, `awaiting_approval` with `approvals`, which

@@ -3,9 +3,10 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ConflictError
+from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.studio.generated_tools.models import CodeReview, Manifest, SandboxTier, ToolVersion, VersionState
 from gateway.auth.authentication import Caller
@@ -50,7 +51,7 @@ class ToolVersionDetail(ToolVersionItem):
     wider: list[str]
 
 
-class ToolVersionItems(BaseModel):
+class ToolVersionItems(DeferredModel):
     """Versions of generated tools."""
 
     data: list[ToolVersionItem]

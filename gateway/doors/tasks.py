@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field, JsonValue, WithJsonSchema
+from pydantic import Field, JsonValue, WithJsonSchema
 
 from agent.core.errors import NotFoundError
-from agent.core.models import JsonObject, Webhook
+from agent.core.models import DeferredModel, JsonObject, Webhook
 from agent.core.record_item import RecordItem
 from agent.planning.required import CONTEXT_CHARS, CONTEXT_KEYS, split_context
 from agent.runs.run_intake import TaskRunRequest
@@ -41,7 +41,7 @@ class NewTask(StrictBody):
     webhook: Webhook | None = Field(default=None, description="told about the end of each run (docs/schedules.md)")
 
 
-class TaskRecord(BaseModel):
+class TaskRecord(DeferredModel):
     """A task with the result of its newest run. `plan`, `output`, `verification` and `trace` are null until it has
     ended; `reason` says why it was not completed. Each line of `trace` names its stage: plan, retrieve, execute, verify
     or finalize.
@@ -69,7 +69,7 @@ class CreatedTask(TaskRecord):
     dropped_context: list[str]
 
 
-class TaskList(BaseModel):
+class TaskList(DeferredModel):
     """Tasks, newest first, without output; pass `next` as `before` for older ones."""
 
     data: list[TaskRecord]
@@ -87,7 +87,7 @@ class TaskRunItem(RecordItem):
     updated_at: datetime = Field(validation_alias="updated")
 
 
-class TaskRunList(BaseModel):
+class TaskRunList(DeferredModel):
     """Runs of a task, newest first; pass `next` as `before` for earlier ones."""
 
     data: list[TaskRunItem]

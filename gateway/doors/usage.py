@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, Field
 
 from agent.core.errors import BadRequestError
+from agent.core.models import DeferredModel
 from agent.storage.usage import DAY_SECONDS, Dimension, UsageGroup
 from gateway.auth.dependencies import CurrentCaller
 from gateway.doors.agent import ERRORS
@@ -18,7 +19,7 @@ router = APIRouter(tags=["usage"])
 DEFAULT_DAYS = 30
 
 
-class UsageItem(BaseModel):
+class UsageItem(DeferredModel):
     """The usage of one group. Fields that were not asked for in `by` are absent."""
 
     day: date | None = None
@@ -35,7 +36,7 @@ class UsageItem(BaseModel):
     cost_usd: float | None = Field(description="the sum of the known costs; null if no price was known")
 
 
-class UsageReport(BaseModel):
+class UsageReport(DeferredModel):
     """The usage of the runs that ended in `[since, until)`."""
 
     since: datetime

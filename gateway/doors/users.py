@@ -1,8 +1,8 @@
 """`DELETE /v1/users/{owner}`: delete an owner and everything they own. Needs the scope `admin`."""
 
 from fastapi import APIRouter
-from pydantic import BaseModel
 
+from agent.core.models import DeferredModel
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
@@ -10,7 +10,7 @@ from gateway.doors.dependencies import Gateway
 router = APIRouter(tags=["users"], dependencies=[require_scope("admin")])
 
 
-class DeletedOwner(BaseModel):
+class DeletedOwner(DeferredModel):
     """The deleted owner; `rows` counts the deleted rows by table."""
 
     owner: str

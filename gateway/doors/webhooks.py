@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
+from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.storage.webhook_outbox import DeliveryState, WebhookDelivery
 from gateway.auth.dependencies import CurrentCaller, require_scope
@@ -34,7 +35,7 @@ class DeliveryItem(RecordItem):
     updated_at: datetime = Field(validation_alias="updated")
 
 
-class DeliveryList(BaseModel):
+class DeliveryList(DeferredModel):
     """Deliveries, newest first; pass `next` as `before` for older ones."""
 
     data: list[DeliveryItem]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from agent.core.failures import FAILURES, AgentFailure, FailureKind, get_stage
+from agent.core.models import DeferredModel
 
 OPENAI_PATHS = ("/v1/chat", "/v1/conversations", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
 """Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""
@@ -49,13 +50,13 @@ DOOR_FAILURES: Mapping[str, FailureKind] = {
 """Failures specific to HTTP; the engine has the rest of the table."""
 
 
-class FailureBody(BaseModel):
+class FailureBody(DeferredModel):
     """The error body of every door but the OpenAI one."""
 
     error: AgentFailure
 
 
-class OpenAIErrorDetail(BaseModel):
+class OpenAIErrorDetail(DeferredModel):
     """OpenAI's error object."""
 
     message: str
@@ -64,7 +65,7 @@ class OpenAIErrorDetail(BaseModel):
     code: str | None = None
 
 
-class OpenAIErrorBody(BaseModel):
+class OpenAIErrorBody(DeferredModel):
     """OpenAI's error body."""
 
     error: OpenAIErrorDetail
@@ -98,7 +99,7 @@ _INPUT_NAMES: Mapping[str, str] = {"/v1/responses": "input", "/v1/completions": 
 """The parameter with the conversation, by endpoint."""
 
 
-class RpcErrorDetail(BaseModel):
+class RpcErrorDetail(DeferredModel):
     """JSON-RPC's error object. `data` is Stepgate's own failure."""
 
     code: int
@@ -106,7 +107,7 @@ class RpcErrorDetail(BaseModel):
     data: AgentFailure
 
 
-class RpcErrorBody(BaseModel):
+class RpcErrorBody(DeferredModel):
     """The error body of `/mcp`. It has no id: the request was refused before its id was read."""
 
     jsonrpc: str = "2.0"

@@ -5,10 +5,10 @@ import logging
 from dataclasses import replace
 from functools import partial
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import BudgetError, ModelError
-from agent.core.models import JsonObject, Source, SourceCitation, TailorOutput
+from agent.core.models import DeferredModel, JsonObject, Source, SourceCitation, TailorOutput
 from agent.grounded_answers import AnswerBuilder, BuiltAnswer, Persona, TailorInput
 from agent.grounded_answers.from_tool_results import add_file_links, read_clarifying_question, read_passages
 from agent.grounded_answers.generate import write_answer
@@ -23,7 +23,7 @@ MAX_PASSAGES = 8
 """Passages an answer is made from: enough for two sides of a comparison, few enough to stay with the question."""
 
 
-class AnswerInput(BaseModel):
+class AnswerInput(DeferredModel):
     """Arguments of `answer_with_citations`."""
 
     question: str = Field(min_length=1, max_length=4_000, description="the complete question")

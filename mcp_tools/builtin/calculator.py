@@ -16,9 +16,10 @@ from decimal import (
 )
 
 import simpleeval
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolInputError
+from agent.core.models import DeferredModel
 from agent.tools import PlanHints, ToolContext, TypedTool
 
 PRECISION = 40
@@ -29,7 +30,7 @@ MAX_FACTORIAL = 500
 """Larger factorials take seconds and have more digits than anybody reads."""
 
 
-class CalculatorInput(BaseModel):
+class CalculatorInput(DeferredModel):
     """Arguments of `calculator`."""
 
     expression: str = Field(
@@ -37,7 +38,7 @@ class CalculatorInput(BaseModel):
     )
 
 
-class CalculatorOutput(BaseModel):
+class CalculatorOutput(DeferredModel):
     """The value."""
 
     expression: str

@@ -5,19 +5,20 @@ import zoneinfo
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolInputError
+from agent.core.models import DeferredModel
 from agent.tools import ToolContext, TypedTool
 
 
-class CurrentTimeInput(BaseModel):
+class CurrentTimeInput(DeferredModel):
     """Arguments of `current_time`."""
 
     timezone: str = Field(default="UTC", max_length=64, description="IANA name, e.g. Europe/Stockholm")
 
 
-class CurrentTimeOutput(BaseModel):
+class CurrentTimeOutput(DeferredModel):
     """Date and time in the time zone."""
 
     iso: str

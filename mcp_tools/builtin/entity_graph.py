@@ -5,9 +5,10 @@ Callers see what they may use; the tools ask no model.
 
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolInputError
+from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.studio.entity_graph import Entity, EntityGraph, EntityType, LinkKind
 from agent.studio.graph_builder import GraphBuilder
@@ -29,7 +30,7 @@ class EntityItem(RecordItem):
     origin: str = ""
 
 
-class GraphOutput(BaseModel):
+class GraphOutput(DeferredModel):
     """The base class of results. `from_outside`: some texts are those of foreign servers."""
 
     from_outside: bool = False
@@ -121,7 +122,7 @@ class ExplainRelationshipInput(Arguments):
     entity_b: str = Field(max_length=300, description="the other one")
 
 
-class ExplainRelationshipOutput(BaseModel):
+class ExplainRelationshipOutput(DeferredModel):
     """The shortest chain of links between two entities; empty if there is none. `explanation` says it in words."""
 
     related: bool

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolError
-from agent.core.models import Source
+from agent.core.models import DeferredModel, Source
 from agent.ingest.local_files import open_beneath
 from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.tools import PlanHints, ToolContext
@@ -29,7 +29,7 @@ async def _run_in_thread(work: Callable[[], T]) -> T:
         raise ToolError(f"the file cannot be read: {error.strerror}") from error
 
 
-class ReadFileInput(BaseModel):
+class ReadFileInput(DeferredModel):
     """Arguments of `read_file`."""
 
     path: str = Field(min_length=1, description="path of a text file, relative to a readable folder")
@@ -38,7 +38,7 @@ class ReadFileInput(BaseModel):
     line_numbers: bool = Field(default=False, description="true: number the lines; needed to cite lines")
 
 
-class ReadFileOutput(BaseModel):
+class ReadFileOutput(DeferredModel):
     """The lines. `text` is the file's own text, without line numbers."""
 
     path: str
@@ -90,7 +90,7 @@ class ReadFileTool(FileTool[ReadFileInput, ReadFileOutput]):
         return (Source(id=1, name=output.path, quotes=(output.text[:300],)),)
 
 
-class ListFilesInput(BaseModel):
+class ListFilesInput(DeferredModel):
     """Arguments of `list_files`."""
 
     path: str = Field(default="", description="folder, relative to a readable folder; empty for everything")
@@ -99,14 +99,14 @@ class ListFilesInput(BaseModel):
     limit: int = Field(default=200, ge=1, le=2000, description="most files returned")
 
 
-class FileEntry(BaseModel):
+class FileEntry(DeferredModel):
     """A file."""
 
     path: str
     bytes: int
 
 
-class ListFilesOutput(BaseModel):
+class ListFilesOutput(DeferredModel):
     """The files."""
 
     files: list[FileEntry]
@@ -146,7 +146,7 @@ class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
         return f"Put some into {folders}, or set AGENT_FILE_ROOTS to folders of yours."
 
 
-class SearchFilesInput(BaseModel):
+class SearchFilesInput(DeferredModel):
     """Arguments of `search_files`."""
 
     query: str = Field(min_length=1, max_length=200, description="words or a phrase; case and word forms do not matter")
@@ -155,7 +155,7 @@ class SearchFilesInput(BaseModel):
     limit: int = Field(default=50, ge=1, le=500, description="most matches returned")
 
 
-class Match(BaseModel):
+class Match(DeferredModel):
     """A matching line."""
 
     path: str
@@ -163,7 +163,7 @@ class Match(BaseModel):
     text: str
 
 
-class SearchFilesOutput(BaseModel):
+class SearchFilesOutput(DeferredModel):
     """The matching lines: those with the exact phrase first."""
 
     query: str

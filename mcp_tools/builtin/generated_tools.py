@@ -8,10 +8,10 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import AgentError, ToolInputError
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.core.principal import Principal
 from agent.studio.generated_tools.models import Manifest, ToolVersion
 from agent.studio.generated_tools.service import GeneratedTools
@@ -51,7 +51,7 @@ class ToolsListInput(Arguments):
     """Arguments of `tools_list`: none."""
 
 
-class ToolsListOutput(BaseModel):
+class ToolsListOutput(DeferredModel):
     """The generated tools."""
 
     tools: list[ToolLine]
@@ -275,7 +275,7 @@ class ToolRemoveInput(Arguments):
     name: str = Field(max_length=200, description="the tool's name")
 
 
-class ToolRemoveOutput(BaseModel):
+class ToolRemoveOutput(DeferredModel):
     """The removed tool and the number of its versions."""
 
     removed: str

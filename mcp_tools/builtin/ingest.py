@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
+from agent.core.models import DeferredModel
 from agent.ingest.allowed_paths import resolve_allowed
 from agent.ingest.collections import IngestReport, Library
 from agent.ingest.errors import ConnectorAuthError
@@ -22,7 +23,7 @@ TIMEOUT_S = 600.0
 MAX_SHOWN_SKIPPED = 20
 
 
-class IngestInput(BaseModel):
+class IngestInput(DeferredModel):
     """Arguments of `ingest`."""
 
     source: str = Field(
@@ -46,7 +47,7 @@ class IngestInput(BaseModel):
     credentials: str | None = Field(default=None, max_length=200, description="name of a stored credential")
 
 
-class SkippedDocument(BaseModel):
+class SkippedDocument(DeferredModel):
     """A document that was not read, and why."""
 
     source: str
@@ -55,7 +56,7 @@ class SkippedDocument(BaseModel):
     ask: str = ""
 
 
-class IngestOutput(BaseModel):
+class IngestOutput(DeferredModel):
     """Counts of what was read. `skipped` lists the first of the skipped documents."""
 
     collection: str

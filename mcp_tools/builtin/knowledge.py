@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import BadRequestError, ToolInputError
-from agent.core.models import JsonObject, RetrievalMode, Source
+from agent.core.models import DeferredModel, JsonObject, RetrievalMode, Source
 from agent.grounded_answers.no_answer_text import make_clarifying_question
 from agent.ingest.collections import Library
 from agent.search.errors import MemoryNoResultsError
@@ -24,7 +24,7 @@ BROADENED_NOTE = "nothing was relevant enough{least} (ERR_MEMORY_NO_RESULTS), so
 MAX_SUBJECTS, MAX_SUBJECT_CHARS = 3, 80
 
 
-class SearchKnowledgeInput(BaseModel):
+class SearchKnowledgeInput(DeferredModel):
     """Arguments of `search_knowledge`."""
 
     query: str = Field(min_length=1, max_length=4_000, description="the question, or the words to look for")
@@ -42,7 +42,7 @@ class SearchKnowledgeInput(BaseModel):
     use_llm_rerank: bool = Field(default=False, description="let a model order the passages, if there is one")
 
 
-class FoundPassage(BaseModel):
+class FoundPassage(DeferredModel):
     """A passage and where it stands."""
 
     chunk_id: str
@@ -58,7 +58,7 @@ class FoundPassage(BaseModel):
     metadata: JsonObject = Field(default_factory=dict, description="its place: pages, boxes, headings, checksums")
 
 
-class SearchKnowledgeOutput(BaseModel):
+class SearchKnowledgeOutput(DeferredModel):
     """Passages in order of relevance."""
 
     results: list[FoundPassage]

@@ -1,8 +1,8 @@
 """`list_documents`: lists the user's documents by collection."""
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.core.models import FrozenModel
+from agent.core.models import DeferredModel, FrozenModel
 from agent.ingest.collections import Library
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from mcp_tools.builtin.incident.evidence import strip_footnote_marks
@@ -12,7 +12,7 @@ MAX_SHOWN = 50
 NO_DOCUMENTS = "There are no documents yet; `stepgate ingest FOLDER --collection NAME` reads some."
 
 
-class ListDocumentsInput(BaseModel):
+class ListDocumentsInput(DeferredModel):
     """Arguments of `list_documents`."""
 
     collection: str = Field(default="", max_length=200, description="one collection; empty for all of them")
@@ -26,7 +26,7 @@ class ListedCollection(FrozenModel):
     documents: tuple[str, ...]
 
 
-class ListDocumentsOutput(BaseModel):
+class ListDocumentsOutput(DeferredModel):
     """The collections in order of name."""
 
     collections: list[ListedCollection]

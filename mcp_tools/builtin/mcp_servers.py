@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from agent.core.errors import ConflictError, ToolError, ToolInputError
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.studio.room_editor import Editor, RoomEditor
 from agent.tools import READ_ONLY, READ_ONLY_WEB, Tool, ToolAnnotations, ToolContext, ToolRegistry
 from agent.tools.tool import In, Out
@@ -114,7 +114,7 @@ class ServersListInput(Arguments):
     room_id: str = Field(default="", max_length=200, description="only the servers of this room; empty: all")
 
 
-class ServerLine(BaseModel):
+class ServerLine(DeferredModel):
     """A server as it is listed. `room_id` is empty for a server of every room."""
 
     room_id: str
@@ -124,7 +124,7 @@ class ServerLine(BaseModel):
     state: str
 
 
-class ServersListOutput(BaseModel):
+class ServersListOutput(DeferredModel):
     """The servers, in order of name."""
 
     servers: list[ServerLine]
@@ -176,7 +176,7 @@ class ServerInput(Arguments):
     name: str = Field(max_length=200, description="the server's name")
 
 
-class ServerOutput(BaseModel):
+class ServerOutput(DeferredModel):
     """A room's server: its state in words, its tools, and those that wait for a review with the reason."""
 
     room_id: str
@@ -256,7 +256,7 @@ class ServerTestTool(_ServerTextTool, ServerTool[ServerInput, ServerOutput]):
         return await self.describe_server(args.room_id, args.name)
 
 
-class ServerRemoveOutput(BaseModel):
+class ServerRemoveOutput(DeferredModel):
     """The server that was removed."""
 
     room_id: str

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolInputError
+from agent.core.models import DeferredModel
 from agent.memory.store import MAX_CHARS, MemorySearchResult, MemoryStore
 from agent.text.terms import extract_query_terms, extract_terms, has_content_words
 from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool
@@ -13,13 +14,13 @@ from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, Type
 SAVE_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
 
-class MemorySaveInput(BaseModel):
+class MemorySaveInput(DeferredModel):
     """Arguments of `memory_save`."""
 
     text: str = Field(min_length=1, max_length=MAX_CHARS, description="one fact, complete in itself")
 
 
-class MemorySaveOutput(BaseModel):
+class MemorySaveOutput(DeferredModel):
     """The saved memory."""
 
     id: str
@@ -50,7 +51,7 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
         return f"Remembered: {output.text}"
 
 
-class MemorySearchInput(BaseModel):
+class MemorySearchInput(DeferredModel):
     """Arguments of `memory_search`."""
 
     query: str = Field(default="", max_length=1_000, description="what to find, in words; empty: the newest memories")
@@ -58,7 +59,7 @@ class MemorySearchInput(BaseModel):
     all_words: bool = Field(default=False, description="true: only memories that hold every word of the query")
 
 
-class FoundMemory(BaseModel):
+class FoundMemory(DeferredModel):
     """A memory that was found."""
 
     id: str
@@ -69,7 +70,7 @@ class FoundMemory(BaseModel):
     from_outside: bool
 
 
-class MemorySearchOutput(BaseModel):
+class MemorySearchOutput(DeferredModel):
     """Memories in order of relevance."""
 
     memories: list[FoundMemory]

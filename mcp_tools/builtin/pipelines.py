@@ -3,10 +3,10 @@
 import json
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import ConfigDict, Field, StrictBool
 
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
 from agent.ingest.pipeline import NodeKind
 from agent.ingest.plugins import PluginInfo, get_plugin, list_plugins
@@ -23,13 +23,13 @@ REPLY_HINT = (
 APPLY_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
 
-class NoInput(BaseModel):
+class NoInput(DeferredModel):
     """No arguments."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class PluginsInput(BaseModel):
+class PluginsInput(DeferredModel):
     """Arguments of `list_plugins`."""
 
     kind: NodeKind | None = Field(default=None, description="only those of this kind; empty: all")
@@ -45,7 +45,7 @@ class PluginLine(RecordItem):
     file_types: list[str]
 
 
-class PluginsOutput(BaseModel):
+class PluginsOutput(DeferredModel):
     """The plugins."""
 
     plugins: list[PluginLine]
@@ -66,7 +66,7 @@ class ListPluginsTool(TypedTool[PluginsInput, PluginsOutput]):
         )
 
 
-class PluginInput(BaseModel):
+class PluginInput(DeferredModel):
     """Arguments of `get_plugin_details`."""
 
     name: str = Field(min_length=1, max_length=100, description="a name that list_plugins returns")
@@ -86,7 +86,7 @@ class PluginDetailsTool(TypedTool[PluginInput, PluginInfo]):
             raise ToolInputError(error.message, agent_id=self.name) from error
 
 
-class TemplatesOutput(BaseModel):
+class TemplatesOutput(DeferredModel):
     """The templates, the default one first."""
 
     templates: list[PipelineTemplate]
@@ -116,7 +116,7 @@ class ConversationTool(TypedTool[In, Out]):
         self._builder = builder
 
 
-class StateOutput(BaseModel):
+class StateOutput(DeferredModel):
     """The conversation's state in words. `expired`: its earlier messages are no longer stored."""
 
     conversation_id: str
@@ -158,7 +158,7 @@ class PipelineStateTool(ConversationTool[NoInput, StateOutput]):
         return output.tainted
 
 
-class BuildInput(BaseModel):
+class BuildInput(DeferredModel):
     """A template with its parameters, or a whole pipeline."""
 
     template: str | None = Field(default=None, max_length=100, description="name of a template; see list_templates")
@@ -169,7 +169,7 @@ class BuildInput(BaseModel):
     )  # fmt: skip
 
 
-class BuildOutput(BaseModel):
+class BuildOutput(DeferredModel):
     """The proposed pipeline."""
 
     conversation_id: str
@@ -206,7 +206,7 @@ class BuildPipelineTool(ConversationTool[BuildInput, BuildOutput]):
         return "The pipeline is valid and is proposed now:\n" + json.dumps(output.pipeline)
 
 
-class ApplyInput(BaseModel):
+class ApplyInput(DeferredModel):
     """Arguments of `apply_pipeline`."""
 
     collection_name: str = Field(min_length=1, max_length=200, description="name of the new collection")
@@ -215,7 +215,7 @@ class ApplyInput(BaseModel):
     )
 
 
-class ApplyOutput(BaseModel):
+class ApplyOutput(DeferredModel):
     """The indexing job that was started."""
 
     collection_id: str

@@ -7,10 +7,10 @@ The first message starts the analysis, whatever its words; a template is chosen 
 import re
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import AgentError, SubAgentFailedError, ToolError, ToolInputError
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult
 from agent.ingest.dry_run_report import PipelineFix
 from agent.ingest.pipeline import NodeKind, PipelineDAG
@@ -55,13 +55,13 @@ _MAX_SOURCES_TRIED = 8
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
 
-class SuggestInput(BaseModel):
+class SuggestInput(DeferredModel):
     """Arguments of `suggest_pipeline`."""
 
     request: str = Field(max_length=4_000, description="the user's message")
 
 
-class SuggestOutput(BaseModel):
+class SuggestOutput(DeferredModel):
     """The answer, and the proposed pipeline."""
 
     answer: str

@@ -5,8 +5,9 @@ Everybody keeps prompts of their own. Applying one edits a room: only callers wh
 
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.studio.prompt_library import PromptLibrary
 from agent.studio.room_editor import RoomEditor
@@ -40,7 +41,7 @@ class PromptsListInput(Arguments):
     """Arguments of `prompts_list`: none."""
 
 
-class PromptsListOutput(BaseModel):
+class PromptsListOutput(DeferredModel):
     """The caller's prompts, in order of name."""
 
     prompts: list[PromptLine]
@@ -70,7 +71,7 @@ class PromptShowInput(Arguments):
     version: int | None = Field(default=None, ge=1, description="its version; unset: the newest")
 
 
-class PromptOutput(BaseModel):
+class PromptOutput(DeferredModel):
     """A version of a prompt. `versions` are those that are kept, newest first."""
 
     name: str
@@ -133,7 +134,7 @@ class PromptApplyInput(Arguments):
     version: int | None = Field(default=None, ge=1, description="its version; unset: the newest")
 
 
-class PromptApplyOutput(BaseModel):
+class PromptApplyOutput(DeferredModel):
     """The room and the version of the prompt that it has now. `room_version` changes with every change of the room."""
 
     room_id: str
@@ -177,7 +178,7 @@ class PromptRemoveInput(Arguments):
     name: str = Field(max_length=200, description="the prompt's name")
 
 
-class PromptRemoveOutput(BaseModel):
+class PromptRemoveOutput(DeferredModel):
     """The name of the removed prompt, and how many versions it had."""
 
     removed: str

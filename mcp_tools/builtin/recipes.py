@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.core.principal import Principal
 from agent.recipes import Recipe, RecipeParameter, RecipeTrial, StoredRecipe, compute_version
 from agent.recipes.card import render_body
@@ -18,7 +18,7 @@ SAVE_TOOL = "recipe_save"
 RecipeState = Literal["staged", "in use"]
 
 
-class RecipeOutput(BaseModel):
+class RecipeOutput(DeferredModel):
     """A recipe. A staged one cannot be called until a person has applied it."""
 
     name: str
@@ -122,7 +122,7 @@ class RecipesListInput(Arguments):
     """Arguments of `recipes_list`: none."""
 
 
-class RecipesListOutput(BaseModel):
+class RecipesListOutput(DeferredModel):
     """The recipes in order of name."""
 
     recipes: list[RecipeOutput]
@@ -142,7 +142,7 @@ class RecipesListTool(_RecipeTool[RecipesListInput, RecipesListOutput]):
         return "\n".join(lines) or "There are no recipes yet."
 
 
-class RecipeRemoveOutput(BaseModel):
+class RecipeRemoveOutput(DeferredModel):
     """The name of the removed recipe."""
 
     removed: str

@@ -7,10 +7,10 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from agent.core.errors import ToolInputError
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.studio.room_editor import Editor, RoomEditor, RoomOrigin, RoomView
 from agent.tools import READ_ONLY, Tool, ToolContext
 from agent.tools.tool import In, Out
@@ -40,7 +40,7 @@ class RoomsListInput(Arguments):
     """Arguments of `rooms_list`: none."""
 
 
-class RoomLine(BaseModel):
+class RoomLine(DeferredModel):
     """A room as it is listed. `error` says why its file is not served."""
 
     id: str
@@ -50,7 +50,7 @@ class RoomLine(BaseModel):
     error: str = ""
 
 
-class RoomsListOutput(BaseModel):
+class RoomsListOutput(DeferredModel):
     """The rooms, the default one first."""
 
     rooms: list[RoomLine]
@@ -78,7 +78,7 @@ class RoomShowInput(Arguments):
     room_id: str = Field(max_length=200, description="the room's id")
 
 
-class RoomOutput(BaseModel):
+class RoomOutput(DeferredModel):
     """A room with its YAML. `version` changes with every change of it."""
 
     id: str
@@ -200,7 +200,7 @@ class RoomCopyInput(Arguments):
 class RoomCopyOutput(RoomOutput):
     """The copy. MCP servers are connected only after a person has allowed each."""
 
-    servers_left_out: list[str] = []
+    servers_left_out: list[str] = Field(default=[])
 
 
 class RoomCopyTool(RoomTool[RoomCopyInput, RoomCopyOutput]):
@@ -237,7 +237,7 @@ class RoomDeleteInput(Arguments):
     version: str = Field(default="", description="the version that was read; the room stays if it has changed")
 
 
-class RoomDeleteOutput(BaseModel):
+class RoomDeleteOutput(DeferredModel):
     """The id of the deleted room, and its YAML, from which it can be made again."""
 
     deleted: str

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Protocol
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from agent.core.content_blocks import build_artifact_block, get_artifact_type, limit_blocks
 from agent.core.errors import ToolError, ToolInputError, ToolTimeoutError
-from agent.core.models import JsonObject, Source
+from agent.core.models import DeferredModel, JsonObject, Source
 from agent.core.settings import Settings
 from agent.sandbox.client import Sandbox
 from agent.sandbox.interpreted_programs import MODULES, InterpretedPrograms
@@ -59,7 +59,7 @@ class ProgramSandbox(Protocol):
         ...
 
 
-class RunPythonInput(BaseModel):
+class RunPythonInput(DeferredModel):
     """Arguments of `run_python`."""
 
     code: str = Field(
@@ -77,7 +77,7 @@ class RunPythonInput(BaseModel):
     )
 
 
-class ArtifactOutput(BaseModel):
+class ArtifactOutput(DeferredModel):
     """A file that the program wrote."""
 
     name: str
@@ -86,12 +86,12 @@ class ArtifactOutput(BaseModel):
     url: str = Field(description="where its owner can fetch it")
 
 
-class RunPythonOutput(BaseModel):
+class RunPythonOutput(DeferredModel):
     """What the program returned, printed and wrote."""
 
     result: JsonValue = None
     printed: str = ""
-    artifacts: list[ArtifactOutput] = []
+    artifacts: list[ArtifactOutput] = Field(default=[])
     omitted_artifacts: int = Field(default=0, description="files that were too large or too many to be kept")
     files: list[str] = Field(default=[], description="the files it could read")
 

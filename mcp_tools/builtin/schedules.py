@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolInputError
-from agent.core.models import LOCAL_OWNER
+from agent.core.models import LOCAL_OWNER, DeferredModel
 from agent.core.principal import Principal
 from agent.schedules.cron import CronTimes
 from agent.schedules.model import parse_spec
@@ -18,7 +18,7 @@ from mcp_tools.builtin.stored_things import CHANGES, DESTROYS, Arguments, Stored
 SHOWN_TICKS = 3
 
 
-class ScheduleOutput(BaseModel):
+class ScheduleOutput(DeferredModel):
     """A schedule. Times are those of its time zone, with their offset."""
 
     name: str
@@ -72,7 +72,7 @@ class SchedulesListInput(Arguments):
     """Arguments of `schedules_list`: none."""
 
 
-class SchedulesListOutput(BaseModel):
+class SchedulesListOutput(DeferredModel):
     """The schedules in order of name."""
 
     schedules: list[ScheduleOutput]
@@ -102,7 +102,7 @@ class ScheduleNameInput(Arguments):
     name: str = Field(min_length=1, max_length=200, description="the schedule's name")
 
 
-class ScheduleRemoveOutput(BaseModel):
+class ScheduleRemoveOutput(DeferredModel):
     """The name of the removed schedule."""
 
     removed: str

@@ -3,9 +3,10 @@
 import asyncio
 from typing import ClassVar
 
-from pydantic import BaseModel
+from pydantic import Field
 
 from agent.core.errors import ToolError
+from agent.core.models import DeferredModel
 from agent.storage.credentials import CredentialError
 from agent.studio.secret_names import SecretKind, SecretName, SecretNames
 from agent.tools import READ_ONLY, ToolContext
@@ -17,17 +18,17 @@ class ListSecretsInput(Arguments):
     """Arguments of `list_secrets`: none."""
 
 
-class SecretItem(BaseModel):
+class SecretItem(DeferredModel):
     """A secret by its name. `problem` says why it cannot be used; `used_by` are rooms whose servers name it."""
 
     name: str
     kind: SecretKind
     configured: bool
     problem: str = ""
-    used_by: list[str] = []
+    used_by: list[str] = Field(default=[])
 
 
-class ListSecretsOutput(BaseModel):
+class ListSecretsOutput(DeferredModel):
     """The secrets that the caller may name."""
 
     secrets: list[SecretItem]

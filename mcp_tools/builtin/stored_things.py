@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from agent.core.errors import (
     AgentError,
@@ -20,7 +20,7 @@ from agent.core.errors import (
     ToolDeniedError,
     ToolInputError,
 )
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.studio.errors import ValidationError
 from agent.studio.generated_tools.errors import ReflectionFailed, SandboxMissingError
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, TypedTool
@@ -36,7 +36,7 @@ _REFUSALS = (
 )  # fmt: skip
 
 
-class Arguments(BaseModel):
+class Arguments(DeferredModel):
     """The base class of arguments: unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid")

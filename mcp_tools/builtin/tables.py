@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import PurePosixPath
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from agent.core.errors import ToolInputError
-from agent.core.models import Source
+from agent.core.models import DeferredModel, Source
 from agent.tools import PlanHints, ToolContext
 from mcp_tools.builtin.file_roots import FileRoots, FileTool
 from mcp_tools.tables.process import FORMATS, TableFile, run_worker
@@ -26,7 +26,7 @@ MAX_COLUMN_CHARS = 200
 """Longer cells are cut in the Markdown table."""
 
 
-class DescribeTableInput(BaseModel):
+class DescribeTableInput(DeferredModel):
     """Arguments of `describe_table`."""
 
     path: str = Field(
@@ -34,7 +34,7 @@ class DescribeTableInput(BaseModel):
     )
 
 
-class ColumnDescription(BaseModel):
+class ColumnDescription(DeferredModel):
     """A column of a table."""
 
     name: str
@@ -44,7 +44,7 @@ class ColumnDescription(BaseModel):
     max: JsonValue = None
 
 
-class TableDescription(BaseModel):
+class TableDescription(DeferredModel):
     """A table; a workbook has one for each sheet."""
 
     table: str = Field(description="the name in SQL")
@@ -54,7 +54,7 @@ class TableDescription(BaseModel):
     sample: list[list[JsonValue]] = Field(description="the first rows")
 
 
-class DescribeTableOutput(BaseModel):
+class DescribeTableOutput(DeferredModel):
     """The tables of a file."""
 
     tables: list[TableDescription]
@@ -93,7 +93,7 @@ class DescribeTableTool(FileTool[DescribeTableInput, DescribeTableOutput]):
         return _make_sources([table.path for table in output.tables], self.format_text(output))
 
 
-class QueryTableInput(BaseModel):
+class QueryTableInput(DeferredModel):
     """Arguments of `query_table`."""
 
     sql: str = Field(
@@ -110,21 +110,21 @@ class QueryTableInput(BaseModel):
     max_rows: int = Field(default=100, ge=1, le=1_000, description="most rows returned")
 
 
-class ResultColumn(BaseModel):
+class ResultColumn(DeferredModel):
     """A column of a result."""
 
     name: str
     type: str
 
 
-class TableName(BaseModel):
+class TableName(DeferredModel):
     """A table and its file."""
 
     table: str
     path: str
 
 
-class QueryTableOutput(BaseModel):
+class QueryTableOutput(DeferredModel):
     """The rows of the result."""
 
     columns: list[ResultColumn]

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 
 import httpx
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
-from agent.core.models import Source
+from agent.core.models import DeferredModel, Source
 from agent.net import Page, SafeClient
 from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
 from mcp_tools.builtin.web_tables import put_tables, take_tables
@@ -24,7 +24,7 @@ _HEAD_BYTES = 1024
 """HTML requires the `meta` charset within the first so many bytes."""
 
 
-class WebFetchInput(BaseModel):
+class WebFetchInput(DeferredModel):
     """Arguments of `web_fetch`."""
 
     url: str = Field(description="http or https address of the page", min_length=1, max_length=4000)
@@ -32,7 +32,7 @@ class WebFetchInput(BaseModel):
     start: int = Field(default=0, ge=0, description="first character to return, to continue a long page")
 
 
-class WebFetchOutput(BaseModel):
+class WebFetchOutput(DeferredModel):
     """The page's text."""
 
     url: str = Field(description="final address, after redirects")

@@ -80,7 +80,7 @@ class McpTool:
                 {"type": "object", "properties": {}, **sanitize_schema(tool.input_schema)}, self._defaults
             ),
             requires_approval=choice.needs_approval(tool.name),
-            output_schema=_sanitize_optional_schema(tool.output_schema),
+            output=_sanitize_optional_schema(tool.output_schema),
             annotations=_convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted),
             tainted=True,
             timeout_s=server.config.timeout + get_connect_wait_s(server.config),

@@ -36,7 +36,7 @@ class FunctionTool:
             name=name,
             description=f"The test tool {name}.",
             input_schema={"type": "object", "properties": properties or {"x": {"type": "string"}}},
-            output_schema=output_schema,
+            output=output_schema,
             annotations=annotations,
             tainted=tainted,
             timeout_s=timeout_s,

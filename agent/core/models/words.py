@@ -42,7 +42,18 @@ MODEL_OPTIONS = frozenset({
 `model`, `messages`, and what the SDK takes besides, such as `api_base`."""
 
 
-class FrozenModel(BaseModel):
+class DeferredModel(BaseModel):
+    """The base class of what requests, tools and sub-agents take and return. Pydantic and FastAPI build its validators
+    when they are first used: there are hundreds of such classes, and most processes use few of them.
+
+    Not for bodies and parameters of routes (`defer_build=False`): FastAPI silences Pydantic's warnings about them only
+    while it builds the validators itself.
+    """
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class FrozenModel(DeferredModel):
     """The base class of immutable values. Does not track which fields were set: Pydantic's set of them, one per value,
     took an eighth of a run's time.
     """

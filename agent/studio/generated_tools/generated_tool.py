@@ -79,7 +79,7 @@ def _build_spec(version: ToolVersion, tool: CheckedTool, called: tuple[ToolSpec,
         name=version.name,
         description=tool.description,
         input_schema=tool.input_schema,
-        output_schema=build_flat_schema(tool.Output),
+        output=build_flat_schema(tool.Output),  # at once: what a model wrote may have no schema
         annotations=ToolAnnotations(
             read_only=effects <= {"read"},
             destructive=any(spec.annotations.destructive for spec in called if spec.effect != "read"),

@@ -3,9 +3,9 @@
 import asyncio
 import re
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.core.models import FrozenModel
+from agent.core.models import DeferredModel, FrozenModel
 from agent.tools import PlanHints, ToolContext, TypedTool
 from mcp_tools.builtin.incident.text import Sentence, split_into_sentences
 
@@ -58,7 +58,7 @@ _DUE = re.compile(
 _REQUESTED = re.compile(r"\b(?:please|must|should|need(?:s)?\sto|has\sto|have\sto)\s+(?P<verb>[a-z]+)\b", re.IGNORECASE)
 
 
-class ExtractActionItemsInput(BaseModel):
+class ExtractActionItemsInput(DeferredModel):
     """Arguments of `extract_action_items`."""
 
     text: str = Field(max_length=1_000_000, description="the text; its first 100,000 characters count")
@@ -72,7 +72,7 @@ class ActionItem(FrozenModel):
     due: str | None = None
 
 
-class ExtractActionItemsOutput(BaseModel):
+class ExtractActionItemsOutput(DeferredModel):
     """The items in the order of the text, without duplicates."""
 
     action_items: list[ActionItem]

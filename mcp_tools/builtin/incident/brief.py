@@ -5,9 +5,9 @@ The tool writes no lines of its own: all are sentences of documents and tickets.
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.core.models import FrozenModel, JsonObject, Source
+from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.ingest.collections import Library
 from agent.search.models import RetrievedContext
 from agent.search.severity import Severity
@@ -51,7 +51,7 @@ _LEVEL_CODES: dict[Severity, str] = {
 }  # fmt: skip
 
 
-class BuildIncidentBriefInput(BaseModel):
+class BuildIncidentBriefInput(DeferredModel):
     """Arguments of `build_incident_brief`."""
 
     query: str = Field(min_length=1, max_length=100_000, description="the incident in words")
@@ -88,7 +88,7 @@ class BriefCitation(FrozenModel):
     quotes: tuple[str, ...] = Field(description="the words that were taken from it")
 
 
-class BuildIncidentBriefOutput(BaseModel):
+class BuildIncidentBriefOutput(DeferredModel):
     """The brief. Every line has a citation. If nothing was found there are no lines, and confidence is 0."""
 
     summary: str

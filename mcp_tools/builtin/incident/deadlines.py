@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.core.models import FrozenModel
+from agent.core.models import DeferredModel, FrozenModel
 from agent.tools import PlanHints, ToolContext, TypedTool
 from mcp_tools.builtin.incident.text import Sentence, split_into_sentences
 
@@ -76,7 +76,7 @@ _PAST = re.compile(
 _ResolveDate = Callable[[re.Match[str], datetime], datetime | None]
 
 
-class ExtractDeadlinesInput(BaseModel):
+class ExtractDeadlinesInput(DeferredModel):
     """Arguments of `extract_deadlines`."""
 
     text: str = Field(max_length=1_000_000, description="the text; its first 100,000 characters count")
@@ -94,7 +94,7 @@ class Deadline(FrozenModel):
     sentence: str
 
 
-class ExtractDeadlinesOutput(BaseModel):
+class ExtractDeadlinesOutput(DeferredModel):
     """The deadlines in the order of the text."""
 
     deadlines: list[Deadline]

@@ -4,9 +4,9 @@ import asyncio
 import re
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.core.models import FrozenModel
+from agent.core.models import DeferredModel, FrozenModel
 from agent.text.stop_words import ENGLISH
 from agent.tools import PlanHints, ToolContext, TypedTool
 from mcp_tools.builtin.incident.text import cut_text
@@ -86,7 +86,7 @@ _PATTERNS: tuple[tuple[EntityType, re.Pattern[str]], ...] = (
 """In order of precedence: what one form has taken, a later one does not see."""
 
 
-class ExtractEntitiesInput(BaseModel):
+class ExtractEntitiesInput(DeferredModel):
     """Arguments of `extract_entities`."""
 
     text: str = Field(max_length=1_000_000, description="the text to read; its first 100,000 characters count")
@@ -101,7 +101,7 @@ class Entity(FrozenModel):
     count: int = 1
 
 
-class ExtractEntitiesOutput(BaseModel):
+class ExtractEntitiesOutput(DeferredModel):
     """The entities in the order of the text, without duplicates."""
 
     entities: list[Entity]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.core.models import FrozenModel, JsonObject, Source
+from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.ingest.collections import Library
 from agent.search.llm_rerank import MAX_CANDIDATES as CANDIDATES_OF_A_MODEL
 from agent.search.llm_rerank import rerank_with_model
@@ -34,7 +34,7 @@ _TICKET = re.compile(r"\b(?:[A-Z][A-Z0-9]{1,9}-\d{1,7}|(?:INC|PRB|CHG)\d{4,10})\
 AppliedFilters = Literal["service+severity", "service", "severity", "none"]
 
 
-class SearchPreviousIssuesInput(BaseModel):
+class SearchPreviousIssuesInput(DeferredModel):
     """Arguments of `search_previous_issues`."""
 
     query: str = Field(min_length=1, max_length=100_000, description="the incident in words")
@@ -60,7 +60,7 @@ class IssueHit(FrozenModel):
     why_selected: str
 
 
-class SearchPreviousIssuesOutput(BaseModel):
+class SearchPreviousIssuesOutput(DeferredModel):
     """Issues with every word of the query first, then the others by relevance; or in the order of the reranking
     model."""
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.core.models import FrozenModel, JsonObject, Source
+from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.ingest.collections import Library
 from agent.search.models import NOT_IN_DOCUMENTS, RetrievedContext
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
@@ -35,7 +35,7 @@ MAX_POLICY_DOCUMENTS = 100
 """Documents one filter may name (`filters.MAX_VALUES`)."""
 
 
-class SearchIncidentKnowledgeInput(BaseModel):
+class SearchIncidentKnowledgeInput(DeferredModel):
     """Arguments of `search_incident_knowledge`."""
 
     query: str = Field(min_length=1, max_length=100_000, description="the incident in words, or a question about it")
@@ -62,7 +62,7 @@ class KnowledgeHit(FrozenModel):
     retrieval_mode: str
 
 
-class SearchIncidentKnowledgeOutput(BaseModel):
+class SearchIncidentKnowledgeOutput(DeferredModel):
     """Documents in order of relevance; at least one is a policy or runbook if there is one."""
 
     results: list[KnowledgeHit]

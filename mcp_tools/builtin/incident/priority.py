@@ -4,8 +4,9 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from agent.core.models import DeferredModel
 from agent.search.severity import SEVERITIES, Severity, parse_severity
 from agent.tools import PlanHints, ToolContext, TypedTool
 from mcp_tools.builtin.incident.text import cut_text
@@ -45,7 +46,7 @@ _NEGATED = re.compile(
 MAX_REASONS = 8
 
 
-class ClassifyPriorityInput(BaseModel):
+class ClassifyPriorityInput(DeferredModel):
     """Arguments of `classify_priority`."""
 
     text: str = Field(max_length=1_000_000, description="the report; its first 100,000 characters count")
@@ -53,7 +54,7 @@ class ClassifyPriorityInput(BaseModel):
     severity: str = Field(default="", max_length=100, description="severity in the caller's system, e.g. SEV2")
 
 
-class ClassifyPriorityOutput(BaseModel):
+class ClassifyPriorityOutput(DeferredModel):
     """The level and the reasons."""
 
     priority: Severity

@@ -5,9 +5,9 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.core.models import JsonObject
+from agent.core.models import DeferredModel, JsonObject
 from agent.text.terms import extract_query_terms
 from agent.tools import CompleteMessages, PlanHints, ToolContext, ToolResult, TypedTool
 from mcp_tools.builtin.incident.entities import extract_entities
@@ -25,14 +25,14 @@ _ENTITY_WEIGHT = 0.5
 """The bonus for each entity that no selected sentence names, relative to an average sentence's score."""
 
 
-class SummarizeInput(BaseModel):
+class SummarizeInput(DeferredModel):
     """Arguments of `summarize`."""
 
     text: str = Field(max_length=1_000_000, description="the text; its first 100,000 characters count")
     max_words: int = Field(default=80, ge=5, le=1_000, description="words of the summary at most")
 
 
-class SummarizeOutput(BaseModel):
+class SummarizeOutput(DeferredModel):
     """The summary. Its sentences stand in the text; if none is short enough, the first one is cut."""
 
     summary: str

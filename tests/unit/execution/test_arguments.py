@@ -9,7 +9,7 @@ from agent.tools import READ_ONLY, ToolSpec
 
 
 def spec_of(schema: JsonObject) -> ToolSpec:
-    return ToolSpec("t", "A tool.", schema, output_schema=None, annotations=READ_ONLY, tainted=False)
+    return ToolSpec("t", "A tool.", schema, output=None, annotations=READ_ONLY, tainted=False)
 
 
 @pytest.mark.parametrize(
