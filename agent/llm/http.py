@@ -18,6 +18,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelRequestError, ModelTimeoutError
 from agent.core.models import JsonObject
 from agent.llm.cache_markers import mark_instructions
+from agent.llm.connector import ModelConnector
 from agent.llm.faults import build_status_error, describe_connection_error
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
@@ -55,11 +56,13 @@ class HttpModelClient:
             body = self._support.build_body(request, stream=False)
             requests += 1
             try:
-                return replace(await self._complete(request, body), requests=requests)
+                reply = await self._complete(request, body)
             except ModelRequestError as error:
                 error.requests = requests
                 if not self._support.learn(request, body, error):
                     raise
+            else:
+                return reply if requests == 1 else replace(reply, requests=requests)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """See `ModelClient.stream`."""
@@ -112,7 +115,7 @@ class HttpModelClient:
         """Opens the session at the first call, because it belongs to the event loop that runs then."""
         if self._opened is None:
             self._opened = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS),
+                connector=ModelConnector(limit=MAX_CONNECTIONS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=self._headers,
             )

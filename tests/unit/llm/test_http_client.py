@@ -51,3 +51,33 @@ async def test_a_stream_ends_when_its_client_is_closed() -> None:
         with pytest.raises(ModelDownError, match="closed"):
             await reading
         await hung_up.wait()
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+async def test_a_stream_that_is_read_late_arrives_whole_and_holds_its_server_up(*, chunked: bool) -> None:
+    count, event = 15_000, CHUNK.replace(b'"a"', b'"%b"' % (b"a" * 1000))
+    sent = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n") if chunked else HEAD)
+        end = CHUNK.replace(b'{"content":"a"}', b'{},"finish_reason":"stop"')
+        for data in [event] * count + [end, b"data: [DONE]\n\n"]:
+            writer.write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
+            await writer.drain()
+        writer.write(b"0\r\n\r\n" if chunked else b"")
+        sent.set()
+        writer.close()
+
+    async with asyncio.timeout(60), await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        client = HttpModelClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        try:
+            stream = client.stream(REQUEST)
+            text = (await anext(stream)).text
+            await asyncio.sleep(0.5)
+            assert not sent.is_set(), "what is not read is not taken from the server either"
+            async for chunk in stream:
+                text += chunk.text
+        finally:
+            await client.aclose()
+        assert text == "a" * 1000 * count
