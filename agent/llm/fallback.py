@@ -150,6 +150,8 @@ class FallbackClient:
         """
         model, mark, endpoint = upstream.rpartition("@")
         client = self._named.get(endpoint) if mark else None
+        if client is None and upstream == request.model and not request.fallbacks:
+            return self._default, request
         if client is None:
             return self._default, replace(request, model=upstream, fallbacks=())
         return client, replace(request, model=model, fallbacks=())

@@ -112,6 +112,10 @@ class ModelChunk:
     failed_upstreams: tuple[FailedUpstream, ...] = ()
 
 
+ONE_CALL = Usage(model_calls=1)
+"""The usage of a call whose tokens are not known."""
+
+
 class ModelClient(Protocol):
     """Calls models. Its methods raise subclasses of `ModelError` and nothing else, besides cancellation.
 

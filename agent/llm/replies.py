@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from agent.core.errors import ModelOutputError
 from agent.core.models import PROVIDER_FIELDS, JsonObject, Usage
 from agent.llm.faults import build_body_error
-from agent.llm.port import ModelChunk, ModelReply, ModelToolCall
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelToolCall
 
 
 def read_reply(body: bytes, where: str) -> ModelReply:
@@ -154,7 +154,7 @@ def _join_item(items: list[JsonValue], item: JsonValue) -> None:
 def read_usage(usage: object) -> Usage:
     """Parses the tokens of one call, and its cost where the endpoint reports it, as OpenRouter does."""
     if not isinstance(usage, dict):
-        return Usage(model_calls=1)
+        return ONE_CALL
     return Usage(
         model_calls=1,
         prompt_tokens=int(_read_amount(usage.get("prompt_tokens")) or 0),

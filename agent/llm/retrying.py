@@ -39,7 +39,7 @@ class RetryingClient:
             except ModelError as error:
                 request = await budget.spend(error, request)
             else:
-                return replace(reply, requests=budget.requests + reply.requests - 1)
+                return reply if budget.requests == 1 else replace(reply, requests=budget.requests + reply.requests - 1)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """See `ModelClient.stream`."""
@@ -53,7 +53,7 @@ class RetryingClient:
             else:
                 break
         if first is not None:
-            yield replace(first, requests=budget.requests + first.requests - 1)
+            yield first if budget.requests == 1 else replace(first, requests=budget.requests + first.requests - 1)
             async for chunk in chunks:
                 yield chunk
 

@@ -1,8 +1,8 @@
 """`StreamedReply`: collects the chunks of a stream into the reply that they form."""
 
 from agent.core.events import FailedUpstream
-from agent.core.models import JsonObject, Usage
-from agent.llm.port import ModelChunk, ModelReply
+from agent.core.models import JsonObject
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply
 from agent.llm.replies import join_fields
 from agent.llm.tool_calls import parse_tool_calls
 
@@ -18,7 +18,7 @@ class StreamedReply:
         self.requests = 1
         self.upstream = ""
         self.failed_upstreams: tuple[FailedUpstream, ...] = ()
-        self.usage = Usage(model_calls=1)
+        self.usage = ONE_CALL
         self._model = model
         self._text: list[str] = []
         self._refusal: list[str] = []

@@ -55,8 +55,9 @@ class MeteredModels:
         `keep_message` stores the reply in the log, for a conversation that must survive a crash. `formed=False` omits
         the caller's `response_format`. `retry_timeouts=False` does not repeat a call that timed out.
         """
-        request = self._build_request(purpose, messages, tier, tools, schema, max_tokens, formed=formed)
-        request = replace(request, retry_timeouts=retry_timeouts)
+        request = self._build_request(
+            purpose, messages, tier, tools, schema, max_tokens, formed=formed, retry_timeouts=retry_timeouts
+        )
         started = monotonic()
         async with self._reserve_budget(request) as meter:
             try:
@@ -176,6 +177,7 @@ class MeteredModels:
         *,
         formed: bool,
         temperature: float = 0.0,
+        retry_timeouts: bool = True,
     ) -> ModelRequest:
         run, models = self._run, self._run.engine.models
         options = redact_options(run.state.request, run.room.guard_input) if purpose == "completion" else {}
@@ -197,6 +199,7 @@ class MeteredModels:
             options=options,
             fallbacks=tuple(fallbacks),
             timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
+            retry_timeouts=retry_timeouts,
         )
 
     def _redact_error(self, error: BaseException) -> BaseException:

@@ -4,7 +4,7 @@ import json
 
 from agent.core.errors import ModelError
 from agent.core.models import AgentRequest, Room, Usage
-from agent.llm.port import ModelChunk, ModelReply, ModelRequest
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest
 from agent.llm.prices import Prices
 
 CHARS_PER_TOKEN = 4
@@ -54,7 +54,7 @@ class UsageMeter:
     def __init__(self, request: ModelRequest, prices: Prices) -> None:
         self._request = request
         self._prices = prices
-        self._usage = Usage(model_calls=1)
+        self._usage = ONE_CALL
         self._model = request.model
         self._said = 0
         self._free = False
