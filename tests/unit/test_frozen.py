@@ -1,8 +1,12 @@
 """`FrozenModel`: values that do not remember which of their fields were given."""
 
 import pickle
+from collections.abc import Iterator
 
+from agent.core.events import Event, RunClaimed
 from agent.core.models import AgentRequest, FrozenModel, Usage
+from agent.core.models.answer import TraceStep
+from agent.core.trace.trace_lines import TraceLines
 
 
 def test_values_of_a_kind_share_what_pydantic_keeps_of_their_fields() -> None:
@@ -32,3 +36,25 @@ def test_a_value_that_crosses_processes_stays_itself() -> None:
     request = AgentRequest(prompt="x", metadata={"a": [1]})
     assert pickle.loads(pickle.dumps(request)) == request
     assert AgentRequest.model_validate({"prompt": "x", "later": 1}).prompt == "x", "logs of later versions"
+
+
+def test_no_kind_has_what_a_copy_of_its_fields_would_leave_behind() -> None:
+    kinds = list(_iter_kinds(FrozenModel))
+    assert len(kinds) > 50
+    for kind in kinds:
+        assert not kind.__private_attributes__, kind
+        assert kind.model_config.get("extra") != "allow", kind
+
+
+def test_a_line_of_the_trace_is_built_with_all_its_fields_in_their_order() -> None:
+    lines = TraceLines()
+    lines.add_line(Event("run_1", 1, 1, 0.0, RunClaimed(worker="w")), "notice", "a line")
+    (line,) = lines.list_lines()
+    assert list(line.__dict__) == list(TraceStep.model_fields)
+    assert TraceStep.model_validate(line.model_dump()) == line
+
+
+def _iter_kinds(kind: type[FrozenModel]) -> Iterator[type[FrozenModel]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _iter_kinds(each)
