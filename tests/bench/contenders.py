@@ -28,6 +28,9 @@ ROOMS = {
 }
 """Stepgate's rooms, one for each kind of work: the request's model names the work for everybody."""
 
+START_SECONDS = 180.0
+"""How long a contender may take to listen, also under valgrind."""
+
 SKILL = "---\nname: investigate\ndescription: Investigates one matter and reports.\n---\nReport what you know of it.\n"
 
 
@@ -81,7 +84,7 @@ class Contender:
         if url := command.url:
             _wait_for_port(process, url)
         else:
-            url = process.line_with("listens on ").rsplit(" ", 1)[1]
+            url = process.line_with("listens on ", START_SECONDS).rsplit(" ", 1)[1]
         return Running(self.name, url, process)
 
     @contextmanager
@@ -148,7 +151,7 @@ def _litellm(upstream: str, folder: Path) -> Command:
     return Command(arguments, environment, f"http://127.0.0.1:{port}")
 
 
-def _wait_for_port(process: Process, url: str, deadline_s: float = 120.0) -> None:
+def _wait_for_port(process: Process, url: str, deadline_s: float = START_SECONDS) -> None:
     """Returns once something listens at `url`. AssertionError if that takes too long or the process ends before."""
     host, _, port = url.removeprefix("http://").partition(":")
     until = monotonic() + deadline_s

@@ -19,7 +19,7 @@ from tests.support.scripted_server import ScriptedServer
 CLIENTS = 5
 WARM, TURNS = 30, 40
 MILLION = 1_000_000
-AIM = 32.0
+AIM = 24.0
 """In millions: what a turn took when the row was made, so that a turn which becomes heavier is noticed."""
 
 

@@ -83,8 +83,10 @@ def start(
 ) -> Process:
     """Start a command; stderr joins stdout. No `AGENT_` setting of the surroundings reaches it.
 
-    Python modules of ours begin with their imports done (`warm.py`); `cold` is for those whose loading matters."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENT_")}
+    Python modules of ours begin with their imports done (`warm.py`); `cold` is for those whose loading matters, which
+    load compiled modules, as everybody's second start does."""
+    left_out = ("AGENT_", "PYTHONDONTWRITEBYTECODE") if cold else ("AGENT_",)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
     env = {**clean, "PYTHONUNBUFFERED": "1", **(environment or {})}
     if not cold and list(command[:2]) == [sys.executable, "-m"] and command[2].startswith(("gateway", "tests.")):
         return Process(warm.start(command[2], command[3:], environment=env, cwd=cwd))
