@@ -20,7 +20,7 @@ CLIENTS = 5
 WARM, TURNS = 30, 40
 MILLION = 1_000_000
 AIM = 24.0
-"""In millions: what a turn took when the row was made, so that a turn which becomes heavier is noticed."""
+"""In millions: a little more than a turn takes (22.6), so that one which becomes heavier is noticed."""
 
 
 @dataclass(frozen=True, slots=True)
