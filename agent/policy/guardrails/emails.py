@@ -14,7 +14,9 @@ _AT: Final = re.compile(
     r"(?:com|org|net|edu|gov|info|io|eu|uk|se|de|at|ch|fr|es|it|nl|no|dk|fi|pl)\b)",
     re.IGNORECASE,
 )  # fmt: skip
-_AT_MARKERS: Final = ("@", "%40", "&#", "&commat", "\\u0040", "at)", "at]", "at}", "at>", "at )", "at ]", " dot ")
+_AT_MARKERS: Final = (
+    "@", "%40", "&#", "&commat", "\\u0040", " dot ", *(f"at{space}{end}" for space in ("", " ", "\t") for end in ")]}>")
+)  # fmt: skip
 """Every match of `_AT` contains one of these. Most texts contain none, and searching for them is cheaper."""
 _LOCAL: Final = re.compile(r"[\w.!#$%&'*+^`{|}~-]{1,64}\Z")
 _QUOTED: Final = re.compile(r'"[^"\n@]{1,62}"\Z')

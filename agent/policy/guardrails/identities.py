@@ -140,12 +140,15 @@ IDENTITY_FORMATS: Final = (
 _MAYBE_IDENTITY: Final = re.compile(r"\d(?:[ .+-]?\d){5}|\d\d[A-Z]\d\d[A-Z]", re.ASCII)
 """Every format above matches this, and most texts do not."""
 _DIGIT: Final = re.compile(r"\d")
-_DOCUMENT_NUMBER: Final = re.compile(
+_DOCUMENT_NAMES: Final = (
     r"(?P<what>driv(?:er|ing)['’]?s? licen[cs]e|licen[cs]e (?:number|no)|\bdl(?= ?(?:#|no|number))|führerschein|körkort"
     r"|permis de conduire|carn[eé] de conducir|patente di guida|rijbewijs|prawo jazdy"
     r"|(?P<passport>passport|identity card|reisepass|personalausweis|passeport|pasaporte|passaporto|passaporte|paspoort"
     r"|paszport|pasnummer|passnummer|паспорт\w{0,2}|护照|護照|パスポート|جواز (?:ال)?سفر|διαβατήριο))"
-    r"(?:n?ummer)?(?: ?(?:number|num(?:ber)?|no|nr|nummer|núm|numéro|numero|número|n[°º]|№|#|id|号码?|番号|رقم)\.?)?"
+)
+_DOCUMENT_NUMBER: Final = re.compile(
+    _DOCUMENT_NAMES
+    + r"(?:n?ummer)?(?: ?(?:number|num(?:ber)?|no|nr|nummer|núm|numéro|numero|número|n[°º]|№|#|id|号码?|番号|رقم)\.?)?"
     r"(?: is| ist|är|es| est| è|:| =)? {0,2}#?(?P<number>(?=[A-Z]{0,4}[ -]?\d)(?:\d{2} ?\d{2} \d{6}"
     r"|[A-Z0-9](?:[A-Z0-9]|-(?!-)){4,17}))(?!\w)",
     re.IGNORECASE,
@@ -158,8 +161,8 @@ _MAYBE_NEEDS_CONTEXT: Final = re.compile(
 )
 """Every format that needs a context matches this. Few texts do, which saves the many searches."""
 _DOCUMENT_WORDS: Final = (
-    "licen", "dl #", "dl#", "dl n", "führersch", "körkort", "permis", "conducir", "patente", "rijbewijs", "prawo",
-    "passp", "identity card", "reisepass", "personalausweis", "passep", "pasaporte", "passaport", "paspoort",
+    "licen", "dl #", "dl#", "dl n", "dln", "führersch", "körkort", "permis", "conducir", "patente", "rijbewijs",
+    "prawo", "passp", "identity card", "reisepass", "personalausweis", "passep", "pasaporte", "passaport", "paspoort",
     "paszport",
     "pasnummer", "passn", "паспорт", "护照", "護照", "パスポート", "جواز", "διαβατήριο",
 )  # fmt: skip

@@ -342,7 +342,7 @@ _NAMED_CREDENTIALS: Final = (
     ("PASSWORD", ("://",), _CONNECTION),
     ("BEARER_TOKEN", ("bearer", "basic", "token"), _BEARER),
     ("PASSWORD", ("pass", "pwd", "secret", "key", "token", "string"), _NAMED_VALUE),
-    ("PASSWORD", ("pass", "pwd", "wort", "lösenord", "contraseña"), _STATED_PASSWORD),
+    ("PASSWORD", ("pass", "pwd", "kennwort", "lösenord", "contraseña", "wachtwoord"), _STATED_PASSWORD),
     ("PASSWORD", (" -p", "\t-p"), _OPTION),
     ("SESSION_COOKIE", ("cookie",), _COOKIE),
 )

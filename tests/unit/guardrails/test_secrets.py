@@ -46,6 +46,7 @@ def test_known_forms_are_taken_out(kind: str) -> None:
         ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "AWS_SECRET_ACCESS_KEY=[removed: PASSWORD]"),
         ("my password is hunter2abc!", "my password is [removed: PASSWORD]"),
         ("lösenordet är sommar2024", "lösenordet är [removed: PASSWORD]"),
+        ("het wachtwoord is zomer2024!", "het wachtwoord is [removed: PASSWORD]"),
         ("mysql -u root -pS3cret!x shop", "mysql -u root -p[removed: PASSWORD] shop"),
         ("sshpass -p 'h4nter22' ssh x", "sshpass -p '[removed: PASSWORD]' ssh x"),
         ("Set-Cookie: a=b; session=abc123def456; Path=/", "Set-Cookie: a=b; session=[removed: SESSION_COOKIE]; Path=/"),
