@@ -5,7 +5,6 @@ Without a model, or if the model fails before any text, rules compose the answer
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 
 from agent.answers.answer_without_model import answer_without_results, compose_results
 from agent.answers.markdown_fence import MarkdownFence
@@ -301,7 +300,7 @@ async def _read_stream(
                 fields: JsonObject = {"reasoning_content": chunk.reasoning} if is_bare else chunk.provider_fields
                 text = fence.feed(chunk.text) if fence is not None else chunk.text
                 if text is not chunk.text or is_bare:
-                    chunk = replace(chunk, text=text, provider_fields=fields)  # noqa: PLW2901 - as it is collected
+                    chunk = chunk._replace(text=text, provider_fields=fields)  # noqa: PLW2901 - as it is collected
                 streamed.add_chunk(chunk)
                 if writer is not None:
                     if chunk.reasoning:

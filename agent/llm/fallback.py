@@ -103,7 +103,7 @@ class FallbackClient:
                 return
             if attempts.failed:
                 failed, requests = tuple(attempts.failed), first.requests + attempts.requests
-                first = replace(first, upstream=upstream, failed_upstreams=failed, requests=requests)
+                first = first._replace(upstream=upstream, failed_upstreams=failed, requests=requests)
             yield first
             try:
                 async for chunk in chunks:

@@ -74,7 +74,7 @@ class HttpModelClient:
                 async for events in iter_data_events(_iter_within_timeout(response, request.timeout_s)):
                     for chunk in read_chunks(events, self._where):
                         finished = finished or chunk.finish_reason is not None
-                        yield chunk if requests == 1 else replace(chunk, requests=requests)
+                        yield chunk if requests == 1 else chunk._replace(requests=requests)
         except _FAULTS as error:
             raise self._translate_error(error, request.timeout_s) from error
         finally:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from agent.core.events import FailedUpstream, Purpose
 from agent.core.models import MODEL_OPTIONS, JsonObject, Usage
@@ -91,17 +91,23 @@ class ModelReply:
     failed_upstreams: tuple[FailedUpstream, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChunk:
-    """One chunk of a streamed completion. The last one has `finish_reason`; `usage` may come with or after it."""
+_NO_FIELDS: JsonObject = {}
+"""Shared by chunks, and never changed."""
+
+
+class ModelChunk(NamedTuple):
+    """One chunk of a streamed completion. The last one has `finish_reason`; `usage` may come with or after it.
+
+    A named tuple is made in a quarter of the time of a frozen dataclass.
+    """
 
     text: str = ""
     reasoning: str = ""
     finish_reason: str | None = None
     usage: Usage | None = None
-    tool_calls: tuple[JsonObject, ...] = field(default=())
+    tool_calls: tuple[JsonObject, ...] = ()
     """Raw OpenAI tool-call deltas, passed through for rooms that are a plain model."""
-    provider_fields: JsonObject = field(default_factory=dict)
+    provider_fields: JsonObject = _NO_FIELDS
     """Pieces of `ModelReply.provider_fields`, to be joined by `join_fields`."""
     refusal: str = ""
     """A piece of the model's refusal, in place of `text`."""
@@ -110,6 +116,11 @@ class ModelChunk:
     upstream: str = ""
     """As in `ModelReply`; the first chunk tells."""
     failed_upstreams: tuple[FailedUpstream, ...] = ()
+
+    @property
+    def has_parts_besides_text(self) -> bool:
+        """Whether there are parts whose place among the pieces of text counts, or calls of tools."""
+        return bool(self.reasoning or self.refusal or self.tool_calls or self.provider_fields)
 
 
 ONE_CALL = Usage(model_calls=1)

@@ -50,40 +50,46 @@ def read_completion(data: object, where: str) -> ModelReply:
 
 
 def read_chunks(events: Iterable[Mapping[str, Any]], where: str) -> Iterator[ModelChunk]:
-    """Parses chunks of a streamed completion that arrived together. Those with nothing but text become one chunk: each
-    chunk passes ten functions on its way to the log.
+    """Parses chunks of a streamed completion that arrived together. Neighbours with nothing but text, a finish reason
+    and usage become one chunk: each chunk passes ten functions on its way to the log.
 
     Raises the matching error for an error of the provider in place of a chunk.
     """
     texts: list[str] = []
+    finish_reason: str | None = None
+    usage: Usage | None = None
     for event in events:
         text = _read_plain_text(event)
         if text is not None:
             texts.append(text)
             continue
+        chunk = None if "error" in event else read_chunk(event)
+        if chunk is not None and not chunk.has_parts_besides_text:
+            texts.append(chunk.text)
+            finish_reason = finish_reason if chunk.finish_reason is None else chunk.finish_reason
+            usage = chunk.usage or usage
+            continue
         if texts:
-            yield ModelChunk(text="".join(texts))
-            texts.clear()
-        if "error" in event:
+            yield ModelChunk("".join(texts), finish_reason=finish_reason, usage=usage)
+            texts, finish_reason, usage = [], None, None
+        if chunk is None:
             raise build_body_error(event["error"], where)
-        yield read_chunk(event)
+        yield chunk
     if texts:
-        yield ModelChunk(text="".join(texts))
+        yield ModelChunk("".join(texts), finish_reason=finish_reason, usage=usage)
 
 
 def _read_plain_text(event: Mapping[str, Any]) -> str | None:
-    """Returns the text of a chunk that holds nothing else; None for other chunks."""
-    choices = event.get("choices")
-    if "error" in event or event.get("usage") or not isinstance(choices, list) or not choices:
+    """Returns the text of a chunk that holds nothing else, as most do; None for other chunks."""
+    try:
+        choice = event["choices"][0]
+        delta = choice["delta"]
+        text = delta["content"]
+    except (LookupError, TypeError):
         return None
-    choice = choices[0]
-    delta = choice.get("delta") if isinstance(choice, dict) else None
-    if not isinstance(delta, dict) or choice.get("finish_reason") is not None:
+    if not isinstance(text, str) or "error" in event or event.get("usage") or choice.get("finish_reason") is not None:
         return None
-    text = delta.get("content")
-    if not isinstance(text, str):
-        return None
-    has_more = not delta.keys() <= _PLAIN_FIELDS and any(delta[key] for key in delta.keys() - _PLAIN_FIELDS)
+    has_more = len(delta) > 1 and any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
     return None if has_more else text
 
 
@@ -155,13 +161,14 @@ def read_usage(usage: object) -> Usage:
     """Parses the tokens of one call, and its cost where the endpoint reports it, as OpenRouter does."""
     if not isinstance(usage, dict):
         return ONE_CALL
-    return Usage(
+    return Usage.build_unchecked(
         model_calls=1,
         prompt_tokens=int(_read_amount(usage.get("prompt_tokens")) or 0),
         completion_tokens=int(_read_amount(usage.get("completion_tokens")) or 0),
         cached_tokens=_read_detail(usage, "prompt_tokens_details", "cached_tokens"),
         reasoning_tokens=_read_detail(usage, "completion_tokens_details", "reasoning_tokens"),
         cost_usd=_read_amount(usage.get("cost")),
+        estimated=False,
     )
 
 
@@ -175,9 +182,11 @@ def _read_detail(usage: dict[str, Any], group: str, name: str) -> int:
 
 def _read_amount(value: object) -> float | None:
     """Returns a number that budgets can count. None for negative numbers and NaN, which would let a budget grow."""
+    if value is None:
+        return None
     try:
-        amount = float(value) if isinstance(value, int | float | str) else -1.0
-    except (ValueError, OverflowError):
+        amount = float(value)  # type: ignore[arg-type]  # what is no number raises
+    except (TypeError, ValueError, OverflowError):
         return None
     return amount if 0 <= amount < inf else None
 
@@ -202,13 +211,16 @@ class _Content(NamedTuple):
     refusal: str = ""
 
 
+_NO_CONTENT = _Content()
+
+
 def _read_content(value: object) -> _Content:
     """Parses a message's content: a text, or parts as OpenAI (`text`, `refusal`), Mistral and Anthropic (`thinking`)
     send
     them. Parts of unknown kinds are kept as JSON.
     """
     if not isinstance(value, list) or not value or not all(isinstance(p, dict) and "type" in p for p in value):
-        return _Content(_get_text(value))
+        return _Content(_get_text(value)) if value else _NO_CONTENT
     found: dict[str, str] = {"text": "", "reasoning": "", "refusal": ""}
     for part in value:
         match part["type"]:

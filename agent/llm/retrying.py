@@ -53,7 +53,7 @@ class RetryingClient:
             else:
                 break
         if first is not None:
-            yield first if budget.requests == 1 else replace(first, requests=budget.requests + first.requests - 1)
+            yield first if budget.requests == 1 else first._replace(requests=budget.requests + first.requests - 1)
             async for chunk in chunks:
                 yield chunk
 
