@@ -46,8 +46,10 @@ def build_completion_body(
     state = state or fold(events[0].run_id, events)
     response = build_response(events, state)
     answer = next((event.body for event in reversed(events) if isinstance(event.body, ev.AnswerFinished)), None)
-    trace = build_trace(response.steps, response.metadata, ignored)
-    message: dict[str, Any] = {"role": "assistant", "content": response.response, "metadata": trace}
+    # The body holds the steps three times and the trace twice; each is encoded once.
+    trace = build_trace(to_json(response.steps), response.metadata, ignored)
+    encoded_trace = _encode_object(trace)
+    message: dict[str, Any] = {"role": "assistant", "content": response.response, "metadata": encoded_trace}
     if answer is not None:
         message |= list_provider_fields(answer)
         if answer.refused:
@@ -58,16 +60,27 @@ def build_completion_body(
         message["tool_calls"] = calls
         message["content"] = response.response or None
         finish = "tool_calls"
+    choice = {"index": 0, "message": _encode_object(message), "logprobs": None, "finish_reason": finish}
     body = {
         "id": make_completion_id(state.run_id),
         "object": "chat.completion",
         "created": int(state.created_at),
         "model": state.room.id,
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
+        "choices": b"[%b]" % _encode_object(choice),
         "usage": build_usage_body(response.metadata["usage"]),
         **build_trace_fields(trace),
+        "stepgate": encoded_trace,
     }
-    return to_json(body)
+    return _encode_object(body)
+
+
+def _encode_object(fields: Mapping[str, Any]) -> bytes:
+    """Returns an object as JSON in UTF-8. A value of type `bytes` is JSON already."""
+    pairs = (
+        b"%b:%b" % (to_json(name), value if isinstance(value, bytes) else to_json(value))
+        for name, value in fields.items()
+    )
+    return b"{%b}" % b",".join(pairs)
 
 
 def list_provider_fields(answer: ev.AnswerFinished) -> JsonObject:
