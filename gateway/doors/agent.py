@@ -15,17 +15,17 @@ from agent.core.events import Event, RunFailed, RunWaiting
 from agent.core.models import AgentResponse, DeferredModel, RunStatus, Webhook
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.auth.dependencies import get_caller, get_event_stream, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.deferred_response import DeferredResponse
 from gateway.doors.client_disconnect import cancel_on_disconnect
-from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, refuse_unknown_fields
+from gateway.doors.dependencies import get_stepgate
+from gateway.doors.json_body import DirectJsonRoute, refuse_unknown_fields
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.render.errors import FailureBody
 from gateway.render.native import build_event_frame, build_failure_frame, build_response_frame
 
-router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[require_scope("agent")])
+router = APIRouter(tags=["agent"], route_class=DirectJsonRoute, dependencies=[require_scope("agent")])
 
 _STATUSES: dict[int | str, str] = {
     400: "The request cannot be understood",
@@ -92,12 +92,11 @@ class BackgroundRun(DeferredModel):
         202: {"model": BackgroundRun, "description": "The run goes on in the background"},
     },
 )
-async def run_agent(
-    body: AgentRequest, http: Request, stepgate: Gateway, caller: CurrentCaller, stream: CallerStream
-) -> Response:
+async def run_agent(body: AgentRequest, http: Request) -> Response:
     """Execute a request. With `stream: true`, sends every event as it happens and the response at the end. With
     `background: true`, answers at once.
     """
+    stepgate, caller, stream = await get_stepgate(http), await get_caller(http), await get_event_stream(http)
     refuse_unknown_fields(await http.json(), AgentRequest)
     if body.background:
         return await _start_in_background(body, http, stepgate, caller)

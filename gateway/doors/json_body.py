@@ -9,12 +9,14 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Self
 
 from fastapi import Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, model_validator
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
 
 from agent.core.models import JsonObject
 from gateway.errors import MediaTypeError, RequestFormatError
@@ -47,23 +49,54 @@ class JsonRoute(APIRoute):
 
         async def read_first(request: Request) -> Response:
             parsed = _JsonRequest(request.scope, request.receive)
-            try:
-                await parsed.json()
-            except ClientDisconnect as error:
-                raise HTTPException(400, "the client disconnected before its body was complete") from error
+            await parsed.json()
             return await handle(parsed)
 
         return read_first
+
+
+class DirectJsonRoute(JsonRoute):
+    """A JSON route whose door takes its body and the request only, and is called as `door(body, request)`.
+
+    It bypasses FastAPI's resolver of parameters and dependencies, which took 2 % of a planned turn. The dependencies of
+    the router must take the request only. Routes without a body stay with FastAPI.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.body_field is not None:
+            self.app = self._serve
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._call_door(_JsonRequest(scope, receive))
+        await response(scope, receive, send)
+
+    async def _call_door(self, request: "_JsonRequest") -> Response:
+        """Does what FastAPI does, in its order: reads the body, checks the caller, validates the body."""
+        given = await request.json()
+        for required in self.dependencies:
+            assert required.dependency is not None
+            await required.dependency(request)
+        assert self.body_field is not None
+        body, faults = self.body_field.validate(given, loc=("body",))
+        if faults:
+            raise RequestValidationError(faults, body=given)
+        response: Response = await self.endpoint(body, request)
+        return response
 
 
 class _JsonRequest(Request):
     """A request that keeps the JSON of its body."""
 
     async def json(self) -> Any:
-        """Returns the body as a JSON object. Raises `RequestFormatError`."""
+        """Returns the body as a JSON object. Raises `RequestFormatError`, and `HTTPException` for half a body."""
         if not hasattr(self, "_json"):
-            # The body is read before it is refused: a client that is still sending would not see the response.
-            self._json: Any = read_json_object(self.headers, await self.body())
+            try:
+                # The body is read before it is refused: a client that is still sending would not see the response.
+                body = await self.body()
+            except ClientDisconnect as error:
+                raise HTTPException(400, "the client disconnected before its body was complete") from error
+            self._json: Any = read_json_object(self.headers, body)
         return self._json
 
 

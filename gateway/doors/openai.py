@@ -27,7 +27,7 @@ from gateway.doors.agent import STREAM
 from gateway.doors.client_disconnect import cancel_on_disconnect, notify_on_disconnect
 from gateway.doors.dependencies import Gateway, get_stepgate
 from gateway.doors.early_failure import raise_early_failure
-from gateway.doors.json_body import JsonRoute
+from gateway.doors.json_body import DirectJsonRoute
 from gateway.doors.openai_messages import to_agent_request
 from gateway.doors.openai_parameters import list_ignored, refuse_unsupported
 from gateway.doors.openai_wire import ChatCompletionRequest
@@ -43,7 +43,7 @@ from gateway.render.errors import OpenAIErrorBody, build_openai_error, to_json
 from gateway.render.openai import OpenAIChunks, build_completion_body
 from gateway.sse import format_frame
 
-router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
+router = APIRouter(tags=["OpenAI"], route_class=DirectJsonRoute, dependencies=[require_scope("chat")])
 
 CHAT_ID_CHARS = 200
 DONE_FRAME = "data: [DONE]\n\n"
@@ -90,7 +90,6 @@ async def get_model(model: str, stepgate: Gateway, caller: CurrentCaller) -> Mod
 @router.post("/v1/chat/completions", responses={**OPENAI_ERRORS, **STREAM}, response_model=None)
 async def chat_completions(body: ChatCompletionRequest, http: Request) -> Response:
     """Execute the last user message; the messages before it are the context."""
-    # Called, not declared: FastAPI resolves each declared one anew, which costs more than they do.
     stepgate, caller, stream = await get_stepgate(http), await get_caller(http), await get_event_stream(http)
     room = stepgate.rooms.get(body.model, caller.owner)
     refuse_unsupported(body, room, stepgate.rooms.list_visible(caller.owner), has_model=stepgate.models.is_configured)
