@@ -19,9 +19,10 @@ FUZZ_CASES ?= 100
 FUZZ_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 30
 SOAK_KILLS ?= 200
+UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-search check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest docs lock clean
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-search check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -97,6 +98,9 @@ soak-cluster: $(DEV_STAMP) ## Kill the workers of a fleet on a PostgreSQL of its
 
 soak-ingest: $(DEV_STAMP) ## Share an ingestion by three processes, kill the one that has it (INGEST_OPTIONS, e.g. --source crawl)
 	@$(BIN)/python -m tests.bench.shared_ingestion $(INGEST_OPTIONS)
+
+soak-upgrade: $(DEV_STAMP) ## Upgrade a fleet from an older commit under load, process by process, and judge it (UPGRADE_FROM, SOAK_SEED)
+	@$(BIN)/python -m tests.soak.upgrade --from $(UPGRADE_FROM) $(if $(SOAK_SEED),--seed $(SOAK_SEED))
 
 check-image: ## Build the image without a registry, start it read-only, ask it a question (Debian, root; four minutes)
 	@tests/deploy/check_image.sh

@@ -4,6 +4,7 @@ import asyncio
 import random
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar
@@ -13,7 +14,7 @@ import psycopg
 from agent.core.events import Event
 from agent.storage.journal_postgres import open_postgres
 from tests.soak.clients import ROOM
-from tests.support.processes import Process, start
+from tests.support.processes import ROOT, Process, start
 from tests.support.scripted_server import ScriptedServer
 
 LEASE_S = 2.0
@@ -24,7 +25,7 @@ SETTLE_S = 120.0
 class Fleet:
     """A gateway and its workers, with the tools whose effects the ledger writes down.
 
-    `settings` are of all processes, by their names in lower case without `AGENT_`.
+    `settings` are of all processes, by their names in lower case without `AGENT_`. Processes run the code in `root`.
     """
 
     gateway_command: ClassVar[tuple[str, ...]] = ("-m", "tests.soak.gateway")
@@ -33,6 +34,7 @@ class Fleet:
     def __init__(
         self, folder: Path, database: str, upstream: ScriptedServer, ledger_url: str = "", **settings: object
     ) -> None:
+        self.root = ROOT
         self._environment = {
             "AGENT_DATA_DIR": str(folder / "data"),
             "AGENT_ROOMS_DIR": str(folder / "rooms"),
@@ -55,7 +57,7 @@ class Fleet:
     async def start_gateway(self, *, cold: bool = False, **settings: object) -> tuple[Process, str]:
         """Starts the gateway, which begins runs of its own on one slot. Returns it with its URL."""
         environment = self._environment | {"AGENT_QUEUE_SLOTS": "1"} | _name_settings(settings)
-        gateway = start([sys.executable, *self.gateway_command], environment=environment, cold=cold)
+        gateway = self._start((sys.executable, *self.gateway_command), environment, cold=cold)
         line = await asyncio.to_thread(gateway.line_with, "Stepgate listens on ", 90)
         return gateway, line.rsplit(" ", 1)[1]
 
@@ -64,10 +66,15 @@ class Fleet:
         its process has ended. `prefix` stands before its command.
         """
         environment = self._environment | {"SOAK_HOST": host} | _name_settings(settings)
-        worker = start([*prefix, sys.executable, *self.worker_command], environment=environment)
+        worker = self._start((*prefix, sys.executable, *self.worker_command), environment)
         self.workers.append(worker)
         await asyncio.to_thread(worker.line_with, "Stepgate worker takes ", 90)
         return worker
+
+    def _start(self, command: Sequence[str], environment: Mapping[str, str], *, cold: bool = False) -> Process:
+        """Starts a process of the code in `root`. Processes that begin with imports done have this tree's code."""
+        is_other = self.root != ROOT
+        return start(command, environment=environment, cwd=self.root, cold=cold or is_other)
 
     def kill_workers(self) -> None:
         """Ends all workers at once."""
