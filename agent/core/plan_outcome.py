@@ -13,8 +13,8 @@ def find_halting_step(state: RunState) -> PlanStep | None:
 
 def find_unprovided(state: RunState) -> PlanStep | None:
     """Returns the step of a room with required tools that cannot be done before its operator provides something."""
-    step = find_halting_step(state)
-    output = state.get_step(step.id).output if step is not None and state.room.required_tools else None
+    step = find_halting_step(state) if state.room.required_tools else None
+    output = state.get_step(step.id).output if step is not None else None
     return step if output is not None and output.error_code == "ERR_TOOL_SETUP" else None
 
 

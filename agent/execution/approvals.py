@@ -135,11 +135,11 @@ def _compute_sha256(text: str) -> str:
 def _find_approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:
     """Returns why a person must allow this call; None if nobody must, or if the approved plan showed it."""
     spec = tool.spec
-    explains = isinstance(tool, ExplainingTool)  # a plan shows the arguments only
-    if spec.requires_approval and explains:
-        return "this is done once a person has seen it"
-    if spec.requires_approval and not _was_shown_in_plan(run, spec.name, site):
-        return "whoever runs this gateway wants every call of this tool allowed by a person"
+    if spec.requires_approval:
+        if isinstance(tool, ExplainingTool):  # a plan shows the arguments only
+            return "this is done once a person has seen it"
+        if not _was_shown_in_plan(run, spec.name, site):
+            return "whoever runs this gateway wants every call of this tool allowed by a person"
     if not has_side_effect(spec.name, spec.effect):
         return None
     if tainted and not _was_shown_in_plan(run, spec.name, site):

@@ -139,24 +139,26 @@ def _get_next_command(
     """Returns the one command this step needs now, or None."""
     own = state.get_step(step.id)
     last = own.last
-    # Checks the step, not the attempt: a started task may not have emitted its first event yet.
-    busy = any(step_id == step.id for step_id, _ in in_flight)
-    dependencies = [state.get_step(dependency) for dependency in step.depends_on]
     if last is not None and last.is_speculative and last.verdict is None:
-        broken = next((one for one in dependencies if _is_invalidated(one, last.depends_on_attempts)), None)
+        used = map(state.get_step, step.depends_on)
+        broken = next((one for one in used if _is_invalidated(one, last.depends_on_attempts)), None)
         if broken is not None:
             return Discard(
                 step.id,
                 last.number,
                 f"step {broken.step_id} was judged {_get_outcome_name(broken, last.depends_on_attempts)}",
             )
-    if busy or own.status in ("succeeded", "replan", "aborted", "unknown"):
+    if own.status in ("succeeded", "replan", "aborted", "unknown"):
+        return None
+    # Checks the step, not the attempt: a started task may not have emitted its first event yet.
+    if any(step_id == step.id for step_id, _ in in_flight):
         return None
     if own.status == "executed" and last is not None:
         return Judge(step, last.number) if have_dependencies_succeeded(state, step, last.depends_on_attempts) else None
     if halted or (last is not None and last.pending_approvals):
         return None
     number, feedback = _get_next_attempt(own)
+    dependencies = [state.get_step(dependency) for dependency in step.depends_on]
     attempts = {one.step_id: one.last.number for one in dependencies if one.last is not None}
     if have_dependencies_succeeded(state, step, {}):
         return Start(step, number, feedback, depends_on_attempts=attempts)

@@ -52,24 +52,24 @@ class StepSupervisorAgent:
     async def check_by_rule(self, step: PlanStep, output: StepOutput, number: int) -> CheckResult:
         """Returns the rules' verdict on the output of attempt `number`."""
         state = self._run.state
-        attempts = state.get_step(step.id).attempts
-        attempt = next((a for a in attempts if a.number == number), None)
-        previous = next((a for a in reversed(attempts) if a.number < number and not a.is_discarded), None)
+        own = state.get_step(step.id)
+        previous = next((a for a in reversed(own.attempts) if a.number < number and not a.is_discarded), None)
         # The same output after a judge's RETRY may be right. Only a rule's failure verdict is certain.
         failed = previous is not None and previous.verdict is not None and previous.verdict.by == "rule"
         later = state.plan.steps if state.plan else ()
+        found_nothing = is_empty_search(output)
         return check_output(
             step,
             output,
-            evidence=await collect_figure_evidence(self._run, step, attempt),
+            evidence=await collect_figure_evidence(self._run, step, own.find_attempt(number)),
             failed_before=previous.output if previous is not None and failed else None,
-            needed_by_later=any(step.id in find_references(other.args) for other in later),
+            needed_by_later=found_nothing and any(step.id in find_references(other.args) for other in later),
             wants_sources=self._run.room.citations,
-            may_repeat=state.get_step(step.id).retry_count < self._run.room.budgets.max_retries,
+            may_repeat=own.retry_count < self._run.room.budgets.max_retries,
             was_read=self._was_streamed(step, number),
             raises_failures=self._is_tool_raising(step),
             misfit=self._find_misfit(step, output),
-            unasked=await list_unasked_sources(self._run, step.tool) if is_empty_search(output) else (),
+            unasked=await list_unasked_sources(self._run, step.tool) if found_nothing else (),
         )
 
     def needs_judge(self, step: PlanStep, checked: CheckResult) -> bool:

@@ -75,15 +75,17 @@ def choose_next_stage(state: RunState) -> StageName | None:
 
 def _get_next_plan_stage(state: RunState, understood: RequestUnderstood) -> StageName | None:
     """Returns the next stage of the current plan."""
-    if find_approval_reason(state):
-        return None if is_plan_awaiting_approval(state) else "approve"
-    if decide(state):
-        return "execute"
+    complete = is_complete(state)
+    if not complete:  # a complete plan has nothing left to approve or to run
+        if find_approval_reason(state):
+            return None if is_plan_awaiting_approval(state) else "approve"
+        if decide(state):
+            return "execute"
     if state.pending_approvals and find_halting_step(state) is None:
         return None
     if find_client_steps(state):
         return "execute"
-    if not state.gates and (is_complete(state) or has_room_gates(state)) and find_unprovided(state) is None:
+    if not state.gates and (complete or has_room_gates(state)) and find_unprovided(state) is None:
         return "verify"
     if understood.translate_answer and state.translation is None:
         return "translate"

@@ -99,6 +99,8 @@ def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Sour
 
 def _renumber_citations(outputs: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
     """Returns the outputs with citations renumbered over all sources, because each tool numbers its own from 1."""
+    if not any(output.sources for _, output in outputs):
+        return outputs
     numbers = {(source.name, source.url): source.id for source in number_sources(outputs)}
     found = []
     for step, output in outputs:

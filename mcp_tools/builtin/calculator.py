@@ -64,7 +64,7 @@ def calculate(expression: str) -> str:
     with localcontext() as context:
         context.prec = PRECISION
         try:
-            value = _Evaluator().eval(source, ast.parse(source.strip(), mode="eval").body)
+            value = _EVALUATOR.eval(source, ast.parse(source.strip(), mode="eval").body)
         except (DivisionByZero, ZeroDivisionError) as error:
             raise ToolInputError(f"{expression!r} divides by zero") from error
         except (simpleeval.FunctionNotDefined, simpleeval.NameNotDefined) as error:
@@ -159,6 +159,8 @@ _FUNCTIONS: dict[str, Callable[..., Decimal]] = {
     "sqrt": lambda number: number.sqrt(),
     "tan": _wrap_float_function(math.tan),
 }
+
+_EVALUATOR = _Evaluator()
 
 
 def _format_plain(value: Decimal) -> str:
