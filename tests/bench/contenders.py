@@ -17,8 +17,9 @@ from tests.support.script import Script
 from tests.support.scripted_server import ScriptedServer
 
 STEPGATE, FLOOR = "stepgate", "floor"
-PYDANTIC_AI, LANGGRAPH, LITELLM = "pydantic-ai", "LangGraph", "LiteLLM"
-FRAMEWORKS = (PYDANTIC_AI, LANGGRAPH)
+PYDANTIC_AI, LANGGRAPH, HAYSTACK, OPENAI_AGENTS = "pydantic-ai", "LangGraph", "Haystack", "openai-agents"
+LITELLM = "LiteLLM"
+FRAMEWORKS = (PYDANTIC_AI, LANGGRAPH, HAYSTACK, OPENAI_AGENTS)
 
 ROOMS = {
     "turn": "name: a planned turn as in the default room\n",
@@ -144,11 +145,38 @@ def _litellm(upstream: str, folder: Path) -> Command:
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # no download at start
         "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # like the others, asks for no key
     }
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = _find_free_port()
     program = peer.python(peer.find_requirements("litellm")).with_name("litellm")
     arguments = [str(program), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
     return Command(arguments, environment, f"http://127.0.0.1:{port}")
+
+
+def _haystack(upstream: str, folder: Path) -> Command:
+    """Haystack's agents in hayhooks, which finds their wrappers in a folder of pipelines."""
+    pipelines = folder / "pipelines"
+    for work, wrapper in (("turn", "TurnWrapper"), ("stream", "StreamWrapper")):
+        (pipelines / work).mkdir(parents=True, exist_ok=True)
+        source = f"from tests.bench.haystack_agent import {wrapper} as PipelineWrapper\n"
+        (pipelines / work / "pipeline_wrapper.py").write_text(source, "utf-8")
+    environment = {
+        "OPENAI_BASE_URL": upstream,
+        "OPENAI_API_KEY": "none",
+        "HAYHOOKS_PIPELINES_DIR": str(pipelines),
+        "HAYHOOKS_TRACING_ENABLED": "false",  # like the others, records nothing but what it stores
+        "HAYHOOKS_MONITORING_ENABLED": "false",  # writes a credential into the home folder
+        "HAYHOOKS_LOG_LEVEL": "WARNING",
+        "HAYSTACK_TELEMETRY_ENABLED": "false",  # sends what it is used for
+    }
+    port = _find_free_port()
+    python = peer.python(peer.find_requirements("haystack"))
+    arguments = [str(python), "-m", "tests.bench.haystack_agent", str(port)]
+    return Command(arguments, environment, f"http://127.0.0.1:{port}")
+
+
+def _find_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
 
 
 def _wait_for_port(process: Process, url: str, deadline_s: float = START_SECONDS) -> None:
@@ -166,9 +194,11 @@ def _wait_for_port(process: Process, url: str, deadline_s: float = START_SECONDS
     raise AssertionError(f"nothing listens at {url}:\n" + "\n".join(process.output))
 
 
-def _make_peer(name: str, package: str, module: str, command: Callable[[str, Path], Command], *works: str) -> Contender:
+def _make_peer(
+    name: str, packages: str, module: str, command: Callable[[str, Path], Command], *works: str
+) -> Contender:
     requirements = peer.find_requirements(name.lower())
-    version = peer.read_version(package, requirements)
+    version = ", ".join(peer.read_version(package, requirements) for package in packages.split())
     return Contender(name, command, frozenset(works), version, requirements, module)
 
 
@@ -185,6 +215,11 @@ peers = (
     _make_peer(
         LANGGRAPH, "langgraph", "langchain.agents",
         _framework("langgraph", "tests.bench.langgraph_agent"), "turn", "stream",
+    ),
+    _make_peer(HAYSTACK, "haystack-ai hayhooks", "hayhooks.server.app", _haystack, "turn", "stream"),
+    _make_peer(
+        OPENAI_AGENTS, "openai-agents", "agents",
+        _framework("openai-agents", "tests.bench.openai_agents_agent"), "turn", "stream",
     ),
     _make_peer(LITELLM, "litellm", "litellm.proxy.proxy_cli", _litellm, "stream"),
 )  # fmt: skip

@@ -113,7 +113,7 @@ async def streams() -> list[Row]:
             before = cpu_seconds(one.pid)
             for _ in range(STREAMS // 5):
                 texts = await asyncio.gather(*(drain(session, one.url, body) for _ in range(5)))
-                assert all("[DONE]" in text and "once" in text for text in texts), texts[0][:300]
+                assert all('"stop"' in text and "once" in text for text in texts), texts[0][:300]
             return 1000 * (cpu_seconds(one.pid) - before) / STREAMS
 
         for one in running:

@@ -22,7 +22,7 @@ def find_requirements(peer: str) -> Path:
 def read_version(package: str, requirements: Path) -> str:
     """Returns the package with its pinned version, such as `langgraph 1.2.22`."""
     lines = requirements.read_text("utf-8").splitlines()
-    return next(line for line in lines if line.startswith(f"{package}==")).replace("==", " ")
+    return next(line for line in lines if line.startswith(f"{package}==")).removesuffix(" \\").replace("==", " ")
 
 
 def python(requirements: Path) -> Path:

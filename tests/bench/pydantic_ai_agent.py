@@ -6,7 +6,6 @@ supervised unless the work calls a judge, and nothing is resumed.
 """
 
 import asyncio
-import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from pydantic_ai.models.openai import OpenAIChatModel  # type: ignore[import-not
 from pydantic_ai.providers.openai import OpenAIProvider  # type: ignore[import-not-found]
 
 from tests.bench.door import encode_chunk, encode_completion, serve
+from tests.bench.traces import Traces
 
 PURPOSES = ("agent", "planner", "skill", "supervisor", "completion")
 
@@ -47,17 +47,14 @@ class PydanticAiAgent:
             )
             for purpose in PURPOSES
         }
-        self._traces = sqlite3.connect(folder / "traces.db", isolation_level=None)
-        self._traces.execute("PRAGMA journal_mode=WAL")
-        self._traces.execute("PRAGMA synchronous=NORMAL")
-        self._traces.execute("CREATE TABLE IF NOT EXISTS traces (id INTEGER PRIMARY KEY, messages BLOB)")
+        self._traces = Traces(folder)
 
     async def answer(self, body: dict[str, Any]) -> bytes:
         """The last agent's output as a completion."""
         prompt = body["messages"][-1]["content"]
         await self._before(body["model"], prompt)
         result = await self._agents[_last(body["model"])].run(prompt)
-        self._store(result)
+        self._traces.store(result.all_messages_json())
         return encode_completion(result.output)
 
     async def stream(self, body: dict[str, Any]) -> AsyncIterator[bytes]:
@@ -67,7 +64,7 @@ class PydanticAiAgent:
         async with self._agents[_last(body["model"])].run_stream(prompt) as result:
             async for text in result.stream_text(delta=True, debounce_by=None):
                 yield encode_chunk({"content": text}, None)
-            self._store(result)
+            self._traces.store(result.all_messages_json())
         yield encode_chunk({}, "stop")
         yield b"data: [DONE]\n\n"
 
@@ -85,9 +82,6 @@ class PydanticAiAgent:
     async def _step(self, prompt: str) -> None:
         result = await self._agents["skill"].run(prompt)
         await self._agents["supervisor"].run(f"Judge this: {result.output}")
-
-    def _store(self, result: Any) -> None:
-        self._traces.execute("INSERT INTO traces (messages) VALUES (?)", (result.all_messages_json(),))
 
 
 def _last(work: str) -> str:

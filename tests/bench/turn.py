@@ -71,9 +71,9 @@ async def crowd() -> Row:
     body = request("turn")
     crowd_size = 10 * CLIENTS
 
-    def measure(clients: int) -> Callable[[Running], Awaitable[float]]:
+    def measure(clients: int, turns: int) -> Callable[[Running], Awaitable[float]]:
         async def throughput(one: Running) -> float:
-            load = await closed_loop(one.url, body=body, clients=clients, count=2 * crowd_size)
+            load = await closed_loop(one.url, body=body, clients=clients, count=turns)
             return len(load.latencies) / load.wall
 
         return throughput
@@ -81,8 +81,8 @@ async def crowd() -> Row:
     async with arena(turn(), "turn") as (_, running):
         for one in running:
             await closed_loop(one.url, body=body, clients=CLIENTS, count=100)
-        few = await in_turn(running, measure(CLIENTS))
-        many = await in_turn(running, measure(crowd_size))
+        few = await in_turn(running, measure(CLIENTS, crowd_size))
+        many = await in_turn(running, measure(crowd_size, 2 * crowd_size))
     kept = {name: many[name] / few[name] for name in few}
     return Row(
         f"12 turns a second with {crowd_size} clients over {CLIENTS}",

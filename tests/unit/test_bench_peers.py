@@ -1,12 +1,21 @@
 """A peer that cannot be had is named with its reason, and the bench goes on without it."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.bench import peer
-from tests.bench.contenders import FLOOR, LANGGRAPH, LITELLM, PYDANTIC_AI, contenders, list_references, peers
+from tests.bench.contenders import (
+    FLOOR,
+    FRAMEWORKS,
+    LITELLM,
+    PYDANTIC_AI,
+    contenders,
+    list_references,
+    peers,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +49,7 @@ def test_what_keeps_a_peer_from_being_installed_is_told_in_one_line(
     assert peer.missing(requirements, "langchain.agents") == reason
     assert [one.name for one in contenders("turn")] == ["stepgate", "floor"]
     references = list_references("turn", {"stepgate": 4.0, "floor": 0.5})
-    assert references == {FLOOR: 0.5, PYDANTIC_AI: reason, LANGGRAPH: reason}
+    assert references == {FLOOR: 0.5, **dict.fromkeys(FRAMEWORKS, reason)}
 
 
 def test_a_peer_is_installed_once_and_tried_before_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,12 +71,20 @@ def test_a_peer_is_installed_once_and_tried_before_it_counts(monkeypatch: pytest
 
 def test_a_proxy_is_compared_where_one_model_call_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer, "missing", lambda *_: None)
-    assert [one.name for one in contenders("stream")] == ["stepgate", FLOOR, PYDANTIC_AI, LANGGRAPH, LITELLM]
+    assert [one.name for one in contenders("stream")] == ["stepgate", FLOOR, *FRAMEWORKS, LITELLM]
+    assert [one.name for one in contenders("turn")] == ["stepgate", FLOOR, *FRAMEWORKS]
     assert [one.name for one in contenders("chain")] == ["stepgate", FLOOR, PYDANTIC_AI]
 
 
 @pytest.mark.parametrize("name", [one.name for one in peers])
 def test_every_package_of_a_peer_is_pinned(name: str) -> None:
     lines = peer.find_requirements(name.lower()).read_text("utf-8").splitlines()
-    assert all(line.count("==") == 1 for line in lines)
-    assert len(lines) > 20
+    packages = [line for line in lines if not line.startswith("    --hash=sha256:")]
+    assert all(line.partition(";")[0].count("==") == 1 for line in packages)
+    assert len(packages) > 20
+
+
+def test_the_version_of_a_peer_is_that_of_its_packages() -> None:
+    versions = {one.name: one.version.split(", ") for one in peers}
+    assert [len(listed) for listed in versions.values()] == [1, 1, 2, 1, 1]
+    assert all(re.fullmatch(r"[a-z-]+ [\d.]+", text) for listed in versions.values() for text in listed)
