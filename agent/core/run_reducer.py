@@ -94,13 +94,14 @@ def _change_subagent(state: RunState, _: ev.Event, body: ev.ModelReturned | ev.S
     return {"subagents": {**state.subagents, body.span: changed}}
 
 
-def _change_attempt(state: RunState, event: ev.Event, _: ev.EventBody) -> Changes:
+def _change_attempt(state: RunState, event: ev.Event, body: ev.EventBody) -> Changes:
     """Returns the changes by an event that belongs to an attempt of a step."""
     if event.step_id is None or event.attempt is None:
         return {}
     step = state.get_step(event.step_id)
     attempt = step.find_attempt(event.attempt)
-    changed = _apply_attempt(attempt or AttemptState(event.attempt, event.at), event)
+    known = attempt or AttemptState(event.attempt, event.at)
+    changed = replace_fields(known, **_ATTEMPT_RULES[type(body)](known, body))
     if attempt is None:
         attempts = (*step.attempts, changed)
     else:
@@ -108,50 +109,38 @@ def _change_attempt(state: RunState, event: ev.Event, _: ev.EventBody) -> Change
     return {"steps": {**state.steps, event.step_id: StepState(event.step_id, attempts)}}
 
 
-def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # noqa: C901, PLR0912 - one case an event
-    body = event.body
-    match body:
-        case ev.StepStarted():
-            return replace_fields(
-                attempt, args=body.args, feedback=body.feedback, tainted=body.tainted, taken_from=body.taken_from
-            )
-        case ev.StepSpeculative():
-            return replace_fields(attempt, is_speculative=True, depends_on_attempts=body.grounds)
-        case ev.ToolCalled():
-            if attempt.find_call(body.call_id):  # repeated on resume under the same key
-                return attempt
-            return replace_fields(attempt, calls=(*attempt.calls, CallState(body)))
-        case ev.ApprovalRequested():
-            return replace_fields(attempt, pending_approvals=attempt.pending_approvals | {body.approval_id})
-        case ev.ApprovalDecided():
-            return replace_fields(attempt, pending_approvals=attempt.pending_approvals - {body.approval_id})
-        case ev.ToolRefused():
-            return replace_fields(attempt, refused_calls=attempt.refused_calls | {body.call_id})
-        case ev.ToolReturned() if attempt.find_call(body.call_id) is None:
-            return replace_fields(attempt, refused_calls=attempt.refused_calls | {body.call_id})
-        case ev.ToolReturned():
-            return replace_fields(attempt, calls=_replace_call(attempt, body.call_id, returned=body))
-        case ev.StepUnknown():
-            calls = _replace_call(attempt, body.call_id, unknown=body)
-            return replace_fields(attempt, calls=calls, unknown_outcome=body)
-        case ev.ModelReturned(message=turn) if turn is not None:
-            return replace_fields(attempt, turns=(*attempt.turns, turn))
-        case ev.StepFinished():
-            return replace_fields(attempt, output=body.output)
-        case ev.StepJudged():
-            doubt = body.rule if body.verdict.by == "rule" else ""
-            return replace_fields(
-                attempt,
-                verdict=body.verdict,
-                rule_doubt=doubt,
-                unexplained_figures=body.figures,
-                misfit=body.misfit,
-                judge_error=body.judge_error,
-            )
-        case ev.StepDiscarded():
-            return replace_fields(attempt, is_discarded=True)
-        case _:
-            return attempt
+def _start_attempt(_: AttemptState, body: ev.StepStarted) -> Changes:
+    return {"args": body.args, "feedback": body.feedback, "tainted": body.tainted, "taken_from": body.taken_from}
+
+
+def _add_call(attempt: AttemptState, body: ev.ToolCalled) -> Changes:
+    if attempt.find_call(body.call_id):  # repeated on resume under the same key
+        return {}
+    return {"calls": (*attempt.calls, CallState(body))}
+
+
+def _end_call(attempt: AttemptState, body: ev.ToolReturned) -> Changes:
+    if attempt.find_call(body.call_id) is None:
+        return _refuse_call(attempt, body)
+    return {"calls": _replace_call(attempt, body.call_id, returned=body)}
+
+
+def _refuse_call(attempt: AttemptState, body: ev.ToolRefused | ev.ToolReturned) -> Changes:
+    return {"refused_calls": attempt.refused_calls | {body.call_id}}
+
+
+def _lose_call(attempt: AttemptState, body: ev.StepUnknown) -> Changes:
+    return {"calls": _replace_call(attempt, body.call_id, unknown=body), "unknown_outcome": body}
+
+
+def _judge_attempt(_: AttemptState, body: ev.StepJudged) -> Changes:
+    return {
+        "verdict": body.verdict,
+        "rule_doubt": body.rule if body.verdict.by == "rule" else "",
+        "unexplained_figures": body.figures,
+        "misfit": body.misfit,
+        "judge_error": body.judge_error,
+    }
 
 
 def _replace_call(
@@ -217,3 +206,19 @@ _RULES: Mapping[type[ev.EventBody], Callable[[RunState, ev.Event, Any], Changes]
     ev.ToolRefused: _change_attempt,
 }  # fmt: skip
 """What an event of any other type changes."""
+
+_ATTEMPT_RULES: Mapping[type[ev.EventBody], Callable[[AttemptState, Any], Changes]] = {
+    ev.StepStarted: _start_attempt,
+    ev.StepSpeculative: lambda _, body: {"is_speculative": True, "depends_on_attempts": body.grounds},
+    ev.ToolCalled: _add_call,
+    ev.ApprovalRequested: lambda attempt, body: {"pending_approvals": attempt.pending_approvals | {body.approval_id}},
+    ev.ApprovalDecided: lambda attempt, body: {"pending_approvals": attempt.pending_approvals - {body.approval_id}},
+    ev.ToolRefused: _refuse_call,
+    ev.ToolReturned: _end_call,
+    ev.StepUnknown: _lose_call,
+    ev.ModelReturned: lambda attempt, body: {"turns": (*attempt.turns, body.message)},
+    ev.StepFinished: lambda _, body: {"output": body.output},
+    ev.StepJudged: _judge_attempt,
+    ev.StepDiscarded: lambda *_: {"is_discarded": True},
+}
+"""What an event of a type changes in the attempt that it belongs to."""

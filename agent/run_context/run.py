@@ -356,7 +356,7 @@ class Run:
                 except Exception:  # an observer must not stop the run
                     log.exception("an observer failed on %s of run %s", event.type, self.run_id)
         self.events.extend(events)
-        if any(_is_settling(event, 0) for event in events):
+        if self._settled_waiters and any(_is_settling(event, 0) for event in events):
             _wake(self._settled_waiters)
 
     def _resolve_waiters(self, batch: Sequence[PendingAppend], error: BaseException | None) -> None:
@@ -376,7 +376,7 @@ class Run:
 
 
 def _is_settling(event: Event, after: int) -> bool:
-    return event.body.terminal or (event.seq > after and isinstance(event.body, RunWaiting))
+    return event.body.terminal or (event.seq > after and type(event.body) is RunWaiting)
 
 
 async def _wait_for_wake(waiters: list[asyncio.Future[None]]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from agent.core.errors import ConflictError, NotFoundError, StaleEpochError
 from agent.core.events import (
     Event,
+    EventBody,
     EventDraft,
     RunCancelled,
     RunClaimed,
@@ -71,24 +72,24 @@ def list_blob_references(events: Sequence[Event]) -> list[tuple[str, str]]:
     return [(event.run_id, checksum) for event in events for checksum in event.body.list_blobs()]
 
 
-def derive_status(events: Sequence[Event] | Sequence[EventDraft]) -> tuple[RunStatus | None, bool]:
+def derive_status(events: Sequence[Event | EventDraft]) -> tuple[RunStatus | None, bool]:
     """Returns the status that the events give their run (None: unchanged), and whether the run has ended."""
-    status: RunStatus | None = None
-    for event in events:
-        match event.body:
-            case RunFailed():
-                return "failed", True
-            case RunCancelled():
-                return "cancelled", True
-            case RunSucceeded() as ended:
-                return ended.status, True
-            case RunClaimed():
-                status = "running"
-            case RunSuspended():
-                status = "queued"
-            case RunWaiting():
-                status = "awaiting_approval"
-    return status, False
+    for event in reversed(events):
+        read_status = _STATUS_AFTER.get(type(event.body))
+        if read_status is not None:
+            return read_status(event.body), event.body.terminal
+    return None, False
+
+
+_STATUS_AFTER: Mapping[type[EventBody], Callable[[Any], RunStatus]] = {
+    RunClaimed: lambda _: "running",
+    RunSuspended: lambda _: "queued",
+    RunWaiting: lambda _: "awaiting_approval",
+    RunSucceeded: lambda body: body.status,
+    RunFailed: lambda _: "failed",
+    RunCancelled: lambda _: "cancelled",
+}
+"""The events that change their run's status, and the status after them."""
 
 
 def check_terminal_last(run_id: str, drafts: Sequence[EventDraft]) -> None:

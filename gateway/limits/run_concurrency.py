@@ -14,8 +14,8 @@ log = logging.getLogger(__name__)
 SLOT_SECONDS = 15.0
 """How long the slot of a run stays taken after its process was killed."""
 RENEWAL_SECONDS = 4.0
-_RELEASING_EVENTS = (ev.RunSuspended, ev.RunWaiting)
-"""Events after which no process executes the run for now."""
+_RELEASING_EVENTS = frozenset({ev.RunSuspended, ev.RunWaiting, ev.RunSucceeded, ev.RunFailed, ev.RunCancelled})
+"""Events after which no process executes the run, for now or for good."""
 
 
 class MeteredRunConcurrency:
@@ -38,7 +38,7 @@ class MeteredRunConcurrency:
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:
         """Releases the slot of a run that has ended or is parked. A run observer."""
-        if not (event.body.terminal or isinstance(event.body, _RELEASING_EVENTS)) or state.api_key_id is None:
+        if type(event.body) not in _RELEASING_EVENTS or state.api_key_id is None:
             return
         task = asyncio.create_task(self.release(state.api_key_id, event.run_id), name=f"{event.run_id} place")
         self._releases.add(task)

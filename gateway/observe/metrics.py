@@ -5,9 +5,9 @@ label only if the operator has set the list of values.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -65,26 +65,12 @@ class Metrics:
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:
         """Counts one event of a run. A run observer."""
-        body = event.body
-        match body:
-            case ev.StepJudged(verdict=verdict):
-                self._verdicts.labels(verdict.outcome.value, verdict.by).inc()
-            case ev.ToolReturned():
-                self._tools.labels(body.tool, body.error_code or "ok").inc()
-                self._tool_seconds.labels(body.tool).observe(body.duration)
-            case ev.ModelReturned():
-                self._count_model_call(body)
-            case ev.PlanProposed():
-                self._plans.labels(body.plan.origin, str(body.fallback_reason is not None).lower()).inc()
-            case ev.ApprovalDecided():
-                self._approvals.labels(body.decision).inc()
-            case ev.GateChecked():
-                self._gates.labels(body.gate, "passed" if body.passed else "failed").inc()
-            case body if body.terminal:
-                self._runs.labels(state.room.id, state.status).inc()
-                self._run_seconds.labels(state.room.id).observe(max(0.0, event.at - state.created_at))
-            case _:
-                return
+        count = _COUNTS.get(type(event.body))
+        if count is not None:
+            count(self, event.body)
+        elif event.body.terminal:
+            self._runs.labels(state.room.id, state.status).inc()
+            self._run_seconds.labels(state.room.id).observe(max(0.0, event.at - state.created_at))
 
     def count_pruned_runs(self, count: int) -> None:
         """Counts runs that were deleted because of their age."""
@@ -107,6 +93,22 @@ class Metrics:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
 
+    def _count_plan(self, body: ev.PlanProposed) -> None:
+        self._plans.labels(body.plan.origin, str(body.fallback_reason is not None).lower()).inc()
+
+    def _count_approval(self, body: ev.ApprovalDecided) -> None:
+        self._approvals.labels(body.decision).inc()
+
+    def _count_verdict(self, body: ev.StepJudged) -> None:
+        self._verdicts.labels(body.verdict.outcome.value, body.verdict.by).inc()
+
+    def _count_gate(self, body: ev.GateChecked) -> None:
+        self._gates.labels(body.gate, "passed" if body.passed else "failed").inc()
+
+    def _count_tool_call(self, body: ev.ToolReturned) -> None:
+        self._tools.labels(body.tool, body.error_code or "ok").inc()
+        self._tool_seconds.labels(body.tool).observe(body.duration)
+
     def _count_model_call(self, body: ev.ModelReturned) -> None:
         self._models.labels(body.model, body.purpose, body.error_code or "ok").inc()
         self._model_seconds.labels(body.model).observe(body.duration)
@@ -123,6 +125,16 @@ class Metrics:
     def _make_histogram(self, name: str, text: str, *labels: str) -> "_Labelled[Histogram]":
         return _Labelled(Histogram(f"stepgate_{name}", text, labels, buckets=_SECONDS, registry=self.registry))
 
+
+_COUNTS: Mapping[type[ev.EventBody], Callable[[Metrics, Any], None]] = {
+    ev.PlanProposed: Metrics._count_plan,
+    ev.ApprovalDecided: Metrics._count_approval,
+    ev.ToolReturned: Metrics._count_tool_call,
+    ev.ModelReturned: Metrics._count_model_call,
+    ev.StepJudged: Metrics._count_verdict,
+    ev.GateChecked: Metrics._count_gate,
+}
+"""How each type of event is counted, beside the end of a run."""
 
 Metric = TypeVar("Metric", Counter, Histogram)
 

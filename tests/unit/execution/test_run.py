@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from agent.core import events as ev
 from agent.core.errors import AgentError, ConflictError, StaleEpochError, StoreError, StoreFullError, TooLargeError
 from agent.core.events import Event, EventDraft
-from agent.core.models import JsonObject, Usage
-from agent.core.run_reducer import _FIELD_OF_NEWEST, _RULES, fold
+from agent.core.models import ENDED_STATUSES, JsonObject, Usage
+from agent.core.run_reducer import _ATTEMPT_RULES, _FIELD_OF_NEWEST, _RULES, _change_attempt, fold
 from agent.core.run_state import RunState
+from agent.core.trace.projection import _RULES as _TRACE_RULES
 from agent.run_context import run as run_module
 from agent.run_context.run import Engine, Run
 from agent.storage.event_codec import encode
 from agent.storage.journal import Claim
-from agent.storage.journal_rows import check_terminal_last
+from agent.storage.journal_rows import check_terminal_last, derive_status
+from gateway.limits.run_concurrency import _RELEASING_EVENTS
 from tests.support.builders import RUN_ID, created, log
 
 AT = 5.0
@@ -221,3 +223,19 @@ def test_the_state_has_one_rule_for_every_type_of_event() -> None:
     assert set(ev.BODY_TYPES.values()) == set(_RULES) | set(_FIELD_OF_NEWEST)
     assert not set(_RULES) & set(_FIELD_OF_NEWEST)
     assert set(_FIELD_OF_NEWEST.values()) <= set(RunState.__dataclass_fields__)
+
+
+def test_an_attempt_has_a_rule_for_every_type_of_event_that_changes_it() -> None:
+    changing = {kind for kind, rule in _RULES.items() if rule is _change_attempt}
+    assert set(_ATTEMPT_RULES) == changing | {ev.ApprovalRequested, ev.ApprovalDecided, ev.ModelReturned}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ev.BODY_TYPES.values() if kind.terminal])
+def test_every_event_that_ends_a_run_is_known_where_ends_are_handled(kind: type[ev.EventBody]) -> None:
+    failure = AgentError("it failed").to_failure()
+    body = kind.model_validate({"failure": failure} if kind is ev.RunFailed else {"reason": ""})
+    status, ended = derive_status([EventDraft(turn(1)), EventDraft(body)])
+    assert ended
+    assert status in ENDED_STATUSES
+    assert kind in _RELEASING_EVENTS
+    assert kind in _TRACE_RULES
