@@ -11,9 +11,10 @@ from agent.core.record_item import RecordItem
 from agent.storage.audit import MAX_ID
 from gateway.auth.dependencies import require_scope
 from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 
-router = APIRouter(tags=["audit"], dependencies=[require_scope("admin")])
+router = APIRouter(tags=["audit"], route_class=DeferredRoute, dependencies=[require_scope("admin")])
 
 
 class AuditItem(RecordItem):

@@ -11,11 +11,12 @@ from agent.core.models import DeferredModel, Effect, JsonObject
 from agent.core.record_item import RecordItem
 from gateway.auth.dependencies import CurrentCaller, may_see_details, require_scope
 from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 from gateway.observe.metrics import CONTENT_TYPE
 from gateway.readiness import check_readiness
 
-router = APIRouter(tags=["gateway"])
+router = APIRouter(tags=["gateway"], route_class=DeferredRoute)
 
 
 class SkillItem(RecordItem):

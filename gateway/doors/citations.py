@@ -17,10 +17,11 @@ from agent.ingest.collections import FoundDocument
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 
 log = logging.getLogger(__name__)
-router = APIRouter(tags=["knowledge"], dependencies=[require_scope("agent")])
+router = APIRouter(tags=["knowledge"], route_class=DeferredRoute, dependencies=[require_scope("agent")])
 
 ANSWERING_TOOL = "answer_with_citations"
 

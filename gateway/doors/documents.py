@@ -23,10 +23,11 @@ from agent.search.documents import Document
 from agent.search.models import FileType
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 from gateway.errors import MediaTypeError, RequestFormatError
 
-router = APIRouter(tags=["knowledge"], dependencies=[require_scope("agent")])
+router = APIRouter(tags=["knowledge"], route_class=DeferredRoute, dependencies=[require_scope("agent")])
 
 UPLOAD_PATH = "/v1/documents"
 FORM_BYTES = 65_536

@@ -11,7 +11,6 @@ from typing import Any, Self
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, model_validator
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -19,6 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from agent.core.models import JsonObject
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.errors import MediaTypeError, RequestFormatError
 
 MAX_DEPTH = 100
@@ -38,7 +38,7 @@ _FOREIGN_FIELD_NAMES = {
 """Names that other APIs use for our fields; spelling similarity cannot find these."""
 
 
-class JsonRoute(APIRoute):
+class JsonRoute(DeferredRoute):
     """A route that reads its body with `read_json_object` instead of FastAPI's lenient reader."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -11,9 +11,10 @@ from agent.core.record_item import RecordItem
 from agent.memory.store import Kind
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 
-router = APIRouter(tags=["memory"], dependencies=[require_scope("agent")])
+router = APIRouter(tags=["memory"], route_class=DeferredRoute, dependencies=[require_scope("agent")])
 
 
 class MemoryEntry(RecordItem):

@@ -15,9 +15,10 @@ from agent.storage.audit import MAX_ID
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 
-router = APIRouter(tags=["queue"], dependencies=[require_scope("admin")])
+router = APIRouter(tags=["queue"], route_class=DeferredRoute, dependencies=[require_scope("admin")])
 
 JobId = Annotated[int, Path(ge=1, le=MAX_ID, description="of a dead letter")]
 

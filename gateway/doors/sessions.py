@@ -21,10 +21,13 @@ from agent.runs.sessions import build_unknown_conversation_error
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 from gateway.doors.query import PlanStepView, build_plan_view, build_session_name
 
-router = APIRouter(prefix="/v1/conversations", tags=["conversations"], dependencies=[require_scope("agent")])
+router = APIRouter(
+    prefix="/v1/conversations", tags=["conversations"], route_class=DeferredRoute, dependencies=[require_scope("agent")]
+)
 
 CONTEXT_CHARS = 4_000
 """Most characters of each result."""

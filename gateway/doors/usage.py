@@ -12,9 +12,10 @@ from agent.core.models import DeferredModel
 from agent.storage.usage import DAY_SECONDS, Dimension, UsageGroup
 from gateway.auth.dependencies import CurrentCaller
 from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 
-router = APIRouter(tags=["usage"])
+router = APIRouter(tags=["usage"], route_class=DeferredRoute)
 
 DEFAULT_DAYS = 30
 

@@ -5,9 +5,10 @@ from fastapi import APIRouter
 from agent.core.models import DeferredModel
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 
-router = APIRouter(tags=["users"], dependencies=[require_scope("admin")])
+router = APIRouter(tags=["users"], route_class=DeferredRoute, dependencies=[require_scope("admin")])
 
 
 class DeletedOwner(DeferredModel):

@@ -9,11 +9,11 @@ from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Scope
 
 from agent.core.errors import NotFoundError
+from gateway.doors.deferred_route import DeferredRoute
 
 WEB_FOLDER: Final = Path(__file__).resolve().parents[1] / "web"
 INDEX: Final = "index.html"
@@ -37,7 +37,7 @@ HEADERS: Final = {
 }
 
 
-class BrowserRoute(APIRoute):
+class BrowserRoute(DeferredRoute):
     """A route for browsers only; another route serves the same path to other clients."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -47,7 +47,7 @@ class BrowserRoute(APIRoute):
 
 
 browser_router = APIRouter(route_class=BrowserRoute, include_in_schema=False)
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=DeferredRoute, include_in_schema=False)
 
 
 @browser_router.api_route("/", methods=_METHODS)
