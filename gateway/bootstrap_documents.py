@@ -20,8 +20,7 @@ from agent.ingest.corpus_index import CorpusIndexer
 from agent.ingest.job_runner import IngestJobs
 from agent.ingest.jobs import JobStore
 from agent.ingest.uploads import Uploads
-from agent.llm.embedder import Embedder, HttpEmbedder, LiteLLMEmbedder, OnnxEmbedder, check_model_folder
-from agent.llm.embedder.http import build_pooled_transport
+from agent.llm.embedder import Embedder, LiteLLMEmbedder, OnnxEmbedder, check_model_folder
 from agent.memory.store import MemoryStore
 from agent.net import SafeClient
 from agent.search.documents import DocumentStore
@@ -35,7 +34,6 @@ from agent.storage.objects import ObjectStore
 from agent.storage.objects.folder import FolderObjectStore
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
-from agent.storage.vectors.qdrant import QdrantIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.subagents.base import FindSource, SubAgentResources
 from agent.subagents.source_context import find_by_address
@@ -143,6 +141,8 @@ def build_vector_index(settings: Settings, store: Storage) -> VectorIndex:
     """Returns the vector index: Qdrant if configured, else the store, with pgvector where the database has it."""
     if settings.qdrant_url is not None or settings.qdrant_path is not None:
         key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
+        from agent.storage.vectors.qdrant import QdrantIndex  # noqa: PLC0415 - httpx, 5 MB
+
         return QdrantIndex(url=settings.qdrant_url, api_key=key, path=settings.qdrant_path or ":memory:")
     if isinstance(store, SqliteStore):
         return ExactIndex(SqliteVectorRows(store.database))
@@ -166,6 +166,8 @@ def build_embedder(settings: Settings) -> Embedder | None:
         if settings.embedder_model is None:
             return None
         return LiteLLMEmbedder(settings.embedder_model, key, timeout_s=settings.embedder_timeout_s)
+    from agent.llm.embedder.http import HttpEmbedder, build_pooled_transport  # noqa: PLC0415 - httpx, 5 MB
+
     return HttpEmbedder(
         settings.embedder_url,
         settings.embedder_model,

@@ -6,14 +6,12 @@ A tool's failure does not raise. It is returned as data (`ToolReturned.error_cod
 import asyncio
 import json
 import logging
+import sys
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from time import monotonic
 
-import httpcore
-import httpx
-from jsonschema.exceptions import SchemaError
 from pydantic import JsonValue, ValidationError
 
 from agent.core.content_blocks import limit_blocks
@@ -230,11 +228,19 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
 
 def _is_broken_connection(error: BaseException) -> bool:
     """Returns whether a broken connection is in the error's chain of causes. A time-out does not count."""
+    timeouts: tuple[type[Exception], ...] = (TimeoutError,)
+    breaks: tuple[type[Exception], ...] = (ConnectionError,)
+    if "httpx" in sys.modules:  # Nothing else raises its errors, and it is 5 MB
+        import httpcore  # noqa: PLC0415
+        import httpx  # noqa: PLC0415
+
+        timeouts = (*timeouts, httpx.TimeoutException)
+        breaks = (*breaks, httpx.NetworkError, httpx.RemoteProtocolError, httpcore.NetworkError)
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, TimeoutError | httpx.TimeoutException):
+        if isinstance(cause, timeouts):
             return False
-        if isinstance(cause, ConnectionError | httpx.NetworkError | httpx.RemoteProtocolError | httpcore.NetworkError):
+        if isinstance(cause, breaks):
             return True
         cause = cause.__cause__
     return False
@@ -275,7 +281,7 @@ async def build_return(
     try:
         problem = find_output_problem(spec, result)
         encoded = json.dumps(result.value, ensure_ascii=False, default=str)
-    except (ValueError, TypeError, RecursionError, SchemaError) as error:  # invalid result or schema
+    except (ValueError, TypeError, RecursionError) as error:  # invalid result or schema
         problem, encoded = f"{spec.name} returned what cannot be read: {type(error).__name__}", ""
     if problem is not None:
         return _build_failed_return(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)

@@ -9,26 +9,29 @@ import asyncio
 import ipaddress
 import re
 import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
-
-import httpcore
-import httpx
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
 from agent.net.addresses import Address, is_public
 from agent.net.coding import iter_decoded, parse_content_encoding
+
+if TYPE_CHECKING:
+    import httpx
 
 PORTS = frozenset({80, 443, 8000, 8008, 8080, 8443})
 """Web ports. Others speak protocols that HTTP can be smuggled into (SMTP, Redis)."""
 MAX_REDIRECTS = 5
 CONNECT_TIMEOUT_S = 5.0
 USER_AGENT = "Stepgate/0.1 (+self-hosted agent gateway)"
-FAULTS = (httpx.HTTPError, httpcore.NetworkError, httpx.InvalidURL, ssl.SSLError)
-"""What goes wrong on the way."""
+_HEADERS = {
+    "user-agent": USER_AGENT,
+    "accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5",
+    "accept-encoding": "gzip, deflate",
+}
 
 _HOST = re.compile(r"^(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?$")
 _NUMBERS = re.compile(r"^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+))*\.?$")
@@ -59,7 +62,7 @@ class Answer:
 
     url: str
     status: int
-    headers: httpx.Headers
+    headers: "httpx.Headers"
     location: str | None
     """Where it sends on to, as the server says it; None when it does not. See `SafeClient.resolve_redirect`."""
     body: AsyncIterator[bytes]
@@ -72,25 +75,12 @@ class SafeClient:
     def __init__(self, allow_hosts: Iterable[str] = (), resolver: Resolver | None = None) -> None:
         self._allowed = frozenset(host.strip().lower() for host in allow_hosts)
         self._resolve = resolver or resolve_host
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=_load_certificates(),
-            network_backend=_CheckedBackend(self._resolve_public_addresses),
-            max_connections=50,
-            max_keepalive_connections=0,  # a kept connection would outlive the check of its address
-            retries=0,
-        )
-        self._client = httpx.AsyncClient(
-            transport=_PoolTransport(self._pool),
-            # `get` limits the whole; a connection has less, so that the next address gets its turn.
-            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
-            trust_env=False,
-            follow_redirects=False,
-            headers={
-                "user-agent": USER_AGENT,
-                "accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5",
-                "accept-encoding": "gzip, deflate",
-            },
-        )
+
+    @cached_property
+    def _client(self) -> "httpx.AsyncClient":
+        from agent.net.checked_connections import build_client  # noqa: PLC0415 - see its docstring
+
+        return build_client(self._resolve_public_addresses, CONNECT_TIMEOUT_S, _HEADERS)
 
     async def get(self, url: str, *, max_bytes: int, timeout_s: float) -> Page:
         """Returns the page at `url`. Follows redirects and checks each.
@@ -98,6 +88,8 @@ class SafeClient:
         Raises `ToolDeniedError` for an address that is not allowed, `ToolTimeoutError`, and `ToolError` for every other
         failure.
         """
+        from agent.net.checked_connections import FAULTS  # noqa: PLC0415 - see its docstring
+
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._follow(url, max_bytes)
@@ -121,6 +113,10 @@ class SafeClient:
         `silence_s` limits each wait for data, in seconds; the caller limits the whole. Raises as `get` does, also while
         the body is read.
         """
+        import httpx  # noqa: PLC0415 - as above
+
+        from agent.net.checked_connections import FAULTS  # noqa: PLC0415
+
         target = self.parse_url(url)
         limits = httpx.Timeout(silence_s, connect=CONNECT_TIMEOUT_S)
         try:
@@ -155,10 +151,13 @@ class SafeClient:
 
     async def aclose(self) -> None:
         """Closes connections."""
-        await self._client.aclose()
+        if "_client" in vars(self):
+            await self._client.aclose()
 
-    def parse_url(self, url: str) -> httpx.URL:
+    def parse_url(self, url: str) -> "httpx.URL":
         """The parsed URL; `ToolDeniedError` for one whose form alone is reason enough."""
+        import httpx  # noqa: PLC0415 - as above
+
         try:
             target = httpx.URL(url.strip())
         except httpx.InvalidURL as error:
@@ -186,7 +185,7 @@ class SafeClient:
                 target = self._resolve_redirect(target, response.headers["location"])
         raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times")
 
-    def _resolve_redirect(self, target: httpx.URL, location: str) -> httpx.URL:
+    def _resolve_redirect(self, target: "httpx.URL", location: str) -> "httpx.URL":
         """Where a redirect leads; `ToolDeniedError` for what would be refused as an address, and for a downgrade."""
         following = self.parse_url(str(target.join(location)))
         if target.scheme == "https" and following.scheme == "http":
@@ -241,11 +240,11 @@ def _check_host_spelling(host: str) -> None:
         raise ToolDeniedError(f"{host!r} is refused: it is no public host name")
 
 
-def _default_port(url: httpx.URL) -> int:
+def _default_port(url: "httpx.URL") -> int:
     return 443 if url.scheme == "https" else 80
 
 
-async def _read(response: httpx.Response, max_bytes: int) -> Page:
+async def _read(response: "httpx.Response", max_bytes: int) -> Page:
     parse_content_encoding(response.headers.get("content-encoding"), str(response.url))
     body = bytearray()
     truncated = False
@@ -262,55 +261,3 @@ async def _read(response: httpx.Response, max_bytes: int) -> Page:
         charset=response.charset_encoding,
         truncated=truncated,
     )
-
-
-class _CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects only to addresses that were checked: no second lookup, no Unix sockets."""
-
-    def __init__(self, check: Callable[[str, int], Awaitable[list[Address]]]) -> None:
-        self._check = check
-        self._backend = httpcore.AnyIOBackend()
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        """Connects to the first checked address that answers."""
-        failure: Exception | None = None
-        for address in await self._check(host, port):
-            try:
-                return await self._backend.connect_tcp(str(address), port, timeout, local_address, socket_options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure = error
-        raise failure or httpcore.ConnectError(f"{host} has no address")
-
-    async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        """Always raises: Unix sockets are not allowed."""
-        raise ToolDeniedError(f"the socket {path} is refused")
-
-    async def sleep(self, seconds: float) -> None:
-        """Sleeps between httpcore's retries."""
-        await self._backend.sleep(seconds)
-
-
-@cache
-def _load_certificates() -> ssl.SSLContext:
-    """Whose certificates are believed: the machine's. Read once; it takes longer than all else a client is made of."""
-    return ssl.create_default_context()
-
-
-class _PoolTransport(httpx.AsyncHTTPTransport):
-    """Puts our own connection pool behind httpx's transport interface."""
-
-    def __init__(self, pool: httpcore.AsyncConnectionPool) -> None:
-        super().__init__(verify=_load_certificates(), trust_env=False)
-        self._pool = pool

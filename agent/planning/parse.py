@@ -9,8 +9,6 @@ import json
 import re
 from collections.abc import Iterator
 
-import json_repair
-
 from agent.core.errors import PlanInvalidError
 from agent.core.fenced_json import iterate_json_blocks
 from agent.core.models import JsonObject
@@ -188,6 +186,8 @@ def _repair(body: str) -> object:
         raise PlanInvalidError(["a backslash in a value is not escaped; write it twice"])
     if _LONG_NUMBER.search(part):
         raise PlanInvalidError(["a number of the reply has hundreds of digits"])
+    import json_repair  # noqa: PLC0415 - few replies are damaged
+
     try:
         value = json_repair.loads(part)
     except (ValueError, RecursionError) as error:

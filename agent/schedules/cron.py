@@ -11,8 +11,6 @@ from math import floor
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from croniter import CroniterError, croniter
-
 from agent.core.errors import BadRequestError
 
 MAX_CRON_CHARS: Final = 200
@@ -45,6 +43,8 @@ class CronTimes:
         fields = self.cron.split()
         if len(fields) not in (1, 5) or any(field[0] in "rR" for field in fields):
             raise BadRequestError(f"cron: {self.cron!r} does not have five fields; write {_FIELDS}", param="cron")
+        from croniter import CroniterError, croniter  # noqa: PLC0415 - most processes have no schedules
+
         try:
             croniter.expand(self.cron)
         except (CroniterError, ValueError, KeyError) as error:
@@ -58,6 +58,8 @@ class CronTimes:
 
     def find_next(self, after: float) -> float:
         """Returns the first tick after a time. Raises `CroniterError` if there is none within 50 years."""
+        from croniter import croniter  # noqa: PLC0415 - as above
+
         times = croniter(self.cron, datetime.fromtimestamp(after, self._zone))
         while True:
             tick = times.get_next(float)
@@ -66,6 +68,8 @@ class CronTimes:
 
     def find_latest(self, until: float) -> float:
         """Returns the last tick at or before a time."""
+        from croniter import croniter  # noqa: PLC0415 - as above
+
         times = croniter(self.cron, datetime.fromtimestamp(floor(until) + 1, self._zone))
         while True:
             tick = times.get_prev(float)
@@ -96,6 +100,8 @@ class CronTimes:
 
     @cached_property
     def _is_hourly(self) -> bool:
+        from croniter import croniter  # noqa: PLC0415 - as above
+
         return bool(croniter.expand(self.cron)[0][1] == ["*"])
 
     def _is_repeated(self, tick: float) -> bool:

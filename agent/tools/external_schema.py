@@ -4,9 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
 MAX_CHARS = 100_000
 """The longest schema: it is part of each planner prompt with the tool."""
 
@@ -15,6 +12,9 @@ def find_schema_problem(schema: Mapping[str, Any] | None) -> str | None:
     """Returns what is wrong with a schema, in a few words; None for a valid or missing one."""
     if schema is None:
         return None
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - 60 ms that most starts do not need
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
+
     try:
         if len(json.dumps(schema)) > MAX_CHARS:
             return f"its schema is longer than {MAX_CHARS:,} characters"

@@ -14,8 +14,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-import httpx
-
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import (
     BadRequestError,
@@ -228,6 +226,8 @@ class WebhookSender:
             return SendResult("failed", error="the run was deleted")
         except (ToolError, CredentialError) as error:
             # The path and query of an address may be the receiver's secret: they are in no error and no log.
+            import httpx  # noqa: PLC0415 - 5 MB with httpcore; what it fetched with has loaded it
+
             message = error.message.replace(delivery.url, httpx.URL(delivery.url).host)
             return SendResult("failed" if isinstance(error, ToolDeniedError) else "open", error=message)
         except TimeoutError:

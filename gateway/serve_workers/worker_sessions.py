@@ -8,13 +8,16 @@ import logging
 import re
 from collections.abc import AsyncIterator, Iterator
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
-import httpx
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.serve_workers.worker_process import WorkerProcess
+
+if TYPE_CHECKING:
+    import httpx
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +32,8 @@ class WorkerSessionMiddleware:
     def __init__(self, app: ASGIApp, worker: WorkerProcess) -> None:
         self._app = app
         self._worker = worker
+        import httpx  # noqa: PLC0415 - only where there are several workers
+
         # Streams of a session last as long as the client wants; only the connection is bounded.
         self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=5), trust_env=False)
         self._own_suffix = f"-w{worker.index}"
@@ -59,6 +64,8 @@ class WorkerSessionMiddleware:
 
     async def _forward(self, index: int, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request to another worker and its response back, piece by piece."""
+        import httpx  # noqa: PLC0415 - as above
+
         query = scope["query_string"].decode("latin-1")
         url = f"http://127.0.0.1:{self._worker.find_port(index)}{scope['path']}" + (f"?{query}" if query else "")
         headers = [(name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
@@ -85,7 +92,7 @@ def _strip_suffix(headers: list[tuple[bytes, bytes]], suffix: bytes) -> Iterator
         yield name, value.removesuffix(suffix) if name == HEADER.encode() else value
 
 
-def _lower_names(headers: httpx.Headers) -> Iterator[tuple[bytes, bytes]]:
+def _lower_names(headers: "httpx.Headers") -> Iterator[tuple[bytes, bytes]]:
     for name, value in headers.raw:
         yield name.lower(), value
 

@@ -4,15 +4,17 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import httpx
 from pydantic import Field
 
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
 from agent.core.models import DeferredModel, Source
 from agent.net import Page, SafeClient
 from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
-from mcp_tools.builtin.web_tables import put_tables, take_tables
+
+if TYPE_CHECKING:
+    import httpx
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
 TEXT_TYPES = ("text/", "application/json", "application/xml", "application/ld+json", "application/yaml")
@@ -68,7 +70,7 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
         self._fetcher_url = fetcher_url
         self._max_bytes = max_bytes
         self._limit_s = fetch_timeout_s
-        self._fetcher = httpx.AsyncClient(trust_env=False) if fetcher_url else None
+        self._fetcher = _build_fetcher() if fetcher_url else None
 
     async def run(self, args: WebFetchInput, context: ToolContext) -> WebFetchOutput:
         page = await self._fetch(args.url)
@@ -122,9 +124,11 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
         except (ToolError, TimeoutError):
             return
 
-    async def _fetch_by_service(self, fetcher: httpx.AsyncClient, url: str) -> Page:
+    async def _fetch_by_service(self, fetcher: "httpx.AsyncClient", url: str) -> Page:
         """Asks the fetcher service: POST {"url": ...}; it answers with HTML, or JSON with `text`, `content` or
         `markdown`."""
+        import httpx  # noqa: PLC0415 - as above
+
         where = str(self._fetcher_url)
         try:
             response = await fetcher.post(where, json={"url": url}, timeout=self._limit_s)
@@ -179,9 +183,17 @@ def extract(page: Page) -> _Readable:
     return _from_html(_decode(page), page.url)
 
 
+def _build_fetcher() -> "httpx.AsyncClient":
+    import httpx  # noqa: PLC0415 - 5 MB with httpcore that only fetching needs
+
+    return httpx.AsyncClient(trust_env=False)
+
+
 def _from_html(html: str, url: str) -> _Readable:
     # Imported here, in the thread: the library takes 0.1 s to import, and most runs fetch no page.
     import trafilatura  # noqa: PLC0415
+
+    from mcp_tools.builtin.web_tables import put_tables, take_tables  # noqa: PLC0415 - lxml, 4 MB
 
     metadata = trafilatura.extract_metadata(html, default_url=url)
     title = (metadata.title or "") if metadata is not None else ""

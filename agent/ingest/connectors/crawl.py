@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-
-import httpx
+from typing import TYPE_CHECKING
 
 from agent.core.models import JsonObject
 from agent.ingest.connectors.content_types import detect_file_type, read_charset, read_media_type
@@ -21,6 +20,9 @@ from agent.ingest.connectors.urls import build_host_url, display_url, get_site, 
 from agent.ingest.connectors.web_account import WebAccount
 from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ConnectorRefusedError, ConnectorTooLargeError
 from agent.search.models import ConnectorOutput, FileType
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class Crawl:
             self._follow(version.links or (), depth)
         if not directives.may_index:
             return self._handle_noindex(final)
-        kind = _detect_file_type(final, answer.headers) or _detect_file_type(final, httpx.Headers())
+        kind = _detect_file_type(final, answer.headers) or _detect_file_type(final, {})
         return FetchedDocument(final, display_url(final), kind, None, self._known[final], url=final)
 
     async def _read_page(self, final: str, kind: FileType | None, answer: Download) -> PageInfo:
@@ -307,7 +309,7 @@ class Crawl:
         return PageVersion.loads(self._known.get(url, ""), url)
 
 
-def _detect_file_type(url: str, headers: httpx.Headers) -> FileType | None:
+def _detect_file_type(url: str, headers: Mapping[str, str]) -> FileType | None:
     """Returns the file type of a response. Without a content type it is HTML, as in browsers."""
     header = headers.get("content-type")
     return detect_file_type(header, url) or ("html" if not read_media_type(header) else None)
@@ -319,7 +321,7 @@ def _report_limit(urls: Sequence[str], message: str) -> MissedDocument:
     return MissedDocument(urls[0], f"{len(urls)} more", error, is_walk_limit=True)
 
 
-def _build_metadata(final: str, start: str, headers: httpx.Headers) -> JsonObject:
+def _build_metadata(final: str, start: str, headers: "httpx.Headers") -> JsonObject:
     names = ("content-type", "content-language", "last-modified", "etag")
     return {
         "final_url": final,

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import httpx
-
 from agent.ingest.connectors.urls import get_site, make_url_key, may_be_page, normalise_url
+
+if TYPE_CHECKING:
+    import httpx
 
 if TYPE_CHECKING:
     from lxml import etree  # type: ignore[import-untyped]
@@ -37,7 +38,7 @@ class PageInfo:
     directives: RobotsDirectives
 
 
-def read_directives_from_headers(headers: httpx.Headers) -> RobotsDirectives:
+def read_directives_from_headers(headers: "httpx.Headers") -> RobotsDirectives:
     """Parses `X-Robots-Tag`: `noindex, nofollow`, or for one robot, `stepgate: none`."""
     found = RobotsDirectives()
     for line in headers.get_list("x-robots-tag"):

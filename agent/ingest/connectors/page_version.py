@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import dataclass
-from typing import Self
-
-import httpx
+from typing import TYPE_CHECKING, Self
 
 from agent.ingest.connectors.urls import build_host_url, normalise_url
+
+if TYPE_CHECKING:
+    import httpx
 
 _MAX_LINK_CHARS = 16_000
 """Characters of stored links. A page with more links is downloaded each time, which is cheaper."""
@@ -26,7 +27,7 @@ class PageVersion:
     links: tuple[str, ...] | None = ()
 
     @classmethod
-    def from_headers(cls, headers: httpx.Headers, checksum: str, links: tuple[str, ...]) -> Self:
+    def from_headers(cls, headers: "httpx.Headers", checksum: str, links: tuple[str, ...]) -> Self:
         """Returns the version of a page that was just read."""
         kept = links if sum(map(len, links)) <= _MAX_LINK_CHARS else None
         return cls(checksum, headers.get("etag", "").strip(), headers.get("last-modified", "").strip(), kept)

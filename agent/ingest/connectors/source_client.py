@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import httpx
 from pydantic import JsonValue
 
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
@@ -26,6 +25,9 @@ from agent.ingest.errors import (
     ConnectorTooLargeError,
 )
 from agent.net import MAX_REDIRECTS, Answer, HostNotFoundError, SafeClient
+
+if TYPE_CHECKING:
+    import httpx
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
@@ -131,7 +133,7 @@ class Reply:
 
     url: str
     status: int
-    headers: httpx.Headers
+    headers: "httpx.Headers"
     body: bytes = b""
 
 
@@ -143,7 +145,7 @@ class Download:
     size: int
     checksum: str
     url: str
-    headers: httpx.Headers
+    headers: "httpx.Headers"
     resumed: int = 0
 
 
@@ -152,7 +154,7 @@ async def add_no_headers(_: str) -> Mapping[str, str]:
     return {}
 
 
-def accept_all(_: str, __: httpx.Headers) -> bool:
+def accept_all(_: str, __: "httpx.Headers") -> bool:
     """Accepts every response."""
     return True
 
@@ -198,7 +200,7 @@ class SourceClient:
         *,
         max_bytes: int,
         headers: Headers = add_no_headers,
-        wanted: Callable[[str, httpx.Headers], bool] = accept_all,
+        wanted: "Callable[[str, httpx.Headers], bool]" = accept_all,
     ) -> Download | Reply:
         """Downloads the body of a GET to the file `target`, which appears only when it is complete.
 
@@ -226,7 +228,7 @@ class SourceClient:
         part: PartialDownload,
         max_bytes: int,
         headers: Headers,
-        wanted: Callable[[str, httpx.Headers], bool],
+        wanted: "Callable[[str, httpx.Headers], bool]",
     ) -> Download | Reply:
         """Makes one download attempt."""
         async with self._open(url, headers, part.request_headers()) as answer:

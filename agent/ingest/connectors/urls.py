@@ -3,8 +3,6 @@
 import re
 from urllib.parse import unquote, urlsplit
 
-import httpx
-
 from agent.ingest.connectors.content_types import get_suffix
 
 MAX_URL_CHARS = 2000
@@ -28,6 +26,8 @@ def normalise_url(url: str, base: str | None = None) -> str | None:
     Lower-cases scheme and host, removes default port, dot segments, fragment and white space, upper-cases escapes. The
     query is kept: what looks like tracking may select the content.
     """
+    import httpx  # noqa: PLC0415 - 5 MB with httpcore that only crawls need
+
     text = _CONTROL.sub("", url).strip()
     if not text or len(text) > MAX_URL_CHARS:
         return None

@@ -1,8 +1,9 @@
-"""Texts to vectors: an endpoint by URL, LiteLLM by a model's name, an ONNX model in a folder, or hashed words."""
+"""Texts to vectors: LiteLLM by a model's name, an ONNX model in a folder, or hashed words. An endpoint by URL is in
+`agent.llm.embedder.http`, which loads httpx.
+"""
 
 from agent.llm.embedder.batches import MAX_BATCH
 from agent.llm.embedder.hashed import LocalEmbedder
-from agent.llm.embedder.http import HttpEmbedder
 from agent.llm.embedder.local_model import OnnxEmbedder, check_model_folder
 from agent.llm.embedder.port import MAX_TEXT_CHARS, Embedded, Embedder, LanguageAwareEmbedder
 from agent.llm.embedder.sdk import LiteLLMEmbedder
@@ -12,7 +13,6 @@ __all__ = [
     "MAX_TEXT_CHARS",
     "Embedded",
     "Embedder",
-    "HttpEmbedder",
     "LiteLLMEmbedder",
     "LanguageAwareEmbedder",
     "LocalEmbedder",

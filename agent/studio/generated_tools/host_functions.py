@@ -2,15 +2,17 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 from pydantic import JsonValue
 
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError
 from agent.net import SafeClient
 from agent.studio.generated_tools.models import Manifest
 from agent.tools import ToolContext
+
+if TYPE_CHECKING:
+    import httpx
 
 ReadFile = Callable[[str], Awaitable[str]]
 """Returns the text of a file below the readable folders. Raises `ToolError`s."""
@@ -57,7 +59,7 @@ class HostFunctions:
                 return body.decode(_find_charset(answer.headers.get("content-type", "")), "replace")
         raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times")
 
-    def _check_host(self, manifest: Manifest, url: httpx.URL) -> None:
+    def _check_host(self, manifest: Manifest, url: "httpx.URL") -> None:
         host = url.raw_host.decode("ascii", "replace").lower()
         port = url.port or _DEFAULT_PORTS[url.scheme]
         is_default = port == _DEFAULT_PORTS[url.scheme]
@@ -85,6 +87,8 @@ async def _call_tool(manifest: Manifest, context: ToolContext, name: str, args: 
 
 def _find_charset(content_type: str) -> str:
     """Returns the character set that a content type names, UTF-8 if there is none that is known."""
+    import httpx  # noqa: PLC0415 - 5 MB with httpcore that only tools which fetch need
+
     charset = httpx.Headers({"content-type": content_type})
     encoding = httpx.Response(200, headers=charset).charset_encoding or "utf-8"
     try:

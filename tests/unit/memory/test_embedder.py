@@ -12,7 +12,8 @@ import respx
 
 from agent.core.errors import EmbedderError
 from agent.core.vector_space import VectorSpace
-from agent.llm.embedder import MAX_BATCH, HttpEmbedder, LocalEmbedder
+from agent.llm.embedder import MAX_BATCH, LocalEmbedder
+from agent.llm.embedder.http import HttpEmbedder
 
 URL = "http://embedder.test/v1"
 FACTS = (
