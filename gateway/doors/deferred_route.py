@@ -36,5 +36,9 @@ class DeferredRoute(APIRoute):
         options = self.__dict__.pop("_options", None)
         if options is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        super().__init__(self.path, self.endpoint, name=self.name, methods=self.methods, **options)
+        self.build(options)
         return getattr(self, name)
+
+    def build(self, options: dict[str, Any]) -> None:
+        """Builds what the constructor has left out. Called once."""
+        super().__init__(self.path, self.endpoint, name=self.name, methods=self.methods, **options)

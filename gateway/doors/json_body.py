@@ -62,8 +62,9 @@ class DirectJsonRoute(JsonRoute):
     the router must take the request only. Routes without a body stay with FastAPI.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def build(self, options: dict[str, Any]) -> None:
+        """Builds the route, and replaces what serves it."""
+        super().build(options)
         if self.body_field is not None:
             self.app = self._serve
 
