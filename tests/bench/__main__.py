@@ -41,6 +41,7 @@ ROWS: dict[str, tuple[Measurement, ...]] = {
     "13": (gateways.two_gateways,),
     "14": (gateways.two_workers,),
     "15": (instructions.row,),
+    "16": (turn.added_latency,),
 }
 
 VERSIONS = {

@@ -1,6 +1,8 @@
-"""Rows 1, 2 and 12: what a planned, supervised, stored turn costs, and how long the slowest of them wait."""
+"""Rows 1, 2, 12 and 16: what a planned, supervised, stored turn costs, and how long clients wait for it."""
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from statistics import mean, median
 
 from tests.bench.contenders import FRAMEWORKS, LITELLM, STEPGATE, Running, arena, list_references
 from tests.bench.load import closed_loop
@@ -10,6 +12,7 @@ from tests.bench.work import request, story, turn
 from tests.support.script import Script
 
 CLIENTS = 50
+FEW_CLIENTS = 25
 TURNS = 300
 UPSTREAM_S = 0.2
 CRITICAL_S = 2 * UPSTREAM_S
@@ -92,4 +95,33 @@ async def crowd() -> Row:
         list_references("turn", kept),
         at_least=True,
         note=f"({many[STEPGATE]:.0f} of {few[STEPGATE]:.0f})",
+    )
+
+
+async def added_latency() -> Row:
+    """Milliseconds that a turn takes beyond its two model calls; clients that ask again at once, so that what one turn
+    computes the others wait for."""
+    body = request("turn")
+    added: dict[str, list[float]] = defaultdict(list)
+
+    async def measure(one: Running) -> float:
+        load = await closed_loop(one.url, body=body, clients=FEW_CLIENTS, count=TURNS)
+        milliseconds = [1000 * (latency - CRITICAL_S) for latency in load.latencies]
+        added[one.name] += milliseconds
+        return median(milliseconds)
+
+    async with arena(turn(UPSTREAM_S), "turn") as (_, running):
+        for one in running:
+            await closed_loop(one.url, body=body, clients=FEW_CLIENTS, count=4 * FEW_CLIENTS)
+        found = await in_turn(running, measure)
+    return Row(
+        f"16 median added to the critical path of {1000 * CRITICAL_S:.0f} ms, {FEW_CLIENTS} clients without pauses",
+        "ms",
+        found[STEPGATE],
+        20.0,
+        list_references("turn", found),
+        details=[
+            f"{name} adds {mean(values):.0f} ms in the mean, {percentile(values, 0.99):.0f} ms at the 99th percentile"
+            for name, values in added.items()
+        ],
     )
