@@ -8,6 +8,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from agent.core.errors import EmbedderError, NotFoundError, VectorSpaceError
@@ -197,7 +198,7 @@ class MemoryStore:
             await self._embedder.aclose()
 
     async def _search_local(self, owner: str, query: str, scopes: Sequence[str], limit: int) -> MemorySearchResult:
-        vector = self._local.compute_vector(query)
+        vector = partial(self._local.compute_vector, query)  # most owners have no memories to compare it with
         hits = await self._index.search(LOCAL_SET, vector, owner=owner, limit=limit, scopes=scopes)
         return MemorySearchResult(_select_relevant(hits, "local"), self._local.space.embedder)
 

@@ -24,6 +24,11 @@ async def search_ids(index: VectorIndex, *vector: float, owner: str = "ann", lim
     return [hit.item.id for hit in await index.search(SET, vector, owner=owner, limit=limit)]
 
 
+def fail_to_compute() -> tuple[float, ...]:
+    """A vector that nobody may ask for."""
+    raise AssertionError("the vector is computed though there is nothing to compare it with")
+
+
 class VectorContract:
     @pytest.fixture
     def indexes(self) -> tuple[VectorIndex, VectorIndex]:
@@ -45,6 +50,11 @@ class VectorContract:
         assert [hit.score for hit in hits] == pytest.approx([1.0, math.sqrt(0.5)], abs=1e-5)
         assert hits[0].item.payload == {"text": "about a", "n": 1}
         assert (hits[0].item.owner, hits[0].item.scope, hits[0].item.at) == ("ann", "", 1.0)
+
+    async def test_a_vector_may_be_computed_when_there_is_something_to_compare(self, index: VectorIndex) -> None:
+        await index.put(SET, [make_entry("a", 1, 0, 0, 0), make_entry("b", 0, 2, 0, 0)])
+        hits = await index.search(SET, lambda: (0, 1, 0, 0), owner="ann", limit=1)
+        assert [(hit.item.id, hit.score) for hit in hits] == [("b", pytest.approx(1.0, abs=1e-5))]
 
     async def test_opposites_have_a_negative_score(self, index: VectorIndex) -> None:
         await index.put(SET, [make_entry("a", -1, 0, 0, 0)])
@@ -164,6 +174,7 @@ class VectorContract:
 
     async def test_a_set_that_was_never_opened_is_empty(self, index: VectorIndex) -> None:
         assert await index.search("nothing", (1, 0), owner="ann", limit=3) == []
+        assert await index.search("nothing", fail_to_compute, owner="ann", limit=3) == []
         assert await index.list_items("nothing", owner=None, limit=3) == []
         assert await index.delete("nothing", ["a"], owner="ann") == 0
         with pytest.raises(NotFoundError):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from agent.core.errors import VectorSpaceError
 from agent.core.vector_space import VectorSpace
-from agent.storage.vectors.port import Entry, Hit, Item, StoredVectors
+from agent.storage.vectors.port import Entry, Hit, Item, QueryVector, StoredVectors, compute_query
 
 CACHE_BYTES = 256_000_000
 """Size of the vectors in memory. Beyond it, the least recently searched ones are dropped and read again on use."""
@@ -136,13 +136,13 @@ class ExactIndex:
             await self._rows.put(name, dimensions.pop(), packed)
 
     async def search(
-        self, name: str, vector: Sequence[float], *, owner: str, limit: int, scopes: Sequence[str] | None = None
+        self, name: str, vector: QueryVector, *, owner: str, limit: int, scopes: Sequence[str] | None = None
     ) -> list[Hit]:
         """See `VectorIndex.search`."""
         block = await self._load_block(name, owner)
         if block is None or not block.ids:
             return []
-        query = normalize(vector)
+        query = normalize(compute_query(vector))
         if query.shape[0] != block.matrix.shape[1]:
             raise VectorSpaceError(
                 f"the query has {query.shape[0]} numbers, the vectors of {name!r} have {block.matrix.shape[1]}",

@@ -22,7 +22,7 @@ from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import StoreError, VectorSpaceError
 from agent.storage.postgres import PostgresDatabase
 from agent.storage.vectors.exact import ExactIndex, normalize
-from agent.storage.vectors.port import Entry, Hit
+from agent.storage.vectors.port import Entry, Hit, QueryVector, compute_query
 from agent.storage.vectors.postgres import PostgresVectorRows
 from agent.storage.vectors.rows import ITEM_COLUMNS, parse_item
 
@@ -88,13 +88,13 @@ class PgvectorIndex(ExactIndex):
                 self._follow_in_background(large, owner)
 
     async def search(
-        self, name: str, vector: Sequence[float], *, owner: str, limit: int, scopes: Sequence[str] | None = None
+        self, name: str, vector: QueryVector, *, owner: str, limit: int, scopes: Sequence[str] | None = None
     ) -> list[Hit]:
         """See `VectorIndex.search`. Raises `StoreError` while a large set is indexed for the first time."""
         large = await self._read_large_set(name)
         if large is None:
             return await super().search(name, vector, owner=owner, limit=limit, scopes=scopes)
-        query = normalize(vector)
+        query = normalize(compute_query(vector))
         if query.shape[0] != large.dimension:
             raise VectorSpaceError(
                 f"the query has {query.shape[0]} numbers, the vectors of {name!r} have {large.dimension}",

@@ -3,7 +3,7 @@
 `tests/contract/vector_contract.py` tests every driver.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from agent.core.models import JsonObject
 from agent.core.vector_space import VectorSpace
+
+QueryVector = Sequence[float] | Callable[[], Sequence[float]]
+"""The vector of a search, or the function that computes it, which is called only if there are vectors to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class VectorIndex(Protocol):
         ...
 
     async def search(
-        self, name: str, vector: Sequence[float], *, owner: str, limit: int, scopes: Sequence[str] | None = None
+        self, name: str, vector: QueryVector, *, owner: str, limit: int, scopes: Sequence[str] | None = None
     ) -> list[Hit]:
         """Returns the owner's entries nearest to `vector`, best first; only those in `scopes`, if given.
 
@@ -103,3 +106,8 @@ class VectorIndex(Protocol):
     async def close(self) -> None:
         """Releases resources."""
         ...
+
+
+def compute_query(vector: QueryVector) -> Sequence[float]:
+    """Returns the numbers of a search's vector."""
+    return vector() if callable(vector) else vector

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from agent.core.errors import ConflictError, NotFoundError, StoreError, VectorSpaceError
 from agent.core.vector_space import VectorSpace
 from agent.storage.vectors.exact import build_space_mismatch_error
-from agent.storage.vectors.port import Entry, Hit, Item, StoredVectors
+from agent.storage.vectors.port import Entry, Hit, Item, QueryVector, StoredVectors, compute_query
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
@@ -94,21 +94,22 @@ class QdrantIndex:
             await client.upsert(collection, points, wait=True)
 
     async def search(
-        self, name: str, vector: Sequence[float], *, owner: str, limit: int, scopes: Sequence[str] | None = None
+        self, name: str, vector: QueryVector, *, owner: str, limit: int, scopes: Sequence[str] | None = None
     ) -> list[Hit]:
         """See `VectorIndex.search`."""
         async with self._use_client() as (client, models):
             space = await self._read_space(client, name)
             if space is None:
                 return []
-            if len(vector) != space.dimension:
+            query = compute_query(vector)
+            if len(query) != space.dimension:
                 raise VectorSpaceError(
-                    f"the query has {len(vector)} numbers, the vectors of {name!r} have {space.dimension}",
+                    f"the query has {len(query)} numbers, the vectors of {name!r} have {space.dimension}",
                     agent_id="memory",
                 )
             found = await client.query_points(
                 self._build_collection_name(name),
-                query=[float(x) for x in vector],
+                query=[float(x) for x in query],
                 query_filter=_build_filter(models, owner, scopes),
                 limit=limit,
                 with_payload=True,
