@@ -12,6 +12,7 @@ import zlib
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -81,41 +82,46 @@ _QUESTION_SLOT: Final = hash_feature("asks")
 _LENGTHS: Final = np.array(NGRAM_LENGTHS)[:, None]
 _FURTHER_WORDS: Final = np.array([[0], [1]])
 """Words of a feature after its first one: of a word, and of a pair of words."""
-_ROWS: Final = np.arange(len(NGRAM_LENGTHS))[:, None]
+_FOLDED: Final = dict.fromkeys((*range(33), 0xA0), 32) | dict.fromkeys(range(48, 58), 48)
+"""Every space as a blank, and every digit as 0, for n-grams."""
 _OPENING_MASKS: Final = np.array([[0x2A5B], [0x51C3]])
 """Make of the slots of a word, and of a pair of words, those of the first ones of a span."""
 
 
 class HashedText:
-    """The features of a text by position."""
+    """The features of a text by position: a row of slots for each length of n-grams, one for words, one for pairs of
+    words, and one for concepts.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._hash_letters()
-        self._hash_words()
+        hashes = [*self._hash_letters(), *self._hash_words()]
+        self._slots: Ints = np.concatenate((_to_slots(np.concatenate(hashes)), self._ideas))
+        """The rows one after the other: all spans of all rows are summed at once."""
+        self._offsets: Ints = np.array([[0, *accumulate(map(len, hashes))]]).T
+        """Where each row begins."""
 
-    def _hash_letters(self) -> None:
-        codes = np.frombuffer(lower_same_length(self.text).encode("utf-32-le", "surrogatepass"), np.uint32).astype(
-            np.uint64
-        )
-        codes[(codes >= 48) & (codes <= 57)] = 48
-        space = (codes <= 32) | (codes == 0xA0)
-        codes[space] = 32
+    def _hash_letters(self) -> list[NDArray[np.uint64]]:
+        """Returns the hashes of the n-grams that begin at each kept character, in a row for each length."""
+        folded = lower_same_length(self.text).translate(_FOLDED)
+        codes = np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+        is_space = codes == 32
         is_kept = np.ones(len(codes), bool)
-        is_kept[1:] = ~(space[1:] & space[:-1])
-        self.kept: Ints = is_kept.nonzero()[0]
-        codes = codes[self.kept]
-        hashes = np.zeros((len(NGRAM_LENGTHS), len(codes)), np.uint64)
+        is_kept[1:] = ~(is_space[1:] & is_space[:-1])
+        self._kept: Ints = is_kept.nonzero()[0]
+        codes = codes[self._kept]
+        rows = []
         rolling = codes
         for length in range(2, max(NGRAM_LENGTHS) + 1):
             rolling = rolling[:-1] * _STEP + codes[length - 1 :]
             if length in NGRAM_LENGTHS:
-                hashes[NGRAM_LENGTHS.index(length), : len(rolling)] = rolling + np.uint64(length)
-        self.letters: Ints = _to_slots(hashes)
-        """The slot of the n-gram that begins at each kept character, a row for each length. No span reaches the rest of
-        a row."""
+                rows.append(rolling + np.uint64(length))
+        return rows
 
-    def _hash_words(self) -> None:
+    def _hash_words(self) -> list[NDArray[np.uint64]]:
+        """Returns the hashes of each word, and of each word with the next one. The last one of both stands for no
+        word.
+        """
         pattern = _WORD if self.text.isascii() or not _RUN.search(self.text) else _WORD_OR_RUN
         found_words = list(pattern.finditer(self.text))
         word_data = [
@@ -144,49 +150,47 @@ class HashedText:
             places += [at] * (len(ideas) - len(places))
             recent.extend([(at, idea) for idea in found])
         self.starts: Ints = np.array([match.start() for match in found_words], np.int64)
+        self._idea_at: Ints = np.array(places, np.int64)
+        self._ideas: Ints = np.array(ideas, np.int64)
         raw = np.array([code for code, _, _ in word_data] + [0, 0], np.uint64)
-        hashes = np.array([raw[:-1] + np.uint64(7), raw[:-1] * _STEP + raw[1:]])
-        self.words: Ints = _to_slots(hashes)
-        """The slots of each word, and of each word with the next one. The last column stands for no word."""
-        self.idea_at: Ints = np.array(places, np.int64)
-        self.ideas: Ints = np.array(ideas, np.int64)
+        return [raw[:-1] + np.uint64(7), raw[:-1] * _STEP + raw[1:]]
 
     def score(self, weights: Weights | StackedWeights, spans: Ints) -> Floats:
         """Returns the log-odds for each span `text[start:end]`, given as rows of `spans`; a row for each model."""
         slots = weights.slots
-        first, last = self.kept.searchsorted(spans).T
-        until = np.maximum(last + 1 - _LENGTHS, first)
-        letters = _sum_spans(slots.take(self.letters, axis=-1), first, until)
-        total = letters[..., 0, :] + letters[..., 1, :] + letters[..., 2, :]
-        total *= _compute_feature_weight((until - first).sum(axis=0), ENOUGH_LETTERS)
-        one, end = self.starts.searchsorted(spans).T
-        words = _sum_spans(slots.take(self.words, axis=-1), one, np.maximum(end - _FURTHER_WORDS, one))
-        word_score = words[..., 0, :] + words[..., 1, :]
-        if len(self.ideas):
-            ideas = self.idea_at.searchsorted(one), self.idea_at.searchsorted(end)
-            word_score += IDEA * _sum_spans(slots.take(self.ideas, axis=-1), *ideas)
-        total += word_score * _compute_feature_weight(end - one, ENOUGH_WORDS)
-        has_words = (end > one + _FURTHER_WORDS).astype(np.float64)
-        openings = slots.take(self.words[:, one] ^ _OPENING_MASKS, axis=-1) * has_words
-        total += OPENING * (openings[..., 0, :] + openings[..., 1, :])
+        begins, ends = np.empty((2, len(self._offsets), len(spans)), np.int64)
+        begins[:3], last = self._kept.searchsorted(spans).T
+        np.maximum(last + 1 - _LENGTHS, begins[0], out=ends[:3])
+        begins[3:5], end = words = self.starts.searchsorted(spans).T
+        np.maximum(end - _FURTHER_WORDS, begins[3], out=ends[3:5])
+        begins[5], ends[5] = self._idea_at.searchsorted(words)
+        counts = ends - begins
+        totals = np.zeros((*slots.shape[:-1], len(self._slots) + 1))
+        slots.take(self._slots, axis=-1).cumsum(axis=-1, dtype=np.float64, out=totals[..., 1:])
+        # A span that is shorter than an n-gram sums nothing, wherever it begins: clipping leaves it so.
+        sums = totals.take(ends + self._offsets, -1, mode="clip")
+        sums -= totals.take(begins + self._offsets, -1, mode="clip")
+        total: Floats = sums[..., :3, :].sum(axis=-2) * _compute_feature_weight(counts[:3].sum(axis=0), ENOUGH_LETTERS)
+        word_sum = sums[..., 3, :] + sums[..., 4, :] + IDEA * sums[..., 5, :]
+        total += word_sum * _compute_feature_weight(counts[3], ENOUGH_WORDS)
+        openings = self._slots.take(begins[3] + self._offsets[3:5]) ^ _OPENING_MASKS
+        total += OPENING * (slots.take(openings, axis=-1) * (counts[3:5] > 0)).sum(axis=-2)
         if len(self.questions):
-            before, until = self.questions.searchsorted(spans).T
-            total += slots[..., _QUESTION_SLOT, None] * (ASKS * (before < until))
+            before, after = self.questions.searchsorted(spans).T
+            total += slots[..., _QUESTION_SLOT, None] * (ASKS * (before < after))
         return total + weights.bias
 
     def build_row(self, start: int, end: int) -> tuple[Ints, Floats]:
         """Returns the slots of one span and their values, for training. `score` is their product with the weights."""
-        first, last = int(np.searchsorted(self.kept, start)), int(np.searchsorted(self.kept, end))
+        rows = np.split(self._slots, self._offsets[1:, 0])
+        first, last = int(np.searchsorted(self._kept, start)), int(np.searchsorted(self._kept, end))
         letters = np.concatenate(
-            [
-                row[first : max(last - length + 1, first)]
-                for row, length in zip(self.letters, NGRAM_LENGTHS, strict=True)
-            ]
+            [row[first : max(last - length + 1, first)] for row, length in zip(rows, NGRAM_LENGTHS, strict=False)]
         )
         one, until = int(np.searchsorted(self.starts, start)), int(np.searchsorted(self.starts, end))
-        single, double = self.words[0, one:until], self.words[1, one : max(until - 1, one)]
+        single, double = rows[3][one:until], rows[4][one : max(until - 1, one)]
         words = np.concatenate([single, double])
-        ideas = self.ideas[np.searchsorted(self.idea_at, one) : np.searchsorted(self.idea_at, until)]
+        ideas = self._ideas[np.searchsorted(self._idea_at, one) : np.searchsorted(self._idea_at, until)]
         root = float(_compute_feature_weight(np.array(until - one), ENOUGH_WORDS))
         opening = np.concatenate([single[:1] ^ _OPENING_MASKS[0], double[:1] ^ _OPENING_MASKS[1]])
         asks = [_QUESTION_SLOT] if "?" in self.text[start:end] else []
@@ -224,7 +228,7 @@ def lower_same_length(text: str) -> str:
 
 def _compute_feature_weight(count: "Ints | Floats", enough: int) -> Floats:
     """Returns the weight of each of `count` features."""
-    some = np.maximum(count, 1).astype(np.float64)
+    some = np.maximum(count, 1.0)
     share: Floats = np.minimum(some**-0.5, enough**0.5 / some)
     return share
 
@@ -232,12 +236,3 @@ def _compute_feature_weight(count: "Ints | Floats", enough: int) -> Floats:
 def _to_slots(values: NDArray[np.uint64]) -> Ints:
     mixed = (values ^ (values >> np.uint64(29))) * _MIX
     return ((mixed ^ (mixed >> np.uint64(32))) & np.uint64(SIZE - 1)).astype(np.int64)
-
-
-def _sum_spans(values: NDArray[np.float32], starts: Ints, ends: Ints) -> Floats:
-    """Returns the sum of `values[start:end]` for each span. Values in several rows have a row of `ends` each."""
-    totals = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
-    values.cumsum(axis=-1, dtype=np.float64, out=totals[..., 1:])
-    rows = () if ends.ndim == 1 else (_ROWS[: len(ends)],)
-    result: Floats = totals[..., *rows, ends] - totals[..., *rows, starts]
-    return result
