@@ -56,8 +56,9 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
             )
         except AgentError as error:
             log.warning("the collections cannot be listed: %s", error.message)
-    servers = {get_server_name(spec) for spec in catalogue.tools if is_foreign(spec)}
-    told = {name: text for name, text in sources.list_instructions().items() if name in servers and text.strip()}
+    instructions = sources.list_instructions()
+    servers = {get_server_name(spec) for spec in catalogue.tools if is_foreign(spec)} if instructions else ()
+    told = {name: text for name, text in instructions.items() if name in servers and text.strip()}
     if told:
         lines.append("What connected servers say about their use:")
         shown = sorted(told.items())[:MAX_SERVERS]

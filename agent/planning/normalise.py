@@ -27,6 +27,8 @@ _STEP_KEYS = {
     "executor": "executor", "action": "action", "reasoning": "reasoning", "thought": "reasoning",
     "provider": "provider", "tier": "tier", "effect": "effect", "expected_output": "expected_output",
 }  # fmt: skip
+_NOT_IN_KEY = re.compile(r"[^a-z_]")
+_NOT_IN_ID = re.compile(r"[^A-Za-z0-9_-]")
 _DIGITS = r"\d{1,300}"
 """`float()` and `int()` fail on thousands of digits."""
 COMPLETION_NAMES = frozenset({COMPLETION, "answer", "respond", "litellm", "final_answer", "complete"})
@@ -92,8 +94,10 @@ def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -
     """Returns a step with canonical keys. Reports unknown keys in `problems`, because their values would be lost."""
     keyed: dict[str, JsonValue] = {}
     for key, value in entry.items():
-        plain = re.sub(r"[^a-z_]", "", key.lower().replace("-", "_").replace(" ", "_"))
-        known = _STEP_KEYS.get(plain)
+        known = _STEP_KEYS.get(key)
+        if known is None:
+            plain = _NOT_IN_KEY.sub("", key.lower().replace("-", "_").replace(" ", "_"))
+            known = _STEP_KEYS.get(plain)
         if known is None:
             near = difflib.get_close_matches(plain, _STEP_KEYS, n=1, cutoff=0.6)
             hint = f'; did you mean "{_STEP_KEYS[near[0]]}"?' if near else ""
@@ -109,7 +113,7 @@ def _normalise_id(value: JsonValue, index: int) -> str:
     if value is None or value == "" or isinstance(value, bool):
         return f"s{index}"
     text = str(value).strip()
-    return f"s{text}" if text.isdigit() else re.sub(r"[^A-Za-z0-9_-]", "_", text)
+    return f"s{text}" if text.isdigit() else _NOT_IN_ID.sub("_", text)
 
 
 def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -> str:
@@ -120,6 +124,8 @@ def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -
     plain = text.lower().replace(" ", "_")
     if plain in COMPLETION_NAMES or (not text and action == COMPLETION):
         return COMPLETION
+    if catalogue.get_tool(text) is not None or catalogue.get_skill(text) is not None:
+        return text
     wanted = plain.replace("-", "_")
     names = {name: name.lower().replace("-", "_") for name in catalogue.list_names()}
     same = [name for name, spelled in names.items() if spelled == wanted]
@@ -238,7 +244,7 @@ def _normalise_dependencies(
             # The second form matches no step, so the validator reports it.
             text = ids[int(text)] if len(text) < 5 and int(text) < len(ids) else f"s{text}"
         text = f"s{text}" if text.isdigit() and text not in ids else text
-        found.append(re.sub(r"[^A-Za-z0-9_-]", "_", text))
+        found.append(_NOT_IN_ID.sub("_", text))
     return tuple(dict.fromkeys(found))
 
 

@@ -25,14 +25,16 @@ _LOST_BACKSLASH = re.compile(r"[\x08\x0c]")
 _JSON_IN_VALUE = re.compile(r"[{\[]\s*[\"'][\w$ -]+[\"']\s*:|[\"']\s*[:,]\s*[{\[]")
 
 
-def parse_reply(text: str, finish_reason: str = "stop") -> JsonObject:
-    """Returns the plan object of a reply, with its `steps` list. Raises `PlanInvalidError` with the problem."""
+def parse_reply(text: str, finish_reason: str = "stop", whole: object = None) -> JsonObject:
+    """Returns the plan object of a reply, with its `steps` list. Raises `PlanInvalidError` with the problem.
+
+    `whole` is what `parse_strict` returns for the text, if that is known."""
     if finish_reason == "length":
         raise PlanInvalidError(["the reply was cut off before its end; answer with a shorter plan"])
     if len(text) > MAX_REPLY_CHARS:
         raise PlanInvalidError([f"the reply is longer than {MAX_REPLY_CHARS:,} characters"])
     body = text.strip().lstrip("\ufeff").strip()
-    whole = _parse_strict(body)
+    whole = parse_strict(body) if whole is None else whole
     if whole is not None:  # such a tag belongs to a value
         return _extract_plan(whole)
     body = strip_thinking(body)
@@ -43,37 +45,38 @@ def parse_reply(text: str, finish_reason: str = "stop") -> JsonObject:
     return _extract_plan(_repair(body))
 
 
-def find_object(body: str) -> JsonObject | None:
+def find_object(body: str, whole: object) -> JsonObject | None:
     """Returns the last JSON object with `kind` or `steps`, preferably one with steps; None if there is none.
 
-    Accepts strict JSON, a fenced block, or an object between prose."""
-    whole = _parse_strict(body)
-    fenced = [_parse_strict(fence[1].strip()) for fence in iterate_json_blocks(body)]
-    found = [whole] if whole is not None else [*fenced, *_iterate_objects(body)]
+    Accepts strict JSON, which `parse_strict` has read as `whole`, a fenced block, or an object between prose."""
+    found = [whole]
+    if whole is None:
+        fenced = [parse_strict(fence[1].strip()) for fence in iterate_json_blocks(body)]
+        found = [*fenced, *_iterate_objects(body)]
     named = [value for value in found if isinstance(value, dict) and ("kind" in value or "steps" in value)]
     return next((value for value in reversed(named) if value.get("steps")), named[-1] if named else None)
 
 
 def _iterate_candidates(body: str) -> Iterator[object]:
     """Yields the possible plans of a reply, strictest reading first."""
-    whole = _parse_strict(body)
+    whole = parse_strict(body)
     if whole is not None:
         yield whole
         return
     fences = list(iterate_json_blocks(body))
-    plans = [fence for fence in fences if _looks_like_plan(_parse_strict(fence[1].strip()))]
+    plans = [fence for fence in fences if _looks_like_plan(parse_strict(fence[1].strip()))]
     if plans:
         if any("{" in fence[1] for fence in fences[fences.index(plans[-1]) + 1 :]):
             raise _build_draft_error()
         list(_iterate_objects(body[fences[-1].end() :], found=True))  # raises if a later plan is truncated
-        yield _parse_strict(plans[-1][1].strip())
+        yield parse_strict(plans[-1][1].strip())
         return
     objects = [value for value in _iterate_objects(body) if isinstance(value, dict) and "steps" in value]
     if objects:
         yield objects[-1]
         return
     start, end = body.find("["), body.rfind("]")
-    array = _parse_strict(body[start : end + 1]) if 0 <= start < end else None
+    array = parse_strict(body[start : end + 1]) if 0 <= start < end else None
     if array is not None and _looks_like_plan(array) and "{" not in body[:start] and "}" not in body[end:]:
         yield array
 
@@ -104,11 +107,11 @@ def _check_steps(steps: object) -> None:
         raise PlanInvalidError(["the plan has no steps; it needs at least one"])
     if not all(isinstance(step, dict) for step in steps):
         raise PlanInvalidError(["every step must be an object"])
-    if any(_LOST_BACKSLASH.search(text) for text in _iterate_strings(steps)):
+    if _LOST_BACKSLASH.search("".join(_iterate_strings(steps))):
         raise PlanInvalidError(["a backslash in a value is not escaped; write it twice"])
 
 
-def _parse_strict(text: str) -> object:
+def parse_strict(text: str) -> object:
     """Returns the value of strict JSON, or None. Rejects duplicate keys, because one value would be lost."""
     try:
         return json.loads(text, object_pairs_hook=_reject_duplicate_keys)

@@ -185,6 +185,8 @@ def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
 
     Raises `PlanInvalidError` if no step remains, or if a step repeats a call that already changed something.
     `completed` does not include results that were judged insufficient."""
+    if not request.completed and not request.happened:
+        return raw
     succeeded = {(c.step.tool, _serialize_args(c.step.args)): c.step.id for c in request.completed}
     happened = {(step.tool, _serialize_args(step.args)) for step in request.happened}
     names: dict[str, str] = {}

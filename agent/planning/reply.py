@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Tier
-from agent.planning.parse import find_object, parse_reply, strip_thinking
+from agent.planning.parse import find_object, parse_reply, parse_strict, strip_thinking
 
 _MARKER = re.compile(r"[*#`_\s]*ANSWER\b[*`_]*[ \t]*(?::[*`_]*)?\s*")
 _PLAN_KEY = re.compile(r"[\"'](?:steps|kind|tool|depends_on|inputs)[\"']\s*:")
@@ -87,9 +87,10 @@ def _read_marked(rest: str, finish_reason: str) -> Reply:
 def _read_json(body: str, finish_reason: str) -> Reply:
     if finish_reason == "length":
         return PlanReply(parse_reply(body, finish_reason))  # raises the problem of a truncated reply
-    value = find_object(body)
+    whole = parse_strict(body)
+    value = find_object(body, whole)
     if value is None or value.get("steps"):
-        return PlanReply(parse_reply(body, finish_reason))
+        return PlanReply(parse_reply(body, finish_reason, whole))
     kind = str(value.get("kind") or "").strip().lower()
     answer, question, query = (_get_text(value, name) for name in ("answer", "question", "query"))
     match kind:
@@ -105,7 +106,7 @@ def _read_json(body: str, finish_reason: str) -> Reply:
     if kind in ("ask", "find_tools", "answer"):
         missing = {"ask": "question", "find_tools": "query", "answer": "answer"}[kind]
         raise PlanInvalidError([f'a reply of kind "{kind}" needs a text "{missing}"'])
-    return PlanReply(parse_reply(body, finish_reason))
+    return PlanReply(parse_reply(body, finish_reason, whole))
 
 
 def _get_text(value: JsonObject, name: str) -> str:

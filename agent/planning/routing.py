@@ -17,7 +17,9 @@ _GREETINGS = frozenset({
     "hola", "buenos días", "gracias",
 })  # fmt: skip
 """Whole messages that need no plan: they need no model in rules mode, and no search in a room of documents."""
-_AFTER_GREETINGS = ("there", "all", "everyone", "stepgate", "again", "so much", "very much", "a lot", "då", "på dig")
+_AFTER_GREETINGS = (
+    " there", " all", " everyone", " stepgate", " again", " so much", " very much", " a lot", " då", " på dig"
+)  # fmt: skip
 """What may follow a greeting. With any other word the message is a request."""
 _GREETING_CHARS = 60
 _SLASH = re.compile(r"^/(?P<name>[a-zA-Z][\w-]{0,63})(?:\s+(?P<rest>.*))?$", re.DOTALL)
@@ -66,7 +68,9 @@ def _is_greeting(text: str) -> bool:
     if len(text) > _GREETING_CHARS:
         return False
     said = " ".join(re.findall(r"\w+", text.casefold()))
-    return any(said.removesuffix(f" {after}") in _GREETINGS for after in _AFTER_GREETINGS)
+    return said in _GREETINGS or (
+        said.endswith(_AFTER_GREETINGS) and any(said.removesuffix(after) in _GREETINGS for after in _AFTER_GREETINGS)
+    )
 
 
 def _route_slash_command(text: str, catalogue: Catalogue, recipes: Collection[str], *, has_model: bool) -> Route | None:

@@ -3,17 +3,16 @@
 import difflib
 import re
 from collections.abc import Collection, Iterable
-from functools import partial
-
-from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.json_schema import iter_violations
-from agent.core.models import STEP_ID_PATTERN, JsonObject, Plan, PlanStep
+from agent.core.models import STEP_ID_PATTERN, Action, Effect, Executor, JsonObject, Plan, PlanStep, Tier
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal
 from agent.planning.wire import COMPLETION, get_step_action
 from agent.tools.catalogue import Catalogue
+
+_STEP_ID = re.compile(STEP_ID_PATTERN)
 
 
 def validate_plan(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_ids: Collection[str] = ()) -> Plan:
@@ -45,28 +44,37 @@ def _build_step(
 ) -> PlanStep:
     """Returns the plan step of one normalised step. Adds its problems to `problems`."""
     label = f"step {raw.id}"
-    if not re.match(STEP_ID_PATTERN, raw.id):
+    if not _STEP_ID.match(raw.id):
         problems.append(f"{label}: an id is a letter and up to 31 letters, digits, - or _; use s1, s2, ...")
     ids = {other.id for other in plan.steps} | set(known_ids)
     referred = find_references(raw.args)
     problems += [f"{label} refers to ${name}, which is no step of this plan" for name in sorted(referred - ids)]
     depends_on = tuple(dict.fromkeys((*raw.depends_on, *sorted(referred & ids))))
-    build = partial(PlanStep.model_construct, id=raw.id, tool=raw.tool, depends_on=depends_on, intent=raw.intent)
+
+    def build(
+        executor: Executor, action: Action, args: JsonObject, *, effect: Effect = "read", tier: Tier | None = None
+    ) -> PlanStep:
+        # Unchecked: a step with problems is built too, so that all of the plan's problems are found.
+        return PlanStep.build_unchecked(
+            id=raw.id, executor=executor, action=action, tool=raw.tool, args=args, depends_on=depends_on,
+            intent=raw.intent, effect=effect, tier=tier, provider=None,
+        )  # fmt: skip
+
     if raw.tool == COMPLETION:
-        return build(executor="litellm", action="completion", args={}, tier=raw.tier or plan.answer_tier)
+        return build("litellm", "completion", {}, tier=raw.tier or plan.answer_tier)
     if (card := catalogue.get_skill(raw.tool)) is not None:
         args = raw.args if str(raw.args.get("task") or "").strip() else {**raw.args, "task": raw.intent or plan.goal}
         if not str(args["task"]).strip():
             problems.append(f'{label}: the skill {raw.tool!r} needs an input "task" that says what to do')
         tier = raw.tier or plan.answer_tier  # holds if the skill's text is the answer
-        return build(executor="skill", action="skill", args=args, effect=card.effect, tier=tier)
+        return build("skill", "skill", args, effect=card.effect, tier=tier)
     if (spec := catalogue.get_tool(raw.tool)) is not None:
         problems += [f"{label}: {problem}" for problem in find_argument_problems(spec.input_schema, raw.args)]
-        return build(executor="agent", action=get_step_action(raw.tool), args=raw.args, effect=spec.effect)
+        return build("agent", get_step_action(raw.tool), raw.args, effect=spec.effect)
     near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")
-    return build(executor="agent", action="tool", args=raw.args)
+    return build("agent", "tool", raw.args)
 
 
 def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
@@ -74,20 +82,16 @@ def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     problems = [f"unknown input {name!r}; known: {', '.join(known) or 'none'}" for name in args if name not in known]
-    relaxed = {
-        **schema,
-        "properties": {name: _relax_reference_schema(prop, args.get(name)) for name, prop in known.items()},
-    }
+    unresolved = [
+        name for name, value in args.items() if name in known and (find_references(value) or is_literal(value))
+    ]
+    if unresolved:
+        schema = {**schema, "properties": {**known, **{name: {} for name in unresolved}}}
     problems += [
         f"input {fault.where!r}: {fault.message[:200]}" if fault.where else fault.message[:200]
-        for fault in iter_violations(relaxed, args)
+        for fault in iter_violations(schema, args)
     ]
     return problems
-
-
-def _relax_reference_schema(schema: JsonValue, value: JsonValue) -> JsonValue:
-    """Returns a schema that accepts anything if the value holds a reference: its type is not known yet."""
-    return {} if find_references(value) or is_literal(value) else schema
 
 
 def _find_id_problems(steps: Iterable[PlanStep], known_ids: Collection[str]) -> list[str]:
@@ -142,7 +146,8 @@ def _let_completion_wait(step: PlanStep, steps: list[PlanStep]) -> PlanStep:
     if not step.is_completion:
         return step
     others = [other.id for other in steps if other.id != step.id]
-    return step.model_copy(update={"depends_on": tuple(dict.fromkeys((*step.depends_on, *others)))})
+    depends_on = tuple(dict.fromkeys((*step.depends_on, *others)))
+    return step if depends_on == step.depends_on else step.model_copy(update={"depends_on": depends_on})
 
 
 def find_leaf_steps(steps: Iterable[PlanStep]) -> list[PlanStep]:
