@@ -18,6 +18,11 @@ from pydantic_core import SchemaValidator, core_schema
 COMPARE_SECONDS = 1.0
 """How long one comparison may take. Ordinary ones take less than a millisecond."""
 _deadline: ContextVar[float] = ContextVar("schema_deadline")
+MAX_KNOWN_SCHEMAS = 512
+_validators: dict[int, tuple[Mapping[str, Any], Any]] = {}
+"""Schemas and their validators by the schema's identity: nobody changes a schema after it is compared with. Writing it
+as JSON to find its validator takes a third of a comparison."""
+_TEXT_KEYWORDS = frozenset({"type", "minLength", "maxLength", "title", "description", "default", "examples"})
 _Keyword = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
 
@@ -50,8 +55,7 @@ def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violat
     token = _deadline.set(monotonic() + COMPARE_SECONDS)
     try:
         faults = [
-            Violation(tuple(fault.absolute_path), fault.message)
-            for fault in _build_validator(json.dumps(schema, sort_keys=True)).iter_errors(value)
+            Violation(tuple(fault.absolute_path), fault.message) for fault in _get_validator(schema).iter_errors(value)
         ]
     except Unresolvable as error:
         faults = [Violation((), f"a reference of the schema leads nowhere: {str(error)[:200]}")]
@@ -66,7 +70,16 @@ def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violat
     yield from faults
 
 
-@lru_cache(maxsize=512)
+def _get_validator(schema: Mapping[str, Any]) -> Any:
+    known = _validators.get(id(schema))  # its schema is kept, so that no other one can have the identity
+    if known is None:
+        if len(_validators) >= MAX_KNOWN_SCHEMAS:
+            _validators.clear()
+        known = _validators[id(schema)] = schema, _build_validator(json.dumps(schema, sort_keys=True))
+    return known[1]
+
+
+@lru_cache(maxsize=MAX_KNOWN_SCHEMAS)
 def _build_validator(schema: str) -> Any:
     from referencing import Registry  # noqa: PLC0415 - as above
 
@@ -85,6 +98,7 @@ def _build_class(*, checks_unevaluated: bool) -> Any:
 
     keywords: dict[str, Any] = {
         **Draft202012Validator.VALIDATORS,
+        "properties": _check_properties,
         "pattern": _check_pattern,
         "patternProperties": _check_pattern_properties,
         "additionalProperties": _check_additional_properties,
@@ -103,6 +117,24 @@ def _limit_time(check: _Keyword) -> _Keyword:
         return check(validator, wanted, value, schema)
 
     return limited
+
+
+def _check_properties(validator: Any, properties: Any, value: Any, schema: Any) -> Iterator[Any]:
+    if not isinstance(value, dict):
+        return
+    for name, wanted in properties.items():
+        # Most arguments are texts. For these, `descend` would build a validator to compare a type and two lengths.
+        if name in value and not _is_fitting_text(value[name], wanted):
+            yield from validator.descend(value[name], wanted, path=name, schema_path=name)
+
+
+def _is_fitting_text(value: Any, schema: Any) -> bool:
+    """Returns whether a text fits a schema that asks for nothing but a text, perhaps of some length."""
+    if not isinstance(value, str) or not isinstance(schema, dict) or schema.get("type") != "string":
+        return False
+    if not schema.keys() <= _TEXT_KEYWORDS:
+        return False
+    return bool(schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)))
 
 
 def _check_pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Iterator[Any]:

@@ -31,11 +31,28 @@ def _messages(schema: dict[str, object], value: object) -> list[str]:
         ({"uniqueItems": True}, [{"a": [1]}, {"a": [1.0]}]),
         ({"uniqueItems": True}, [[True], [1]]),
         ({"$defs": {"n": {"type": "integer"}}, "items": {"$ref": "#/$defs/n"}}, [1, "2"]),
+        ({"properties": {"a": {"type": "string", "title": "A"}, "b": {"type": "string"}}}, {"a": "x", "b": 1}),
+        ({"properties": {"a": {"type": "string", "minLength": 2}}}, {"a": "x"}),
+        ({"properties": {"a": {"type": "string", "minLength": 1, "maxLength": 2}}}, {"a": "xyz"}),
+        ({"properties": {"a": {"type": "string", "maxLength": 3}}}, {"a": "xyz"}),
+        ({"properties": {"a": {"type": "string", "enum": ["x"]}}}, {"a": "y"}),
+        ({"properties": {"a": {"type": "string", "pattern": "^y"}}}, {"a": "x"}),
+        ({"properties": {"a": {"type": "string", "not": {}}}}, {"a": "x"}),
+        ({"properties": {"a": {"type": ["string", "null"]}, "b": False, "c": True}}, {"a": "x", "b": "x", "c": "x"}),
+        ({"properties": {"a": {"properties": {"b": {"type": "string"}}}}}, {"a": {"b": None}}),
+        ({"properties": {"a": {"type": "string"}}, "unevaluatedProperties": False}, {"a": "x", "b": "x"}),
+        ({"properties": {"a": {"type": "string"}}}, ["a"]),
     ],
 )
 def test_the_same_places_are_refused_as_by_jsonschema(schema: dict[str, object], value: object) -> None:
     expected = [tuple(fault.absolute_path) for fault in Draft202012Validator(schema).iter_errors(value)]
     assert [one.path for one in iter_violations(schema, value)] == expected
+
+
+def test_every_schema_has_its_own_validator() -> None:
+    for length in range(json_schema.MAX_KNOWN_SCHEMAS + 100):  # without a reference to any of them
+        assert not _messages({"maxLength": length}, "x" * length)
+        assert len(_messages({"maxLength": length}, "x" * (length + 1))) == 1
 
 
 def test_a_pattern_that_backtracks_takes_no_time() -> None:
