@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
-from agent.core.cancellation import cancel_and_wait
 from gateway.errors import ClientDisconnectedError
 
 T = TypeVar("T")
@@ -21,22 +20,28 @@ async def cancel_on_disconnect(http: Request, work: Coroutine[Any, Any, T]) -> T
     """
     if "idempotency-key" in http.headers:
         return await work
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_wait_for_disconnect(http))
-    leaving.add_done_callback(lambda _: working.cancel())
+    request_task = asyncio.current_task()
+    assert request_task is not None
+    cancellations = request_task.cancelling()
+    is_disconnected = False
+
+    async def cancel_request() -> None:
+        nonlocal is_disconnected
+        while (await http.receive())["type"] != "http.disconnect":
+            pass
+        is_disconnected = True
+        request_task.cancel()
+
+    # `work` needs no task of its own: as in `asyncio.timeout`, another task cancels this one.
+    watcher = asyncio.create_task(cancel_request())
     try:
-        return await working
+        return await work
     except asyncio.CancelledError as error:
-        if leaving.done() and working.cancelled():
+        if is_disconnected and request_task.uncancel() <= cancellations:
             raise ClientDisconnectedError("the client disconnected before the answer was ready") from error
         raise
     finally:
-        await cancel_and_wait(working, leaving)
-
-
-async def _wait_for_disconnect(http: Request) -> None:
-    while (await http.receive())["type"] != "http.disconnect":
-        pass
+        watcher.cancel()
 
 
 async def notify_on_disconnect(
