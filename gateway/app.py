@@ -104,7 +104,8 @@ def create_app(
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:
-        doors.insert(0, web_page.router)  # before the door that answers `/` with JSON
+        # After the busiest door, whose requests need not be matched with it; before the one that answers `/` with JSON.
+        doors.insert(1, web_page.router)
     # Not `include_router`: nested routers add a match and a frame to every request.
     routes = [*(route for router in doors for route in router.routes), *mcp.routes, *LazyA2ADoor().routes]
     app.router.routes.extend(routes)

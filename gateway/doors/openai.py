@@ -92,7 +92,8 @@ async def chat_completions(body: ChatCompletionRequest, http: Request) -> Respon
     """Execute the last user message; the messages before it are the context."""
     stepgate, caller, stream = await get_stepgate(http), await get_caller(http), await get_event_stream(http)
     room = stepgate.rooms.get(body.model, caller.owner)
-    refuse_unsupported(body, room, stepgate.rooms.list_visible(caller.owner), has_model=stepgate.models.is_configured)
+    list_rooms = partial(stepgate.rooms.list_visible, caller.owner)
+    refuse_unsupported(body, room, list_rooms, has_model=stepgate.models.is_configured)
     is_plain = not room.planning and room.skill is None
     header_id = http.headers.get("x-openwebui-chat-id")
     request = remove_client_additions(to_agent_request(body, stepgate.settings.max_messages, header_id, plain=is_plain))

@@ -1,6 +1,6 @@
 """Parameters of chat completions: which ones a room refuses, and which ones have no effect."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pydantic import JsonValue
 
@@ -16,7 +16,9 @@ MAX_IGNORED_NAMES = 20
 MAX_IGNORED_NAME_CHARS = 64
 
 
-def refuse_unsupported(body: ChatCompletionRequest, room: Room, rooms: Iterable[Room], *, has_model: bool) -> None:
+def refuse_unsupported(
+    body: ChatCompletionRequest, room: Room, list_rooms: Callable[[], Iterable[Room]], *, has_model: bool
+) -> None:
     """Raises `RequestFormatError` for a parameter that this room would have to ignore, although the sender would count
     on it.
     """
@@ -26,7 +28,7 @@ def refuse_unsupported(body: ChatCompletionRequest, room: Room, rooms: Iterable[
         raise RequestFormatError(message, "web_search_options", "unsupported_parameter")
     if body.tool_choice not in (None, "none", "auto"):
         if room.planning:
-            plain = ", ".join(repr(other.id) for other in rooms if not other.planning)
+            plain = ", ".join(repr(other.id) for other in list_rooms() if not other.planning)
             message = f"tool_choice: the room {room.id!r} plans with its own tools; the client's reach the model in "
             raise RequestFormatError(message + f"{plain}.", "tool_choice", "unsupported_parameter")
         if not body.tools:

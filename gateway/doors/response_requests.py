@@ -4,7 +4,7 @@ Nothing is dropped without a word: a parameter is used, or refused by name, or n
 effect. The rules for parameters that chat completions have too are those of `gateway.doors.openai_parameters`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pydantic import Field, JsonValue
@@ -144,7 +144,7 @@ def to_run_request(
     input_items: Sequence[JsonObject],
     history: Sequence[ChatMessage],
     room: Room,
-    rooms: Iterable[Room],
+    list_rooms: Callable[[], Iterable[Room]],
     *,
     has_model: bool,
     max_messages: int,
@@ -164,7 +164,7 @@ def to_run_request(
         "tool_choice": _to_tool_choice(body.tool_choice),
     })  # fmt: skip
     try:
-        refuse_unsupported(chat, room, rooms, has_model=has_model)
+        refuse_unsupported(chat, room, list_rooms, has_model=has_model)
         messages = [to_chat_message(item, index) for index, item in enumerate(items)]
         if body.instructions:
             messages = [ChatMessage(role="developer", content=body.instructions), *history, *messages]

@@ -186,7 +186,7 @@ async def _build_request(
         items,
         history,
         room,
-        stepgate.rooms.list_visible(caller.owner),
+        partial(stepgate.rooms.list_visible, caller.owner),
         has_model=stepgate.models.is_configured,
         max_messages=stepgate.settings.max_messages,
     )

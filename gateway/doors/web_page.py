@@ -46,11 +46,9 @@ class BrowserRoute(DeferredRoute):
         return matched if matched[0] is not Match.FULL or wants_html(scope) else (Match.NONE, {})
 
 
-browser_router = APIRouter(route_class=BrowserRoute, include_in_schema=False)
 router = APIRouter(route_class=DeferredRoute, include_in_schema=False)
 
 
-@browser_router.api_route("/", methods=_METHODS)
 async def get_page(http: Request) -> Response:
     """Return the page."""
     return _respond(http, INDEX, vary="accept, accept-encoding")
@@ -62,7 +60,7 @@ async def get_page_file(name: str, http: Request) -> Response:
     return _respond(http, name, vary="accept-encoding")
 
 
-router.include_router(browser_router)
+router.add_api_route("/", get_page, methods=_METHODS, route_class_override=BrowserRoute)
 
 
 @dataclass(frozen=True, slots=True)

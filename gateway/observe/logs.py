@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
@@ -22,11 +23,8 @@ class TextFormatter(logging.Formatter):
     """Formats one line for people. Control characters are escaped, so that a caller's text cannot forge a line."""
 
     def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """Returns the time in UTC, in seconds."""
-        return datetime.fromtimestamp(record.created, UTC).strftime(datefmt or "%Y-%m-%dT%H:%M:%SZ")
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+        self.converter = time.gmtime
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
         """Returns the line with the ids of the request and the run at its end."""
