@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-import phonenumbers
-
 from agent.policy.guardrails.spans import Span
 
 _CANDIDATE: Final = re.compile(
@@ -103,6 +101,8 @@ def _is_phone(number: str, *, is_labelled: bool) -> bool:
 
 
 def _is_valid(number: str, region: str | None) -> bool:
+    import phonenumbers  # noqa: PLC0415 - 58 modules, 1 MB; few texts contain a number of six digits
+
     try:
         return phonenumbers.is_valid_number(phonenumbers.parse(number, region))
     except phonenumbers.NumberParseException:

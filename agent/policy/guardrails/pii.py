@@ -10,9 +10,6 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
 
-from stdnum import iban, luhn
-from stdnum.exceptions import ValidationError
-
 from agent.policy.guardrails.deobfuscation import DeobfuscatedText, normalize_disguises, split_at_invisible
 from agent.policy.guardrails.emails import find_emails
 from agent.policy.guardrails.identities import find_identities
@@ -114,7 +111,11 @@ def _iter_views(text: str) -> Iterator[DeobfuscatedText]:
 
 
 def _find_cards(text: str) -> Iterator[Span]:
-    for match in _CARD.finditer(text) if _TWELVE_DIGITS.search(text) else ():
+    if not _TWELVE_DIGITS.search(text):
+        return
+    from stdnum import luhn  # noqa: PLC0415 - few texts contain twelve digits
+
+    for match in _CARD.finditer(text):
         digits = re.sub(r"\D", "", match[0])
         if len(set(digits)) > 1 and luhn.is_valid(digits):
             is_assigned = text[max(0, match.start() - 1) : match.start()] == "="
@@ -139,6 +140,9 @@ def _find_ibans(text: str) -> Iterator[Span]:
 
 @lru_cache(maxsize=4096)
 def _is_iban(number: str) -> bool:
+    from stdnum import iban  # noqa: PLC0415 - few texts contain the form of an IBAN
+    from stdnum.exceptions import ValidationError  # noqa: PLC0415
+
     try:
         iban.validate(number, check_country=False)  # its list of banks is incomplete
     except ValidationError:
