@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.core.errors import StoreError
 from agent.core.loop_turns import LoopTurns
@@ -24,7 +24,7 @@ from agent.search.bm25 import FILLER_WEIGHT, PassageScorer, compute_coverage_wei
 from agent.search.filters import parse_filters
 from agent.search.lexical import IndexedPassage, LexicalResult, Passage, Selection
 from agent.search.lexical_rows import CollectionVersion, LexicalRows, PassageChange
-from agent.search.term_index import IndexBusyError, IndexWriteError, TermIndex, TermStatistics
+from agent.search.term_index_types import IndexBusyError, IndexWriteError, TermStatistics
 from agent.text.snowball import SNOWBALL_LANGUAGES
 from agent.text.stop_words import detect_part_languages
 from agent.text.terms import (
@@ -35,6 +35,9 @@ from agent.text.terms import (
     make_language_marker,
     map_query_terms,
 )
+
+if TYPE_CHECKING:
+    from agent.search.term_index import TermIndex
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +64,7 @@ class _OpenIndex:
     """An index with what is known of its collection. `lock` is held while it is written."""
 
     id: int
-    index: TermIndex
+    index: "TermIndex"
     removed: set[int] = field(default_factory=set)
     unindexed: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -216,7 +219,7 @@ class TantivyIndex:
                     await self._sweep()
                     self._swept = True
                 folder = self._folder / version.name if self._folder is not None else None
-                opened = self._open[version.name] = _OpenIndex(version.id, await asyncio.to_thread(TermIndex, folder))
+                opened = self._open[version.name] = _OpenIndex(version.id, await asyncio.to_thread(_open_terms, folder))
                 self._close_unused()
             self._open.move_to_end(version.name)
             return opened
@@ -318,3 +321,9 @@ def _index_in_language(language: str, passage: Passage) -> IndexedPassage:
         return IndexedPassage(passage, tuple(extract_terms(passage.title)), tuple(extract_terms(passage.text)))
     text = (*extract_terms(passage.text, language), make_language_marker(language))
     return IndexedPassage(passage, tuple(extract_terms(passage.title, language)), text)
+
+
+def _open_terms(folder: Path | None) -> "TermIndex":
+    from agent.search.term_index import TermIndex  # noqa: PLC0415 - see its docstring
+
+    return TermIndex(folder)

@@ -3,8 +3,6 @@
 Imported by the first text that may contain one: the validators are 124 modules and 1.5 MB.
 """
 
-
-
 import re
 from collections.abc import Callable
 from functools import lru_cache
