@@ -6,7 +6,7 @@ A collection without a row has documents of the default pipeline: it was made be
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -52,13 +52,16 @@ class CollectionStore:
         )
         return _from_row(rows[0]) if rows else None
 
-    async def list(self, owner: str) -> Mapping[str, Collection]:
-        """The owner's collections by name, in order."""
+    async def count_documents(self, owner: str) -> dict[str, int]:
+        """The owner's collections, with a row or without, and how many documents each has, in order of name."""
         rows = await self._statements.read(
-            f"SELECT {_COLUMNS} FROM collections WHERE owner = ? ORDER BY name",  # noqa: S608 - constants only
+            "SELECT name, sum(documents) FROM (SELECT name, 0 AS documents FROM collections WHERE owner = ? "
+            "UNION ALL SELECT collection, count(*) FROM documents WHERE owner = ? GROUP BY collection) AS counted "
+            "GROUP BY name",
+            owner,
             owner,
         )
-        return {collection.name: collection for collection in map(_from_row, rows)}
+        return {str(name): int(count) for name, count in sorted(rows)}
 
     async def list_owners(self) -> Sequence[tuple[str, str]]:
         """Every collection, as its owner and name."""

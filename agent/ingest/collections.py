@@ -105,9 +105,8 @@ class Library:
 
     async def list_collections(self, owner: str) -> dict[str, int]:
         """Returns the owner's collections with their document counts."""
-        counts = await self._documents.count_by_collection(owner)
-        names = sorted({*counts, *await self._collections.list(owner)})
-        return {name: counts.get(name, 0) for name in names if self._only is None or name in self._only}
+        counts = await self._collections.count_documents(owner)
+        return {name: count for name, count in counts.items() if self._only is None or name in self._only}
 
     async def list_outgrown(self) -> dict[str, int]:
         """Returns the collections, as `owner/name`, with more vectors than are searched quickly, and their numbers."""

@@ -209,10 +209,22 @@ class KnowledgeContract:
         found = await collections.get("ann", "work")
         assert found is not None
         assert (found.created, found.updated, found.status) == (1000.0, 2000.0, "ready")
-        await collections.put("ann", Collection("a", from_template()))
-        assert list(await collections.list("ann")) == ["a", "work"]
         assert await collections.remove("ann", "work")
         assert not await collections.remove("ann", "work")
+
+    async def test_collections_are_listed_with_their_documents(
+        self, collections: CollectionStore, documents: DocumentStore
+    ) -> None:
+        assert await collections.count_documents("ann") == {}
+        for name in ("work", "Empty", "empty"):
+            await collections.put("ann", Collection(name, from_template()))
+        await documents.put("ann", "work", make_document("/a", document_id="doc_1"))
+        await documents.put("ann", "work", make_document("/b", document_id="doc_2"))
+        await documents.put("ann", "rowless", make_document("/c", document_id="doc_3"))
+        await documents.put("bob", "work", make_document("/d", document_id="doc_4"))
+        assert list((await collections.count_documents("ann")).items()) == [
+            ("Empty", 0), ("empty", 0), ("rowless", 1), ("work", 2)
+        ]  # fmt: skip
 
     async def test_the_vectors_that_serve_a_collection_can_change_and_go_with_it(
         self, collections: CollectionStore, statements: PAIR, clock: Clock
