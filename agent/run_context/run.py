@@ -28,12 +28,13 @@ from agent.recipes import NO_RECIPES, RecipeSet, RecipeStore
 from agent.run_context.call_site import CallSite
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
 from agent.run_context.ground import GroundSources
+from agent.run_context.note_timer import NoteTimer
 from agent.run_context.read_calls import ReadCalls
 from agent.run_context.redaction import RunRedaction
 from agent.run_context.shared_event import SharedEvent
 from agent.skills import SkillLibrary
 from agent.storage.event_codec import encode_body
-from agent.storage.journal import Claim, ConversationStore, Journal
+from agent.storage.journal import Claim, ConversationStore, Journal, RunAppend
 from agent.text.language import LanguageDetector
 from agent.tools import SubAgentSpawner, ToolRegistry
 from agent.tools.catalogue import Catalogue
@@ -44,8 +45,6 @@ Observer = Callable[[RunState, Event], None]
 """Called with the state and each event, once the event is durable. Must be quick. Its errors are logged."""
 PendingAppend = tuple[Sequence[EventDraft], asyncio.Future[None] | None]
 """The events of one call, and the future of its caller; None for a note."""
-NOTE_SECONDS = 0.01
-"""The longest time before a note is appended without another event."""
 
 
 class SubAgentSpawners(Protocol):
@@ -100,6 +99,8 @@ class Engine:
     """The recipes of owners; None where there are none."""
     client_requests: ClientRequests = field(default_factory=ClientRequests)
     """The waiting clients to which a run's tools can send requests."""
+    note_timer: NoteTimer["Run"] = field(default_factory=lambda: NoteTimer(_append_notes))
+    """The runs whose notes are to be appended."""
 
 
 class Run:
@@ -140,7 +141,6 @@ class Run:
         self._writer: asyncio.Task[None] | None = None
         self._unapplied_groups = 0
         """Emitted groups that are not in the state yet."""
-        self._timer: asyncio.TimerHandle | None = None
         self._append_error: BaseException | None = None
         """Why notes, which the state already holds, could not be appended. All later appends fail with it."""
         self.follower_count = 0
@@ -226,8 +226,7 @@ class Run:
             event = Event(self.run_id, self.state.seq + 1, self.epoch, now, draft.body, draft.step_id, draft.attempt)
             self.state = apply(self.state, event)
         self._pending.append((pending, None))
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(NOTE_SECONDS, self._start_writer)
+        self.engine.note_timer.add(self)
 
     async def note_visibly(
         self, *bodies: EventBody | EventDraft, step_id: str | None = None, attempt: int | None = None
@@ -275,8 +274,7 @@ class Run:
     def close(self) -> None:
         """Releases the run and ends its followers."""
         self.closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self.engine.note_timer.discard(self)
         _wake(self._follower_waiters)
         _wake(self._settled_waiters)
 
@@ -290,22 +288,24 @@ class Run:
     def _append_now(self, drafts: Sequence[EventDraft]) -> bool:
         """Appends these events after the noted ones, without a task, if the journal needs not be waited for. Returns
         False, with nothing changed, if the writer must append them."""
-        noted = [draft for group, _ in self._pending for draft in group]
-        events = self.engine.journal.append_now(self.run_id, self.epoch, [*noted, *drafts])
-        if events is None:
+        logs = self.engine.journal.append_now(RunAppend(self.run_id, self.epoch, [*self._list_noted(), *drafts]))
+        if logs is None:
             return False
-        self._pending = []
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._apply_events(events)
-        _wake(self._follower_waiters)
+        self._take_appended(logs[0])
         return True
 
+    def _list_noted(self) -> list[EventDraft]:
+        return [draft for group, _ in self._pending for draft in group]
+
+    def _take_appended(self, events: Sequence[Event]) -> None:
+        """Applies events that were appended without the writer, all noted ones among them."""
+        self._pending = []
+        self.engine.note_timer.discard(self)
+        self._apply_events(events)
+        _wake(self._follower_waiters)
+
     def _start_writer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self.engine.note_timer.discard(self)
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_pending(), name=f"{self.run_id} writer")
 
@@ -373,6 +373,21 @@ class Run:
             else:
                 done.set_exception(error)
                 done.exception()  # marks the error as retrieved, because a cancelled emitter does not read it
+
+
+def _append_notes(runs: Sequence[Run]) -> None:
+    """Appends what runs have noted: in one transaction if the journal needs not be waited for, else by their writers.
+
+    A writer that is at work already appends what its run has noted itself.
+    """
+    idle = [run for run in runs if run._pending and run._writer is None and run._append_error is None]
+    appends = [RunAppend(run.run_id, run.epoch, run._list_noted()) for run in idle]
+    logs = idle[0].engine.journal.append_now(*appends) if idle else None
+    for run, events in zip(idle, logs or (), strict=logs is not None):
+        run._take_appended(events)
+    for run in runs:
+        if run._pending:
+            run._start_writer()
 
 
 def _is_settling(event: Event, after: int) -> bool:

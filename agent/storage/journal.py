@@ -7,7 +7,7 @@ before anything is written. Drivers: `journal_sqlite.py` and `journal_postgres.p
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from agent.core.events import Event, EventDraft, RunCreated
 from agent.core.models import RunStatus
@@ -57,6 +57,14 @@ class Claim:
     epoch: int
     events: tuple[Event, ...]
     former_worker: str | None = None
+
+
+class RunAppend(NamedTuple):
+    """The events to append to the log of one run, by the holder of this epoch."""
+
+    run_id: str
+    epoch: int
+    drafts: Sequence[EventDraft]
 
 
 class Journal(Protocol):
@@ -114,9 +122,10 @@ class Journal(Protocol):
         """
         ...
 
-    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
-        """Does what `append` does if nobody has to wait for it. Returns None, with nothing changed, if somebody has to,
-        and for everything that `append` refuses.
+    def append_now(self, *appends: RunAppend) -> list[tuple[Event, ...]] | None:
+        """Does what `append` does, for several runs in one transaction, if nobody has to wait for it.
+
+        Returns None, with nothing changed, if somebody has to wait, or if `append` would refuse one of them.
         """
         ...
 

@@ -15,7 +15,7 @@ from agent.storage import append_postgres, audit
 from agent.storage.audit import AuditRow
 from agent.storage.conversations_postgres import PostgresConversations
 from agent.storage.event_codec import EventRow, decode, encode
-from agent.storage.journal import Claim, RunRow, Signal, SignalKind
+from agent.storage.journal import Claim, RunAppend, RunRow, Signal, SignalKind
 from agent.storage.journal_rows import (
     CHECK_BYTES,
     EVENT_COLUMNS,
@@ -192,7 +192,7 @@ class PostgresJournal:
         self._wake(run_id)
         return events
 
-    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
+    def append_now(self, *appends: RunAppend) -> list[tuple[Event, ...]] | None:
         """See `Journal.append_now`. A server always has to be waited for."""
         return None
 

@@ -17,7 +17,7 @@ from agent.storage import audit
 from agent.storage.audit import AuditRow
 from agent.storage.conversations_sqlite import SqliteConversations
 from agent.storage.event_codec import decode, encode
-from agent.storage.journal import Claim, RunRow, Signal, SignalKind
+from agent.storage.journal import Claim, RunAppend, RunRow, Signal, SignalKind
 from agent.storage.journal_rows import (
     CHECK_BYTES,
     EVENT_COLUMNS,
@@ -190,14 +190,16 @@ class SqliteJournal:
         self._wakeups.wake(run_id)
         return events
 
-    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
+    def append_now(self, *appends: RunAppend) -> list[tuple[Event, ...]] | None:
         """See `Journal.append_now`."""
-        if any(draft.body.terminal for draft in drafts[:-1]):
+        if any(draft.body.terminal for one in appends for draft in one.drafts[:-1]):
             return None
-        result = self._database.run_here(self._make_append_unit(run_id, epoch, drafts), writes=True)
+        units = [self._make_append_unit(*one) for one in appends]
+        result = self._database.run_here(lambda db: [unit(db) for unit in units], writes=True)
         if result is None or result.error is not None:
             return None
-        self._wakeups.wake(run_id)
+        for one in appends:
+            self._wakeups.wake(one.run_id)
         return result.value
 
     def _make_append_unit(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> Unit[tuple[Event, ...]]:

@@ -11,7 +11,7 @@ from agent.core.errors import NotFoundError
 from agent.core.events import Event, EventDraft, RunCreated
 from agent.core.models import ENDED_STATUSES, RunStatus
 from agent.storage.audit import AuditRow
-from agent.storage.journal import Claim, RunRow, Signal, SignalKind
+from agent.storage.journal import Claim, RunAppend, RunRow, Signal, SignalKind
 from agent.storage.journal_rows import (
     build_append_error,
     build_run_not_found_error,
@@ -76,7 +76,7 @@ class MemoryJournal:
         )
         return events
 
-    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
+    def append_now(self, *appends: RunAppend) -> list[tuple[Event, ...]] | None:
         """See `Journal.append_now`."""
         return None
 

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from agent.core.events import Event, EventDraft
 from agent.core.models import AgentRequest, AgentResponse
 from agent.core.settings import Settings
+from agent.storage.journal import RunAppend
 from agent.tools import Tool
 from gateway.bootstrap import Stepgate, build_gateway
 from tests.support.serving import serving
@@ -143,9 +144,10 @@ def _record(gateway: FaultyGateway) -> None:
         gateway.logs[run_id].extend(events)
         return events
 
-    def recorded_now(run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
-        events: tuple[Event, ...] | None = append_now(run_id, epoch, drafts)
-        gateway.logs[run_id].extend(events or ())
-        return events
+    def recorded_now(*appends: RunAppend) -> list[tuple[Event, ...]] | None:
+        logs: list[tuple[Event, ...]] | None = append_now(*appends)
+        for one, events in zip(appends, logs or (), strict=logs is not None):
+            gateway.logs[one.run_id].extend(events)
+        return logs
 
     journal.create_run, journal.append, journal.append_now = create_run, recorded, recorded_now

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from agent.core.events import Event, EventDraft
 from agent.core.models import AgentRequest, JsonObject
+from agent.storage.journal import RunAppend
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, Script, plans, says, script
 from tests.support.tools import EFFECT, IDEMPOTENT, FunctionTool
@@ -53,7 +54,7 @@ class Dying:
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
-    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> None:
+    def append_now(self, *appends: RunAppend) -> None:
         """Every append is one at which it can die."""
 
     async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:

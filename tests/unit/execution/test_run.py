@@ -20,8 +20,9 @@ from agent.core.trace.projection import _RULES as _TRACE_RULES
 from agent.run_context import run as run_module
 from agent.run_context.run import Engine, Run
 from agent.storage.event_codec import encode
-from agent.storage.journal import Claim
+from agent.storage.journal import Claim, RunAppend
 from agent.storage.journal_rows import check_terminal_last, derive_status
+from agent.storage.journal_sqlite import SqliteJournal, open_in_memory
 from gateway.limits.run_concurrency import _RELEASING_EVENTS
 from tests.support.builders import RUN_ID, created, log
 
@@ -39,7 +40,7 @@ class Ledger:
         self.fates = list(fates)
         self._turns = turns
 
-    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> None:
+    def append_now(self, *appends: RunAppend) -> None:
         """Everybody has to wait for this journal."""
 
     async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
@@ -215,6 +216,66 @@ def test_a_note_behind_the_end_is_refused() -> None:
         with pytest.raises(ConflictError):
             await run.note(turn(1))
         assert run.state == fold(RUN_ID, ledger.events)
+
+    run_with_timeout(go())
+
+
+class Recorded:
+    """A journal that remembers which runs' events were appended together."""
+
+    def __init__(self, inner: SqliteJournal) -> None:
+        self._inner = inner
+        self.together: list[set[str]] = []
+
+    def append_now(self, *appends: RunAppend) -> list[tuple[Event, ...]] | None:
+        logs = self._inner.append_now(*appends)
+        if logs is not None:
+            self.together.append({one.run_id for one in appends})
+        return logs
+
+    async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
+        return await self._inner.append(run_id, epoch, drafts)
+
+
+async def open_noting_runs(journal: SqliteJournal, ledger: Recorded) -> tuple[Run, Run]:
+    """Two runs of one process that have noted something in the same moment."""
+    engine = Engine(*[None] * 8)  # type: ignore[arg-type]
+    object.__setattr__(engine, "journal", ledger)
+    names = ("run_1", "run_2")
+    claims = [await journal.create_run(name, created(), worker="w", lease_s=15.0) for name in names]
+    first, second = (Run(engine, claim) for claim in claims)
+    await first.note(turn(1))
+    await second.note(turn(2))
+    return first, second
+
+
+def test_what_several_runs_note_is_appended_in_one_transaction() -> None:
+    async def go() -> None:
+        store = open_in_memory()
+        ledger = Recorded(store.journal)
+        first, second = await open_noting_runs(store.journal, ledger)
+        await anext(second.follow_events(after=1))
+        assert ledger.together == [{"run_1", "run_2"}]
+        for run in (first, second):
+            assert run.events == await store.journal.read_events(run.run_id)
+            assert run.state.usage == fold(run.run_id, run.events).usage
+        await store.close()
+
+    run_with_timeout(go())
+
+
+def test_a_run_that_another_process_holds_keeps_no_other_run_from_its_notes() -> None:
+    async def go() -> None:
+        store = open_in_memory()
+        first, second = await open_noting_runs(store.journal, Recorded(store.journal))
+        await store.journal.release(first.run_id, first.epoch)
+        assert await store.journal.claim(first.run_id, worker="other", lease_s=15.0) is not None
+        await anext(second.follow_events(after=1))
+        with pytest.raises(StaleEpochError):
+            await first.flush()
+        assert len(await store.journal.read_events(first.run_id)) == 1
+        assert second.events == await store.journal.read_events(second.run_id)
+        await store.close()
 
     run_with_timeout(go())
 
