@@ -51,8 +51,8 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
     """Returns the figures of `text`, as written, that are neither in `evidence` nor derivable from it.
 
     Returns at most `MAX_REPORTED`. Single digits, years, dates, times and codes are no claims."""
-    written = {match[0] for match in _TOKEN.finditer(text)}
-    if not written or written <= {match[0] for match in _TOKEN.finditer(evidence)}:
+    written = set(_TOKEN.findall(text))
+    if not written or written.issubset(_TOKEN.findall(evidence)):
         return []  # the fast path of most answers: every figure is in the evidence
     known = _KnownNumbers(evidence)
     open_claims: list[_Figure] = []

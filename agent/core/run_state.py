@@ -250,9 +250,10 @@ class RunState:
     @property
     def pending_approvals(self) -> tuple[ev.ApprovalRequested, ...]:
         """The approval requests that are still open. Those of a replaced plan are void."""
-        if self.plan is None:
+        plan = self.plan
+        if plan is None or not self.approvals:
             return ()
-        version, steps = self.plan.version, {step.id for step in self.plan.steps}
+        version, steps = plan.version, {step.id for step in plan.steps}
         return tuple(
             asked
             for asked in self.approvals
@@ -271,4 +272,5 @@ class RunState:
 
     def list_succeeded_steps(self) -> tuple[PlanStep, ...]:
         """Returns the steps of the current plan that were judged SUCCESS, in plan order."""
-        return tuple(s for s in self.plan.steps if self.get_step(s.id).status == "succeeded") if self.plan else ()
+        steps = self.plan.steps if self.plan else ()
+        return tuple(step for step in steps if self.get_step(step.id).status == "succeeded")

@@ -4,7 +4,8 @@ The outer call has the worst effect class of the tools that it may call, so that
 crash in between is reported as that of the outer call. Its result is redacted, and tainted if theirs may be.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from agent.core.errors import ToolDeniedError, ToolInputError
 from agent.core.models import JsonObject
@@ -18,11 +19,13 @@ from agent.tools import ExplainingTool, ToolContext, ToolResult
 
 @dataclass(frozen=True, slots=True)
 class NestedCalls:
-    """Implements `CallOtherTool` for the tool that is called at `site` with `context`."""
+    """Implements `CallOtherTool` for the tool that is called at `site` with the idempotency key `key`."""
 
     run: Run
     site: CallSite
-    context: ToolContext
+    key: str
+    build_context: Callable[..., ToolContext]
+    """Builds the context of a nested call from its `idempotency_key`."""
 
     async def __call__(self, name: str, args: JsonObject, suffix: str = "") -> ToolResult:
         """See `CallOtherTool`."""
@@ -36,8 +39,8 @@ class NestedCalls:
         problem = find_argument_problem(tool.spec, args)
         if problem is not None:
             raise ToolInputError(problem, agent_id=name)
-        inner = replace(self.context, idempotency_key=f"{self.context.idempotency_key}{suffix}", call_tool=None)
-        self.context.report_progress(f"calls {name}")
+        inner = self.build_context(idempotency_key=f"{self.key}{suffix}")
+        inner.report_progress(f"calls {name}")
         return await tool.call(args, inner)
 
 

@@ -8,6 +8,7 @@ from agent.core.models import JsonObject, Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import SHOWN_ARG_CHARS, shorten_args
+from agent.run_context.read_calls import build_key
 from agent.run_context.run import Run
 from agent.tools import ToolSpec
 
@@ -90,13 +91,14 @@ async def call_once(
             run.read_calls.clear()  # what was read meanwhile may be from before the change
     if spec.uses_subagents:
         return await execute()
-    same = run.read_calls.find(run.state, spec.name, args, site)
+    key = build_key(spec.name, args)
+    same = run.read_calls.find(run.state, key, site)
     # Shielded, because other steps wait for the result too.
     shared = await asyncio.shield(same.result) if same is not None else None
     if same is not None and shared is not None:
         own = {"call_id": site.call_id, "span": site.span, "duration": 0.0, "tries": 0, "same_as": same.site.call_id}
         return run.redaction.mark_redacted(shared.model_copy(update=own))
-    call = run.read_calls.begin(spec.name, args, site)
+    call = run.read_calls.begin(key, site)
     result: ToolReturned | None = None
     try:
         returned = await execute()

@@ -8,7 +8,6 @@ import json
 import logging
 import sys
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 from time import monotonic
 
@@ -168,13 +167,13 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
     subagents = (
         run.engine.subagents.find_spawner(run, site, tainted=tainted) if run.engine.subagents is not None else None
     )
-    context = ToolContext(
+    build = partial(
+        ToolContext,
         run.run_id,
         run.state.owner,
-        key,
-        conversation,
-        tainted,
-        subagents,
+        conversation_id=conversation,
+        tainted=tainted,
+        subagents=subagents,
         model=choose_tool_model(run, site),
         retrieval_mode=run.room.retrieval_mode,
         collections=run.room.collections,
@@ -182,7 +181,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         report_progress=partial(_report_progress, run),
         ask_client=partial(run.engine.client_requests.send, run.run_id),
     )
-    return replace(context, call_tool=NestedCalls(run, site, context))
+    return build(idempotency_key=key, call_tool=NestedCalls(run, site, key, build))
 
 
 def _report_progress(run: Run, line: str) -> None:
@@ -292,7 +291,7 @@ async def build_return(
         text = f"{clean.text[:cap]}\n[cut: {told}]"
         value: JsonValue = text
     else:
-        clean = await run.redaction.redact_result(result.text, result.value, result.sources)
+        clean = await run.redaction.redact_result(result.text, result.value, result.sources, encoded)
         text, value = clean.text, clean.value
     content = await _store_content(run, result)
     if value is not result.value:

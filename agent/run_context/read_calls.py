@@ -27,11 +27,11 @@ class ReadCalls:
     def __init__(self) -> None:
         self._calls: dict[str, ReadCall] = {}
 
-    def find(self, state: RunState, tool: str, args: JsonObject, site: CallSite) -> ReadCall | None:
-        """Returns the call with the same arguments whose result `site` may use, or None.
+    def find(self, state: RunState, key: str, site: CallSite) -> ReadCall | None:
+        """Returns the call with the same key whose result `site` may use, or None.
 
         A step that calls a tool again wants a new result, and a rejected result serves no other step either."""
-        call = self._calls.get(_build_key(tool, args))
+        call = self._calls.get(key)
         if call is None or not call.result.done():
             return call
         if call.site.step_id == site.step_id:
@@ -40,10 +40,10 @@ class ReadCalls:
         verdict = attempt.verdict if attempt is not None else None
         return call if verdict is None or verdict.outcome is Outcome.SUCCESS else None
 
-    def begin(self, tool: str, args: JsonObject, site: CallSite) -> ReadCall:
+    def begin(self, key: str, site: CallSite) -> ReadCall:
         """Records a call that starts now. Its caller sets the result."""
         call = ReadCall(site, asyncio.get_running_loop().create_future())
-        self._calls[_build_key(tool, args)] = call
+        self._calls[key] = call
         return call
 
     def clear(self) -> None:
@@ -51,5 +51,6 @@ class ReadCalls:
         self._calls.clear()
 
 
-def _build_key(tool: str, args: JsonObject) -> str:
+def build_key(tool: str, args: JsonObject) -> str:
+    """Returns the key of a call: the same for the same arguments of the same tool."""
     return f"{tool} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"

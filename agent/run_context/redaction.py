@@ -77,10 +77,12 @@ class RunRedaction:
             self._redacted[id(body)] = body
         return body
 
-    async def redact_result(self, text: str, value: JsonValue, sources: tuple[Source, ...]) -> ResultParts:
-        """Returns a tool's result, redacted for the run and the log."""
+    async def redact_result(
+        self, text: str, value: JsonValue, sources: tuple[Source, ...], encoded: str | None = None
+    ) -> ResultParts:
+        """Returns a tool's result, redacted for the run and the log. `encoded` is the value as JSON, if it is known."""
         parts = ResultParts(text, value, sources)
-        if not self._events.may_hold_secret(parts):
+        if not self._events.may_hold_secret(parts, encoded):
             return parts
         return await asyncio.to_thread(self._events.redact_result, parts)
 

@@ -53,8 +53,15 @@ def check_gates(
     for name in dict.fromkeys((*_DEFAULT_GATES, *listed)):
         result = gates[name](context) if name in gates else _fail_unknown_gate(name)
         if result is not None:
-            said = {"passed": result.passed, "reason": result.reason, "failures": result.failures, "redo": result.redo}
-            checked.append(GateChecked.model_validate({"gate": name, **said}))
+            checked.append(
+                GateChecked(
+                    gate=name,
+                    passed=result.passed,
+                    reason=result.reason,
+                    failures=result.failures,
+                    redo=result.redo,
+                )
+            )
     return tuple(checked)
 
 

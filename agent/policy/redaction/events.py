@@ -95,10 +95,14 @@ class EventRedactor:
         """Returns the calls of a client's tools with their arguments redacted, and still JSON."""
         return [self._redact_tool_call(call) for call in calls]
 
-    def may_hold_secret(self, parts: ResultParts) -> bool:
-        """Returns whether there may be anything to remove from a result; False is certain."""
+    def may_hold_secret(self, parts: ResultParts, encoded: str | None = None) -> bool:
+        """Returns whether there may be anything to remove from a result; False is certain. `encoded` is its value as
+        JSON, if it is known.
+        """
+        if encoded is None:
+            encoded = json.dumps(parts.value, ensure_ascii=False, default=str)
         quotes = (part for s in parts.sources for part in (s.name, s.url or "", *s.quotes))
-        return self._suspects((parts.text, json.dumps(parts.value, ensure_ascii=False, default=str), *quotes))
+        return self._suspects((parts.text, encoded, *quotes))
 
     def redact_result(self, parts: ResultParts) -> ResultParts:
         """Returns a tool's result redacted, names and numbers in its value too."""
