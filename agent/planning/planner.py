@@ -100,7 +100,7 @@ class PlannerAgent:
                 messages = build_reask(messages, reply.text, error.problems)
                 continue
             if isinstance(planned, Planned):
-                return replace(planned, rejected=tuple(rejected))
+                return replace(planned, rejected=tuple(rejected)) if rejected else planned
             searched = True
             view = request.catalogue.show(request.question, query=planned.query)
             messages = build_messages(request, view, query=planned.query)

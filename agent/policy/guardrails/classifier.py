@@ -114,6 +114,8 @@ def select_order_spans(hashed: HashedText, spans: Ints, parts: Ints) -> Ints:
 
     A whole page covers too many topics, and a heading of three words too few.
     """
+    if len(spans) == 1:
+        return np.zeros(1, np.int64)
     small = np.arange(len(spans) + 1 - 2 * len(parts) if len(parts) > 1 else 0, len(spans), dtype=np.int64)
     first, last = hashed.starts.searchsorted(spans[small]).T
     long_enough: Ints = small[last - first >= MIN_ORDER_WORDS]

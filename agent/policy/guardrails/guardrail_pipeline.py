@@ -87,7 +87,13 @@ class GuardrailPipeline:
     def apply_policy(
         self, text: str, findings: Sequence[Finding], placeholders: PlaceholderMap | None
     ) -> GuardrailsOutput:
-        """Returns the result of the policy for these findings. Without `vault`, personal data is removed."""
+        """Returns the result of the policy for these findings. Without `placeholders`, personal data is removed."""
+        if not findings:
+            if placeholders is not None:
+                placeholders.reserve_existing(text)
+            return GuardrailsOutput(
+                is_safe=True, sanitized_content=text, risk_category="none", reasoning="nothing was found"
+            )
         ordered = sorted(findings, key=lambda finding: (finding.start, finding.end))
         actions = [self.policy.get_action(finding.category) for finding in ordered]
         strictest: AppliedAction = "pass"
@@ -95,11 +101,11 @@ class GuardrailPipeline:
             if action != "off" and _ACTIONS_BY_SEVERITY.index(action) > _ACTIONS_BY_SEVERITY.index(strictest):
                 strictest = action
         categories = {finding.category for finding in ordered}
-        worst = next((name for name in _CATEGORIES_BY_SEVERITY if name in categories), None)
+        worst = next(name for name in _CATEGORIES_BY_SEVERITY if name in categories)
         return GuardrailsOutput(
-            is_safe=not ordered,
+            is_safe=False,
             sanitized_content="" if strictest == "block" else self._redact(text, ordered, placeholders),
-            risk_category="none" if worst is None else _RISK_BY_CATEGORY[worst],
+            risk_category=_RISK_BY_CATEGORY[worst],
             reasoning=_format_reasoning(ordered, strictest),
             findings=tuple(ordered),
             action=strictest,
@@ -154,8 +160,6 @@ def _is_restorable(finding: Finding) -> bool:
 
 
 def _format_reasoning(findings: Sequence[Finding], action: AppliedAction) -> str:
-    if not findings:
-        return "nothing was found"
     kinds: dict[str, int] = {}
     for finding in findings:
         name = f"{finding.category} ({finding.kind})"
