@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 from agent.core.models import MODEL_OPTIONS, PROVIDER_FIELDS, AgentRequest, ChatMessage, JsonObject
-from gateway.doors.openai_wire import ChatCompletionRequest, ContentPart, WireMessage
+from gateway.doors.openai_wire import ChatCompletionRequest, ContentPart, WireMessage, WireModel
 from gateway.errors import RequestFormatError
 
-_PASSED_PARAMETERS = set(
-    MODEL_OPTIONS - {"max_completion_tokens", "parallel_tool_calls", "response_format", "tool_choice"}
+_DEPENDENT_PARAMETERS = {"max_completion_tokens", "parallel_tool_calls", "response_format", "tool_choice"}
+_PASSED_PARAMETERS = tuple(
+    name for name in ChatCompletionRequest.model_fields if name in MODEL_OPTIONS - _DEPENDENT_PARAMETERS
 )
 """Parameters that go to the model as they are; the others of `MODEL_OPTIONS` depend on further fields."""
+_PROVIDER_FIELDS = tuple(name for name in WireMessage.model_fields if name in PROVIDER_FIELDS)
 
 
 def to_agent_request(
@@ -68,7 +70,7 @@ def _find_prompt(messages: Sequence[ChatMessage]) -> int | None:
 
 def _build_model_options(body: ChatCompletionRequest, *, plain: bool) -> JsonObject:
     """Returns the parameters for the model that writes the answer."""
-    sent = body.model_dump(include=_PASSED_PARAMETERS, exclude_none=True)
+    sent = _get_fields(body, _PASSED_PARAMETERS)
     if body.max_completion_tokens is not None:  # Under the name that the caller chose: some models refuse the other.
         sent["max_completion_tokens"] = body.max_completion_tokens
     if body.response_format is not None and body.response_format.get("type") != "text":
@@ -107,8 +109,13 @@ def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
         tool_calls=tuple(message.tool_calls or ()),
         tool_call_id=message.tool_call_id,
         name=message.name,
-        provider_fields=message.model_dump(include=set(PROVIDER_FIELDS), exclude_none=True),
+        provider_fields=_get_fields(message, _PROVIDER_FIELDS),
     )
+
+
+def _get_fields(given: WireModel, names: Sequence[str]) -> JsonObject:
+    """Returns those of the fields, all of them JSON, that have a value."""
+    return {name: value for name in names if (value := getattr(given, name)) is not None}
 
 
 def _add_part(part: ContentPart, where: str, texts: list[str], images: list[str]) -> None:
