@@ -97,7 +97,8 @@ class SqliteDatabase:
     async def read(self, unit: Unit[T], *, brief: bool = False) -> T:
         """Runs a unit that only reads. It needs no lock, so writes of other processes do not delay it.
 
-        `brief` as in `write`."""
+        `brief` as in `write`; such a unit is a single query, which needs no transaction around it.
+        """
         result = self.run_here(unit, writes=False) if brief else None
         return await self._submit(unit, writes=False) if result is None else result.get()
 
@@ -116,7 +117,7 @@ class SqliteDatabase:
         return await done
 
     def run_here(self, unit: Unit[T], *, writes: bool) -> "UnitResult[T] | None":
-        """Runs a brief unit in a transaction of its own on this thread.
+        """Runs a brief unit on this thread: one that writes in a transaction of its own.
 
         Returns None, with nothing changed, where the thread must run it: units wait there, another process is writing,
         the disk is slow, or the unit failed in a way that `_execute` handles.
@@ -128,7 +129,8 @@ class SqliteDatabase:
             return None
         try:
             self._set_waiting(False)
-            result = self._run_transaction([_Job(unit, writes)])[0]
+            job = _Job(unit, writes)
+            result = self._run_transaction([job])[0] if writes else self._run_unit(job)
         except Exception:  # noqa: BLE001 - the thread runs it again, and reports what is raised there
             self._roll_back()
             return None

@@ -31,7 +31,7 @@ class Usage(FrozenModel):
 
     def __add__(self, other: "Usage") -> "Usage":
         known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
-        return Usage(
+        return Usage.build_unchecked(
             model_calls=self.model_calls + other.model_calls,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,

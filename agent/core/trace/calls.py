@@ -24,7 +24,7 @@ class ModelCalls:
             # The line shows the model that wrote the answer, not the one that checked its claims.
             known = self._asked.get(key)
             model = known[0] if known is not None and body.purpose == "entailment" else body.model
-            self._asked[key] = (model, (self.get_usage(key) or Usage()) + body.usage)
+            self._asked[key] = (model, body.usage if known is None else known[1] + body.usage)
 
     def get_usage(self, key: LineKey) -> Usage | None:
         """Returns the usage of the calls behind a line so far, or None without calls."""

@@ -78,7 +78,7 @@ class TraceLines:
                 model=self.calls.take_model(kind, event.step_id, event.attempt, span),
                 title=title,
                 status=status,
-                started_at=event.timestamp - timedelta(seconds=duration or 0.0),
+                started_at=event.timestamp - timedelta(seconds=duration) if duration else event.timestamp,
                 duration=None if duration is None else round(duration, 4),
                 step_id=event.step_id,
                 attempt=event.attempt,
