@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent.core.errors import ModelOutputError
+from agent.core.errors import ModelDownError, ModelOutputError
 from agent.core.models import Usage
 from agent.llm.faults import extract_provider_message
-from agent.llm.replies import read_chunk, read_reply, read_usage
+from agent.llm.port import ModelChunk
+from agent.llm.replies import read_chunk, read_chunks, read_reply, read_usage
 from agent.llm.sse import iter_data_events
 
 DEEP = b"[" * 100_000
@@ -90,3 +91,61 @@ def test_the_parts_of_the_totals_are_read(details: dict[str, Any], cached: int, 
     usage = read_usage({"prompt_tokens": 7, "completion_tokens": 8, **details})
     assert (usage.cached_tokens, usage.reasoning_tokens, usage.total_tokens) == (cached, reasoning, 15)
     assert (usage + usage).cached_tokens == 2 * cached
+
+
+def event_with(finish_reason: str | None = None, /, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": delta, "finish_reason": finish_reason}]}
+
+
+TOKENS = {"prompt_tokens": 7, "completion_tokens": 8}
+COUNTED = Usage(model_calls=1, prompt_tokens=7, completion_tokens=8)
+
+
+@pytest.mark.parametrize(
+    ("events", "chunks"),
+    [
+        pytest.param(
+            [
+                event_with(role="assistant", content=""),
+                event_with(content="a"),
+                event_with(content="b", reasoning=None),
+                event_with("stop"),
+                {"choices": [], "usage": TOKENS},
+            ],
+            [ModelChunk("ab", finish_reason="stop", usage=COUNTED)],
+            id="text, its end and its usage are one",
+        ),
+        pytest.param(
+            [event_with(content="a"), event_with(reasoning_content="r"), event_with(content="b")],
+            [
+                ModelChunk("a"),
+                ModelChunk(reasoning="r", provider_fields={"reasoning_content": "r"}),
+                ModelChunk("b"),
+            ],
+            id="reasoning keeps its place",
+        ),
+        pytest.param(
+            [event_with(content="a"), event_with(content="b", refusal="no"), event_with("stop")],
+            [ModelChunk("a"), ModelChunk("b", refusal="no"), ModelChunk(finish_reason="stop")],
+            id="a refusal keeps its place",
+        ),
+        pytest.param(
+            [{**event_with(content="a"), "usage": {"prompt_tokens": 1}}, {**event_with(content="b"), "usage": TOKENS}],
+            [ModelChunk("ab", usage=COUNTED)],
+            id="the last usage counts",
+        ),
+        pytest.param([event_with("", content="a")], [ModelChunk("a", finish_reason="")], id="an end without a name"),
+        pytest.param([{"choices": []}], [ModelChunk()], id="nothing"),
+    ],
+)
+def test_chunks_that_arrive_together_are_joined(events: list[dict[str, Any]], chunks: list[ModelChunk]) -> None:
+    assert list(read_chunks(events, "here")) == chunks
+
+
+def test_the_text_before_an_error_comes_first() -> None:
+    chunks = read_chunks(
+        [event_with(content="a"), {"error": {"message": "overloaded"}}, event_with(content="b")], "here"
+    )
+    assert next(chunks) == ModelChunk("a")
+    with pytest.raises(ModelDownError, match="overloaded"):
+        next(chunks)
