@@ -18,6 +18,9 @@ FORMAT: Final = 2
 WEIGHT_LEVELS: Final = 127
 """Weights are stored as integers from -127 to 127 times a scale: less than 500 kB, and a readable diff."""
 WEIGHTS_PER_LINE: Final = 64
+_MODEL_NAMES: Final = ("attack", "request", "addressed")
+"""In the order of the file."""
+_WEIGHT_LIST: Final = re.compile(r'"weights": *\[([^\]]*)\]')
 MIN_ORDER_WORDS: Final = 4
 """Words of the shortest order, punctuation included."""
 
@@ -146,7 +149,8 @@ def dump_model(model: InjectionModel) -> str:
     """Returns the model as JSON, in lines of 64 weights."""
     above = json.dumps({name: round(value, 4) for name, value in asdict(model.thresholds).items()})
     parts = [f'"format": {FORMAT}', f'"slots": {SIZE}', f'"above": {above}']
-    for name, weights in (("attack", model.attack), ("request", model.request), ("addressed", model.addressed)):
+    for name in _MODEL_NAMES:
+        weights: Weights = getattr(model, name)
         scale = float(np.abs(weights.slots).max()) / WEIGHT_LEVELS or 1.0
         levels = np.rint(weights.slots / scale).astype(int).tolist()
         lines = [",".join(map(str, levels[at : at + WEIGHTS_PER_LINE])) for at in range(0, SIZE, WEIGHTS_PER_LINE)]
@@ -157,13 +161,15 @@ def dump_model(model: InjectionModel) -> str:
 
 def parse_model(text: str) -> InjectionModel:
     """Returns a model from the output of `dump_model`. Raises ValueError for another format or size."""
-    data = json.loads(text)
+    # Not as JSON: 200,000 numbers would be objects for a moment, whose memory stays with the process.
+    levels = [np.fromstring(found[1], np.float32, sep=",") for found in _WEIGHT_LIST.finditer(text)]
+    data = json.loads(_WEIGHT_LIST.sub('"weights": []', text))
     if data["format"] != FORMAT or data["slots"] != SIZE:
         raise ValueError(f"weights of format {data['format']} with {data['slots']} slots do not fit this version")
     read = {}
-    for name in ("attack", "request", "addressed"):
+    for name, own in zip(_MODEL_NAMES, levels, strict=True):
         part = data[name]
-        slots = np.array(part["weights"], np.float32) * np.float32(part["scale"])
+        slots = own * np.float32(part["scale"])
         if len(slots) != SIZE:
             raise ValueError(f"the weights of {name!r} have {len(slots)} slots; there should be {SIZE}")
         read[name] = Weights(slots, part["bias"])
