@@ -36,7 +36,7 @@ async def at_rest() -> list[Row]:
                 for kept, figure in zip((cold, idle, used), figures, strict=True):
                     kept[one.name] += [figure] if number else []
     return [
-        _row("8 cold start, CPU", "s", 1.5, _medians(cold)),
+        _row("8 cold start, CPU", "s", 1.2, _medians(cold)),
         _row("8 memory at rest, RSS", "MB", 110, _medians(idle)),
         _row("8 memory at rest after the first turn, RSS", "MB", 110, _medians(used)),
     ]
