@@ -111,12 +111,11 @@ def needs_replan(state: RunState) -> bool:
         return False
     if get_plan_feedback(state):
         return True
-    if state.replan_count >= state.room.budgets.max_replans:
-        return False
     statuses = {state.get_step(step.id).status for step in state.plan.steps}
     if statuses & {"aborted", "unknown"}:
         return False
-    return "replan" in statuses or any(not gate.passed for gate in state.gates)
+    has_failed = "replan" in statuses or any(not gate.passed for gate in state.gates)
+    return has_failed and state.replan_count < state.room.budgets.max_replans
 
 
 def find_replan_reason(state: RunState) -> str:

@@ -120,7 +120,7 @@ class StepExecutorAgent:
         tool = self._run.engine.registry.get(self._step.tool)
         returned = await call_tool(self._run, tool, args, self._site, begin, tainted=tainted)
         returned, kept = await refine_result(self._run, tool, args, returned, self._site)
-        output = to_step_output(returned).model_copy(update={"fallback_reason": kept})
+        output = to_step_output(returned, fallback_reason=kept)
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
             return [], output
         return [EventDraft(returned, self._site.step_id, self._site.attempt)], output

@@ -74,6 +74,8 @@ def is_plan_awaiting_approval(state: RunState) -> bool:
 
 def get_plan_feedback(state: RunState) -> str:
     """Returns what a person replied to the plan's approval request if it was neither yes nor no, else ""."""
+    if not state.approvals:
+        return ""
     version = state.plan.version if state.plan else 0
     said = ""
     for asked in state.approvals:

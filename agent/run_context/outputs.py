@@ -22,7 +22,7 @@ SKILL_CHARS = 8_000
 """Characters of a result that a skill or a completion reads."""
 
 
-def to_step_output(returned: ToolReturned) -> StepOutput:
+def to_step_output(returned: ToolReturned, *, fallback_reason: str | None = None) -> StepOutput:
     """Returns a tool's return as the output of its step."""
     return StepOutput(
         value=returned.output,
@@ -33,6 +33,7 @@ def to_step_output(returned: ToolReturned) -> StepOutput:
         error=returned.error,
         sources=returned.sources,
         effective=returned.implementation,
+        fallback_reason=fallback_reason,
     )
 
 
