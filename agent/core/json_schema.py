@@ -52,11 +52,8 @@ def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violat
     """
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - 60 ms with jsonschema, which most starts do not need
 
-    token = _deadline.set(monotonic() + COMPARE_SECONDS)
     try:
-        faults = [
-            Violation(tuple(fault.absolute_path), fault.message) for fault in _get_validator(schema).iter_errors(value)
-        ]
+        faults = _compare(_get_validator(schema), value)
     except Unresolvable as error:
         faults = [Violation((), f"a reference of the schema leads nowhere: {str(error)[:200]}")]
     except RecursionError:
@@ -65,9 +62,16 @@ def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violat
         faults = [Violation((), f"the schema cannot be compared with: {str(error)[:200]}")]
     except _OutOfTimeError:
         faults = [Violation((), f"comparing with the schema takes longer than {COMPARE_SECONDS:g} s; simplify it")]
+    yield from faults
+
+
+def _compare(validator: Any, value: object) -> list[Violation]:
+    """Returns how a value violates a schema. The time that loading the library took does not count."""
+    token = _deadline.set(monotonic() + COMPARE_SECONDS)
+    try:
+        return [Violation(tuple(fault.absolute_path), fault.message) for fault in validator.iter_errors(value)]
     finally:
         _deadline.reset(token)
-    yield from faults
 
 
 def _get_validator(schema: Mapping[str, Any]) -> Any:

@@ -97,3 +97,19 @@ def test_an_answer_of_many_brackets_is_read_in_bounded_time() -> None:
     began = monotonic()
     assert read_json_answer("no json " + "{} " * 20_000, options)[1]
     assert monotonic() - began < 20
+
+
+def test_the_time_that_loading_the_library_takes_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = json_schema._build_validator
+
+    def build_slowly(schema: str) -> object:
+        clock.now += 2 * json_schema.COMPARE_SECONDS
+        return build(schema)
+
+    class Clock:
+        now = 0.0
+
+    clock = Clock()
+    monkeypatch.setattr(json_schema, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(json_schema, "_build_validator", build_slowly)
+    assert not list(json_schema.iter_violations({"type": "array", "items": {"pattern": "a"}}, ["a"]))
