@@ -124,6 +124,16 @@ class ProgressRelay:
                 await self._steps.send(self._steps.last_message or self._idle_message)
         return work.result()
 
+    async def send_last(self) -> None:
+        """Sends the line that came while the work ended, if there is one."""
+        if self._next_line is not None and self._next_line.done():
+            line: str | None = self._next_line.result()
+            self._next_line = None
+        else:
+            line = self._listener.take_unread()
+        if line is not None:
+            await self._steps.send(line)
+
     def close(self) -> None:
         """Stops listening."""
         self._request_raised.cancel()
@@ -148,6 +158,7 @@ class ToolCallRun:
         try:
             with self._steps.relay_tool_progress(self._service, self._run_id, f"{self._name} is working") as relay:
                 await relay.wait_for(ending)
+                await relay.send_last()
         except RequestRaisedError:
             return
         except asyncio.CancelledError:

@@ -44,3 +44,17 @@ async def test_a_line_that_comes_too_soon_waits_and_who_stops_waiting_loses_none
         left.cancel()
         await asyncio.wait([left])
         assert await listener.wait_for_next() == "kept"
+
+
+async def test_a_line_that_nobody_has_read_can_be_taken_at_the_end() -> None:
+    progress = RunProgress()
+    with progress.listen("run_1", 1_000.0) as listener:
+        assert listener.take_unread() is None
+        progress.publish("run_1", lambda: "last")
+        assert listener.take_unread() == "last"
+        assert listener.take_unread() is None
+    with progress.listen("run_1", 1_000.0) as listener:
+        progress.publish("run_1", lambda: "first")
+        assert await listener.wait_for_next() == "first"
+        progress.publish("run_1", lambda: "too soon")
+        assert listener.take_unread() is None
