@@ -45,7 +45,7 @@ ROWS: dict[str, tuple[Measurement, ...]] = {
 }
 
 VERSIONS = {
-    FLOOR: "a pass-through proxy on aiohttp that makes the same model calls and keeps nothing",
+    FLOOR: "a pass-through proxy on aiohttp that makes the same model calls, streamed, and keeps nothing",
     **{one.name: one.version for one in peers},
 }
 
