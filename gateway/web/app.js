@@ -30,6 +30,13 @@ async function route() {
   await view.show(...rest.map(decodeURIComponent));
 }
 
+/** Leads from another view into a new chat. The chat is shown first: a hidden message box takes no focus. */
+async function enterChat(room, words) {
+  location.hash = "#/chat";
+  await route();
+  await chat.enter(room, words);
+}
+
 /** Asks the person for a key; `problem` says why the previous one was refused. */
 function askForKey(problem) {
   const field = keyDialog.querySelector("input");
@@ -79,14 +86,8 @@ document.querySelector("header nav").addEventListener("click", (event) => {
   if (event.target.hash && event.target.hash === location.hash) route(); // pressed again: look again
 });
 askWith(askForKey);
-build.leadTo((collection) => {
-  location.hash = "#/chat";
-  chat.enter("knowledge", `What do the documents in ${collection} say about `);
-});
-studio.leadTo((room, text) => {
-  location.hash = "#/chat";
-  chat.enter(room, text);
-});
+build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
+studio.leadTo(enterChat);
 main.append(...Object.values(VIEWS).map((one) => one.view));
 window.addEventListener("hashchange", route);
 drawKey();

@@ -68,9 +68,8 @@ async function fetchRooms() {
   }
 }
 
-/** Starts a chat in a room with the first words of a question. Other views link here. */
+/** Starts a chat in a room with the first words of a question, once the view is shown. Other views link here. */
 export async function enter(room, words) {
-  await show();
   if (room && !known.some((one) => one.id === room)) await loadRooms({ afresh: true });
   restart();
   if (room) rooms.value = room;
