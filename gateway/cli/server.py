@@ -86,6 +86,7 @@ class _Server(uvicorn.Server):
                 host=settings.host,
                 port=settings.port,
                 http=make_protocol_with_limits(settings),
+                ws="none",  # no door speaks WebSocket; else its library is imported
                 log_config=None,
                 log_level="warning",
                 access_log=False,

@@ -60,6 +60,7 @@ class _StatusServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 host=settings.host,
+                ws="none",
                 log_config=None,
                 log_level="warning",
                 access_log=False,
