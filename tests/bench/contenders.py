@@ -165,6 +165,7 @@ def _haystack(upstream: str, folder: Path) -> Command:
         "HAYHOOKS_TRACING_ENABLED": "false",  # like the others, records nothing but what it stores
         "HAYHOOKS_MONITORING_ENABLED": "false",  # writes a credential into the home folder
         "HAYHOOKS_LOG_LEVEL": "WARNING",
+        "HAYHOOKS_STARTUP_DEPLOY_STRATEGY": "sequential",  # threads that import our wrappers together may lose one
         "HAYSTACK_TELEMETRY_ENABLED": "false",  # sends what it is used for
     }
     port = _find_free_port()
