@@ -50,9 +50,8 @@ from gateway.doors import (
 from gateway.doors.lazy_a2a import LazyA2ADoor
 from gateway.doors.lazy_mcp import LazyMcpDoor
 from gateway.idempotency.middleware import IdempotencyMiddleware
-from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware, RequestIdMiddleware
-from gateway.observe.access_log import RequestLogMiddleware
-from gateway.observe.metrics import MetricsMiddleware
+from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
+from gateway.observe.requests import RequestMiddleware
 from gateway.serve_workers.worker_process import WorkerProcess
 from gateway.serve_workers.worker_sessions import WorkerSessionMiddleware
 
@@ -95,6 +94,8 @@ def create_app(
         redoc_url=None,
         # A client that follows the redirect of a POST may lose its body: a 404 with a hint is better.
         redirect_slashes=False,
+        # `gateway/observe/` has the traces and metrics; FastAPI would ask OpenTelemetry at every request.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     served = (
         openai, responses, client_conversations, completions, embeddings,
@@ -122,10 +123,7 @@ def create_app(
         BodyLimitMiddleware, max_bytes=settings.max_body_bytes, uploads=uploads, seconds=settings.body_seconds
     )
     app.add_middleware(HeaderLimitMiddleware, max_bytes=settings.max_header_bytes)
-    app.add_middleware(RequestLogMiddleware)
-    app.add_middleware(RequestIdMiddleware)
-    if settings.metrics:
-        app.add_middleware(MetricsMiddleware, metrics=lambda: app.state.stepgate.metrics)
+    app.add_middleware(RequestMiddleware, metrics=lambda: app.state.stepgate.metrics if settings.metrics else None)
     if worker is not None:
         app.add_middleware(WorkerSessionMiddleware, worker=worker)
     return app

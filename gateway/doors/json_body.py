@@ -172,9 +172,7 @@ class _InvalidNumberError(ValueError):
 
 def _parse(text: str) -> Any:
     try:
-        return json.loads(
-            text, parse_constant=_refuse_number, parse_float=_parse_finite_float, object_pairs_hook=_build_unique_object
-        )
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
         raise RequestFormatError(
@@ -209,6 +207,11 @@ def _refuse_number(literal: str) -> float:
 def _parse_finite_float(literal: str) -> float:
     value = float(literal)
     return value if math.isfinite(value) else _refuse_number(literal)
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_number, parse_float=_parse_finite_float, object_pairs_hook=_build_unique_object
+)
 
 
 def _locate_literal(text: str, literal: str) -> str:

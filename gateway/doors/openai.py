@@ -90,7 +90,7 @@ async def get_model(model: str, stepgate: Gateway, caller: CurrentCaller) -> Mod
 @router.post("/v1/chat/completions", responses={**OPENAI_ERRORS, **STREAM}, response_model=None)
 async def chat_completions(body: ChatCompletionRequest, http: Request) -> Response:
     """Execute the last user message; the messages before it are the context."""
-    stepgate, caller, stream = await get_stepgate(http), await get_caller(http), await get_event_stream(http)
+    stepgate, caller = await get_stepgate(http), await get_caller(http)
     room = stepgate.rooms.get(body.model, caller.owner)
     list_rooms = partial(stepgate.rooms.list_visible, caller.owner)
     refuse_unsupported(body, room, list_rooms, has_model=stepgate.models.is_configured)
@@ -102,11 +102,15 @@ async def chat_completions(body: ChatCompletionRequest, http: Request) -> Respon
     known_id = chat_id[:CHAT_ID_CHARS] if isinstance(chat_id, str) and chat_id else None
     accepted = HiddenRequest(request) if is_background else ChatRequest(request, known_id)
     ignored = list_ignored(body)
-    with stream.hold_slot(body.stream):
-        # A room that neither plans nor runs a skill has no side effects.
-        run = await accept_run(http, stepgate, caller, accepted, is_repeatable=is_plain)
-        if not body.stream:
-            return DeferredResponse(partial(_respond, stepgate, run, is_background=is_background, ignored=ignored))
+    # A room that neither plans nor runs a skill has no side effects.
+    accept = partial(accept_run, http, stepgate, caller, accepted, is_repeatable=is_plain)
+    if not body.stream:
+        return DeferredResponse(
+            partial(_respond, stepgate, await accept(), is_background=is_background, ignored=ignored)
+        )
+    stream = await get_event_stream(http)
+    with stream.hold_slot():
+        run = await accept()
         rich = not is_background and is_open_webui(http.headers, body.tools or (), stepgate.settings.open_webui)
         include_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         chunks = OpenAIChunks(run.run_id, body.model, include_usage=include_usage, rich=rich, ignored=ignored)

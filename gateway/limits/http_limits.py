@@ -1,10 +1,9 @@
-"""ASGI middleware: a request id on every response; limits on headers and bodies before anything is parsed.
+"""ASGI middleware: limits on headers and bodies before anything is parsed.
 
 Limits that must be enforced on the connection itself are in `http_protocol.py`.
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Mapping
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,11 +13,8 @@ from gateway.errors import (
     ClientSlowError,
     HeadersError,
     RequestFormatError,
-    build_defect_response,
     build_error_response,
-    make_request_id,
 )
-from gateway.observe.logs import request_id as current_request
 
 BODY_BYTES_PER_SECOND = 10_000
 """Bytes of a body that extend its deadline by one second: a large upload may take long, a slow trickle may not."""
@@ -26,47 +22,6 @@ MAX_DISCARDED_BYTES = 100_000_000
 """Most bytes that a refused client may still send; beyond that the connection is closed."""
 DISCARD_SECONDS = 30.0
 """How long a refused client may take to send them."""
-
-_REQUEST_ID = re.compile(r"^[A-Za-z0-9._:-]{1,128}$")
-
-
-class RequestIdMiddleware:
-    """Sets `x-request-id`: the caller's own if it is well formed, else a new one.
-
-    It also answers uncaught exceptions, so that no response lacks the id.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-        text = given.decode("latin-1")
-        request_id = text if _REQUEST_ID.match(text) else make_request_id()
-        scope.setdefault("state", {})["request_id"] = request_id
-        current_request.set(request_id)
-        started = False
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                headers = [pair for pair in message["headers"] if pair[0] != b"x-request-id"]
-                extra = scope["state"].get("extra_headers", {}).items()
-                added = [(name.encode(), value.encode()) for name, value in extra]
-                message["headers"] = [*headers, *added, (b"x-request-id", request_id.encode())]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_with_id)
-        except Exception as error:
-            if started:
-                raise
-            await build_defect_response(scope, error)(scope, receive, send_with_id)
 
 
 class HeaderLimitMiddleware:

@@ -4,67 +4,35 @@ They contain nothing a caller sent: the route's pattern instead of the path, the
 """
 
 import logging
-from time import perf_counter
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from agent.core import events as ev
 from agent.core.run_state import RunState
 from gateway.auth.authentication import Caller
-from gateway.observe.metrics import METHODS, route_pattern
 
 log = logging.getLogger("gateway.requests")
 run_log = logging.getLogger("gateway.runs")
 
 PROBE_ROUTES = frozenset({"/health", "/ready", "/metrics"})
 """Routes that machines poll every few seconds; only their failures are logged."""
-CLIENT_DISCONNECTED = 499
-"""nginx's status for a client that disconnected first."""
 _OPERATOR_CODES = ("ERR_MODEL", "ERR_STORE", "ERR_EMBEDDER", "ERR_CONFIG", "ERR_INTERNAL", "ERR_VECTOR_SPACE")
 """Prefixes of the error codes that an operator must act on."""
 
 
-class RequestLogMiddleware:
-    """Writes the line of each request after its last byte. The request id comes from the context."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
-        if scope["type"] != "http" or not log.isEnabledFor(logging.INFO):
-            await self._app(scope, receive, send)
-            return
-        started, status = perf_counter(), CLIENT_DISCONNECTED
-
-        async def seen(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, seen)
-        except Exception:
-            status = 500
-            raise
-        finally:
-            self._write_line(scope, status, perf_counter() - started)
-
-    def _write_line(self, scope: Scope, status: int, seconds: float) -> None:
-        route = route_pattern(scope)
-        if route in PROBE_ROUTES and status < 400:
-            return
-        method = scope["method"] if scope["method"] in METHODS else "other"
-        caller = scope.get("state", {}).get("caller")
-        key = caller.key.id if isinstance(caller, Caller) and caller.key is not None else None
-        ms = round(seconds * 1000, 1)
-        fields = {"method": method, "route": route, "status": status, "ms": ms, "key": key}
-        log.log(
-            logging.WARNING if status >= 500 else logging.INFO,
-            "%s %s %d in %s ms%s", method, route, status, ms, f" by {key}" if key else "",
-            extra=fields,
-        )  # fmt: skip
+def log_request(scope: Scope, method: str, route: str, status: int, seconds: float) -> None:
+    """Logs a request after its last byte. The request id comes from the context."""
+    if (route in PROBE_ROUTES and status < 400) or not log.isEnabledFor(logging.INFO):
+        return
+    caller = scope["state"].get("caller")
+    key = caller.key.id if isinstance(caller, Caller) and caller.key is not None else None
+    ms = round(seconds * 1000, 1)
+    fields = {"method": method, "route": route, "status": status, "ms": ms, "key": key}
+    log.log(
+        logging.WARNING if status >= 500 else logging.INFO,
+        "%s %s %d in %s ms%s", method, route, status, ms, f" by {key}" if key else "",
+        extra=fields,
+    )  # fmt: skip
 
 
 def log_run(state: RunState, event: ev.Event) -> None:

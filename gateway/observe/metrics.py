@@ -1,4 +1,4 @@
-"""Prometheus metrics: runs, steps, tools and models counted from events; requests counted by a middleware.
+"""Prometheus metrics: runs, steps, tools and models counted from events; requests counted by `requests.py`.
 
 Names follow Prometheus' conventions: seconds, totals, no unbounded labels. A caller's choice (a room, a tool) is a
 label only if the operator has set the list of values.
@@ -6,13 +6,10 @@ label only if the operator has set the list of values.
 
 import os
 from collections.abc import Callable, Mapping
-from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.core import events as ev
 from agent.core.run_state import RunState
@@ -154,42 +151,3 @@ class _Labelled(Generic[Metric]):
         if found is None:
             found = self._series[values] = self._metric.labels(*values)
         return found
-
-
-class MetricsMiddleware:
-    """Counts every request by its route's pattern, never by its path: the caller chooses the path."""
-
-    def __init__(self, app: ASGIApp, metrics: Callable[[], Metrics]) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        started, status = perf_counter(), 499  # nginx's status for a client that disconnected first
-
-        async def counted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, counted)
-        finally:
-            method = scope["method"] if scope["method"] in METHODS else "other"
-            self._metrics().count_request(method, route_pattern(scope), status, perf_counter() - started)
-
-
-def route_pattern(scope: Scope) -> str:
-    """Returns the pattern of the route that served the request, which the router leaves in the scope."""
-    route = scope.get("route")
-    if isinstance(route, Route):
-        return route.path
-    return "/mcp" if str(scope["path"]).partition("/mcp")[0] == "" else "other"
-
-
-METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-"""Methods that log lines and labels may contain; the caller chooses the method."""

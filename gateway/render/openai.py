@@ -75,12 +75,13 @@ def build_completion_body(
 
 
 def _encode_object(fields: Mapping[str, Any]) -> bytes:
-    """Returns an object as JSON in UTF-8. A value of type `bytes` is JSON already."""
-    pairs = (
-        b"%b:%b" % (to_json(name), value if isinstance(value, bytes) else to_json(value))
-        for name, value in fields.items()
-    )
-    return b"{%b}" % b",".join(pairs)
+    """Returns an object as JSON in UTF-8. Values of type `bytes` are JSON already; they are put after the others, of
+    which there is at least one.
+    """
+    encoded = {name: value for name, value in fields.items() if isinstance(value, bytes)}
+    others = to_json({name: value for name, value in fields.items() if name not in encoded})
+    parts = [others[1:-1], *(b"%b:%b" % (to_json(name), value) for name, value in encoded.items())]
+    return b"{%b}" % b",".join(parts)
 
 
 def list_provider_fields(answer: ev.AnswerFinished) -> JsonObject:
