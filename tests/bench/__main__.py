@@ -42,6 +42,7 @@ ROWS: dict[str, tuple[Measurement, ...]] = {
     "14": (gateways.two_workers,),
     "15": (instructions.row,),
     "16": (turn.added_latency,),
+    "17": (turn.steady_latency,),
 }
 
 VERSIONS = {

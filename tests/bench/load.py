@@ -81,3 +81,20 @@ async def closed_loop(*urls: str, body: dict[str, Any], clients: int, count: int
         started = perf_counter()
         await asyncio.gather(*(one(number, session) for number in range(clients)))
         return Load(latencies, perf_counter() - started)
+
+
+async def open_loop(url: str, *, body: dict[str, Any], rate: float, count: int) -> Load:
+    """`count` requests that begin at even intervals, `rate` a second, whether or not earlier ones are answered: as many
+    independent people ask."""
+    latencies: list[float] = []
+
+    async def one(number: int, session: aiohttp.ClientSession) -> None:
+        await asyncio.sleep(number / rate)
+        started = perf_counter()
+        await ask(session, url, body)
+        latencies.append(perf_counter() - started)
+
+    async with client() as session:
+        started = perf_counter()
+        await asyncio.gather(*(one(number, session) for number in range(count)))
+        return Load(latencies, perf_counter() - started)

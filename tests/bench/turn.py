@@ -1,11 +1,11 @@
-"""Rows 1, 2, 12 and 16: what a planned, supervised, stored turn costs, and how long clients wait for it."""
+"""Rows 1, 2, 12, 16 and 17: what a planned, supervised, stored turn costs, and how long clients wait for it."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from statistics import mean, median
 
 from tests.bench.contenders import FLOOR, FRAMEWORKS, LITELLM, STEPGATE, Running, arena, list_references
-from tests.bench.load import closed_loop
+from tests.bench.load import closed_loop, open_loop
 from tests.bench.measure import Figures, cpu_seconds, in_turn, percentile
 from tests.bench.report import Row, compare
 from tests.bench.work import request, story, turn
@@ -16,6 +16,8 @@ FEW_CLIENTS = 25
 TURNS = 300
 UPSTREAM_S = 0.2
 CRITICAL_S = 2 * UPSTREAM_S
+RATE = 50.0
+"""Requests a second of the open loop: about half of what one core can do."""
 
 
 async def cpu() -> list[Row]:
@@ -122,4 +124,33 @@ async def added_latency() -> list[Row]:
     return [
         Row(what, "ms", found[STEPGATE], 20.0, list_references("turn", found), details=details),
         Row("16 the same less the floor's, whose calls are streamed, too", "ms", found[STEPGATE] - found[FLOOR], 20.0),
+    ]
+
+
+async def steady_latency() -> list[Row]:
+    """The 99th percentile of the turn's latency over the time its two model calls take, at a steady rate that does not
+    wait for answers; and what a turn takes beyond that time in the median."""
+    body = request("turn")
+    added: dict[str, list[float]] = defaultdict(list)
+
+    async def measure(one: Running) -> float:
+        load = await open_loop(one.url, body=body, rate=RATE, count=TURNS)
+        added[one.name].append(1000 * (median(load.latencies) - CRITICAL_S))
+        return percentile(load.latencies, 0.99) / CRITICAL_S
+
+    async with arena(turn(UPSTREAM_S), "turn") as (_, running):
+        for one in running:
+            await open_loop(one.url, body=body, rate=RATE / 2, count=CLIENTS)
+        found = await in_turn(running, measure)
+    what = f"{RATE:.0f} requests a second"
+    medians = {name: median(values) for name, values in added.items()}
+    return [
+        Row(
+            f"17 p99 over the critical path of {1000 * CRITICAL_S:.0f} ms, {what}",
+            "",
+            found[STEPGATE],
+            1.05,
+            list_references("turn", found),
+        ),
+        Row(f"17 median added to it, {what}", "ms", medians[STEPGATE], 11.0, list_references("turn", medians)),
     ]
