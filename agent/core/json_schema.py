@@ -23,6 +23,7 @@ _validators: dict[int, tuple[Mapping[str, Any], Any]] = {}
 """Schemas and their validators by the schema's identity: nobody changes a schema after it is compared with. Writing it
 as JSON to find its validator takes a third of a comparison."""
 _TEXT_KEYWORDS = frozenset({"type", "minLength", "maxLength", "title", "description", "default", "examples"})
+_OBJECT_KEYWORDS = frozenset({"type", "properties", "required", "additionalProperties", "title", "description"})
 _Keyword = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
 
@@ -50,6 +51,8 @@ def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violat
     Patterns are those of Rust's `regex`; one that it does not know (look-around) is not compared. Raises jsonschema's
     `UnknownType` for a type that JSON Schema does not have.
     """
+    if _is_fitting_object(schema, value):
+        return
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - 60 ms with jsonschema, which most starts do not need
 
     try:
@@ -102,7 +105,6 @@ def _build_class(*, checks_unevaluated: bool) -> Any:
 
     keywords: dict[str, Any] = {
         **Draft202012Validator.VALIDATORS,
-        "properties": _check_properties,
         "pattern": _check_pattern,
         "patternProperties": _check_pattern_properties,
         "additionalProperties": _check_additional_properties,
@@ -123,16 +125,21 @@ def _limit_time(check: _Keyword) -> _Keyword:
     return limited
 
 
-def _check_properties(validator: Any, properties: Any, value: Any, schema: Any) -> Iterator[Any]:
-    if not isinstance(value, dict):
-        return
-    for name, wanted in properties.items():
-        # Most arguments are texts. For these, `descend` would build a validator to compare a type and two lengths.
-        if name in value and not _is_fitting_text(value[name], wanted):
-            yield from validator.descend(value[name], wanted, path=name, schema_path=name)
+def _is_fitting_object(schema: Mapping[str, Any], value: object) -> bool:
+    """Returns whether an object of texts fits a schema that asks for nothing else. Most arguments and results are such
+    objects. False is no answer: a validator finds out.
+    """
+    if not isinstance(value, dict) or schema.get("type") != "object" or not schema.keys() <= _OBJECT_KEYWORDS:
+        return False
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return False
+    if not value.keys() <= properties.keys() or any(name not in value for name in required):
+        return False
+    return all(_is_fitting_text(properties[name], text) for name, text in value.items())
 
 
-def _is_fitting_text(value: Any, schema: Any) -> bool:
+def _is_fitting_text(schema: Any, value: object) -> bool:
     """Returns whether a text fits a schema that asks for nothing but a text, perhaps of some length."""
     if not isinstance(value, str) or not isinstance(schema, dict) or schema.get("type") != "string":
         return False
