@@ -13,11 +13,13 @@ def render(prompt: str, /, **values: str) -> str:
 
     KeyError for a field without a value, TypeError for a value without a field: a prompt and its caller must agree.
     """
-    text = _load(prompt)
-    unused = values.keys() - set(_FIELD.findall(text))
+    parts = list(_load(prompt))
+    fields = parts[1::2]
+    unused = values.keys() - fields
     if unused:
         raise TypeError(f"prompt {prompt!r} has no field {', '.join(sorted(unused))}")
-    return _FIELD.sub(lambda match: values[match[1]], text)
+    parts[1::2] = [values[name] for name in fields]
+    return "".join(parts)
 
 
 def list_names() -> list[str]:
@@ -26,5 +28,6 @@ def list_names() -> list[str]:
 
 
 @cache
-def _load(name: str) -> str:
-    return (_FOLDER / f"{name}.md").read_text("utf-8").strip()
+def _load(name: str) -> tuple[str, ...]:
+    """Returns the texts of a prompt with the names of the fields between them."""
+    return tuple(_FIELD.split((_FOLDER / f"{name}.md").read_text("utf-8").strip()))
