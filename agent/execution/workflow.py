@@ -48,8 +48,8 @@ ROUTES: Mapping[StageName, tuple[StageName | None, ...]] = {
 
 Used to draw and to compile the workflow."""
 
-_INTERRUPTIBLE = frozenset({"understand", "plan", "execute", "translate"})
-"""Stages that wait for models and tools. A stop request interrupts only these."""
+_INTERRUPTIBLE = frozenset({"understand", "retrieve", "plan", "execute", "verify", "translate"})
+"""The stages that a stop request interrupts: those that wait for models and tools, and those between them."""
 
 
 def choose_next_stage(state: RunState) -> StageName | None:
@@ -98,13 +98,16 @@ async def drive(run: Run) -> None:
     A person's cancellation or the end of the time budget interrupts a stage; the answer says so.
     """
     while (stage := choose_next_stage(run.state)) is not None:
-        await run_stage(run, stage)
+        if stage in _INTERRUPTIBLE:
+            await _run_until_stopped(run, _run_interruptible_stages)
+        else:
+            await STAGES[stage](run)
 
 
 async def run_stage(run: Run, stage: StageName) -> None:
     """Runs one stage. Interrupts a long one if the run is stopped."""
     if stage in _INTERRUPTIBLE:
-        await _run_until_stopped(run, stage)
+        await _run_until_stopped(run, STAGES[stage])
     else:
         await STAGES[stage](run)
 
@@ -118,7 +121,12 @@ def render_mermaid() -> str:
     return "\n".join(lines)
 
 
-async def _run_until_stopped(run: Run, stage: StageName) -> None:
+async def _run_interruptible_stages(run: Run) -> None:
+    while (stage := choose_next_stage(run.state)) is not None and stage in _INTERRUPTIBLE:
+        await STAGES[stage](run)
+
+
+async def _run_until_stopped(run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
     if run.stop_requested.is_set():
         return
     stopped = run.stop_requested.get_future()
@@ -130,7 +138,7 @@ async def _run_until_stopped(run: Run, stage: StageName) -> None:
 
             stopped.add_done_callback(interrupt)
             try:
-                await STAGES[stage](run)
+                await work(run)
             except BudgetError as error:  # of the planner, outside any step; the known results are the answer
                 await run.emit(CancelRequested(reason=error.message, by="budget"))
             finally:
