@@ -1,14 +1,22 @@
 """The outcome of the plan in force, derived from the state of a run. Pure functions."""
 
 from agent.core.models import PlanStep, StepOutcome
-from agent.core.run_state import RunState, StepState
+from agent.core.run_state import RunState, StepState, StepStatus
+
+_HALTING: frozenset[StepStatus] = frozenset({"replan", "aborted", "unknown"})
+
+
+def collect_step_statuses(state: RunState) -> set[StepStatus]:
+    """Returns the statuses that the steps of the plan in force have."""
+    return {state.get_step(step.id).status for step in state.plan.steps} if state.plan else set()
 
 
 def find_halting_step(state: RunState) -> PlanStep | None:
     """Returns the step that stops the plan in force: judged REPLAN or ABORT, or of unknown outcome."""
-    if state.plan is None:
-        return None
-    return next((s for s in state.plan.steps if state.get_step(s.id).status in ("replan", "aborted", "unknown")), None)
+    for step in state.plan.steps if state.plan else ():
+        if state.get_step(step.id).status in _HALTING:
+            return step
+    return None
 
 
 def find_unprovided(state: RunState) -> PlanStep | None:
@@ -43,7 +51,7 @@ def find_failure_reason(state: RunState, step: PlanStep) -> str:
 
 def is_complete(state: RunState) -> bool:
     """Returns whether every step of the plan in force succeeded."""
-    return state.plan is not None and all(state.get_step(s.id).status == "succeeded" for s in state.plan.steps)
+    return state.plan is not None and collect_step_statuses(state) <= {"succeeded"}
 
 
 def is_answer_step(state: RunState, step: PlanStep) -> bool:

@@ -106,7 +106,10 @@ class StepState:
 
     def find_attempt(self, number: int) -> AttemptState | None:
         """Returns the attempt of this number, or None."""
-        return next((attempt for attempt in self.attempts if attempt.number == number), None)
+        for attempt in self.attempts:
+            if attempt.number == number:
+                return attempt
+        return None
 
     @property
     def retry_count(self) -> int:

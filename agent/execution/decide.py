@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from agent.core.models import Outcome, PlanStep
-from agent.core.plan_outcome import find_halting_step, get_last_verdict
+from agent.core.plan_outcome import collect_step_statuses, find_halting_step, get_last_verdict
 from agent.core.run_state import RunState, StepState
 from agent.policy.approval import get_plan_feedback
 
@@ -60,15 +60,18 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
     halted = _is_halted(state)
     free = state.room.budgets.max_parallel - len(in_flight)
     clients = state.client_tool_names
-    commands: list[Command] = []
+    # Checks the steps, not the attempts: a started task may not have emitted its first event yet.
+    busy = {step_id for step_id, _ in in_flight}
+    discards: list[Command] = []
+    others: list[Command] = []
     for step in plan.steps:
-        command = _get_next_command(state, step, in_flight, halted=halted)
-        if isinstance(command, Start) and (free <= 0 or step.tool in clients):
-            continue
-        if command is not None:
-            commands.append(command)
-            free -= not isinstance(command, Discard)
-    return tuple(sorted(commands, key=lambda command: not isinstance(command, Discard)))
+        command = _get_next_command(state, step, busy, halted=halted)
+        if isinstance(command, Discard):
+            discards.append(command)
+        elif command is not None and not (isinstance(command, Start) and (free <= 0 or step.tool in clients)):
+            others.append(command)
+            free -= 1
+    return (*discards, *others)
 
 
 def find_client_steps(state: RunState) -> tuple[Start, ...]:
@@ -87,10 +90,11 @@ def have_dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mappi
 
     For a dependency without an entry, any attempt counts.
     """
-    return all(
-        (own := state.get_step(dependency)).status == "succeeded" and _is_same_attempt(own, attempts)
-        for dependency in step.depends_on
-    )
+    for dependency in step.depends_on:
+        own = state.get_step(dependency)
+        if own.status != "succeeded" or not _is_same_attempt(own, attempts):
+            return False
+    return True
 
 
 def _is_halted(state: RunState) -> bool:
@@ -99,10 +103,8 @@ def _is_halted(state: RunState) -> bool:
     A failed step halts the others while a replan is possible. After that, independent steps still run, because a
     partial answer uses their results.
     """
-    if state.plan is None or find_halting_step(state) is None:
-        return False
-    final = any(state.get_step(step.id).status in ("aborted", "unknown") for step in state.plan.steps)
-    return final or needs_replan(state)
+    statuses = collect_step_statuses(state)
+    return bool(statuses & {"aborted", "unknown"}) or ("replan" in statuses and needs_replan(state))
 
 
 def needs_replan(state: RunState) -> bool:
@@ -111,7 +113,7 @@ def needs_replan(state: RunState) -> bool:
         return False
     if get_plan_feedback(state):
         return True
-    statuses = {state.get_step(step.id).status for step in state.plan.steps}
+    statuses = collect_step_statuses(state)
     if statuses & {"aborted", "unknown"}:
         return False
     has_failed = "replan" in statuses or any(not gate.passed for gate in state.gates)
@@ -132,10 +134,8 @@ def find_replan_reason(state: RunState) -> str:
     return "the result failed verification: " + "; ".join(failed)
 
 
-def _get_next_command(
-    state: RunState, step: PlanStep, in_flight: AbstractSet[Attempt], *, halted: bool
-) -> Command | None:
-    """Returns the one command this step needs now, or None."""
+def _get_next_command(state: RunState, step: PlanStep, busy: AbstractSet[str], *, halted: bool) -> Command | None:
+    """Returns the one command this step needs now, or None. `busy` are the steps that are running or being judged."""
     own = state.get_step(step.id)
     last = own.last
     if last is not None and last.is_speculative and last.verdict is None:
@@ -149,8 +149,7 @@ def _get_next_command(
             )
     if own.status in ("succeeded", "replan", "aborted", "unknown"):
         return None
-    # Checks the step, not the attempt: a started task may not have emitted its first event yet.
-    if any(step_id == step.id for step_id, _ in in_flight):
+    if step.id in busy:
         return None
     if own.status == "executed" and last is not None:
         return Judge(step, last.number) if have_dependencies_succeeded(state, step, last.depends_on_attempts) else None

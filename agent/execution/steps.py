@@ -132,6 +132,9 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     References read the attempts that `start` names, even if a dependency is running again.
     """
     step = start.step
+    tainted = run.state.tainted or (step.action == "skill" and has_tainted_inputs(run.state, step))
+    if not step.args:
+        return {}, tainted
     outputs: dict[str, StepOutput] = {}
     for dependency, number in start.depends_on_attempts.items():
         attempt = run.state.get_step(dependency).find_attempt(number)
@@ -143,14 +146,13 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     tools = run.engine.registry
     texts = list_text_arg_names(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
     resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)
-    tainted = resolved.tainted or (step.action == "skill" and has_tainted_inputs(run.state, step))
-    return resolved.args, tainted or run.state.tainted
+    return resolved.args, tainted or resolved.tainted
 
 
 async def build_start_events(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[EventDraft, ...]:
     """Returns `step.started` (and `step.speculative`); () if an earlier process recorded them."""
     step, number = start.step, start.attempt
-    if any(attempt.number == number for attempt in run.state.get_step(step.id).attempts):
+    if run.state.get_step(step.id).find_attempt(number) is not None:
         return ()
     begin = [
         EventDraft(StepStarted(args=shorten_args(args), feedback=start.feedback, tainted=tainted), step.id, number)
@@ -174,4 +176,5 @@ async def _build_rule_verdict(run: Run, start: Start, output: StepOutput) -> lis
 
 
 def _has_unknown_outcome(run: Run, step: PlanStep, number: int) -> bool:
-    return any(a.number == number and a.unknown_outcome is not None for a in run.state.get_step(step.id).attempts)
+    attempt = run.state.get_step(step.id).find_attempt(number)
+    return attempt is not None and attempt.unknown_outcome is not None

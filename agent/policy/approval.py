@@ -59,6 +59,8 @@ def find_approval_reason(state: RunState) -> str | None:
 
 def is_plan_approved(state: RunState) -> bool:
     """Returns whether a person has approved the current plan."""
+    if not state.decisions:
+        return False
     version = state.plan.version if state.plan else 0
     asked = {one.approval_id for one in state.approvals if one.call_id is None}
     return any(
