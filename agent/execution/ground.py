@@ -38,16 +38,14 @@ QUOTED_LETTERS = 20
 async def build_ground(run: Run, catalogue: Catalogue) -> str:
     """Returns the ground of a run as text. Omits a source that fails: the request can proceed without it."""
     question = run.state.understanding.question if run.state.understanding else run.state.prompt
-    tools = {name for card in catalogue.skills for name in card.tools} | {spec.name for spec in catalogue.tools}
-    read = run.engine.registry.list_sources(tools)
     sources = run.engine.ground
     lines = [_describe_now(run.engine.settings.timezone)]
-    if "files" in read:
+    if "files" in catalogue.sources:
         try:
             lines += describe_files(await sources.list_files(), question)
         except (OSError, AgentError) as error:
             log.warning("the readable folders cannot be listed: %s", error)
-    if "collections" in read:
+    if "collections" in catalogue.sources:
         try:
             collections = await sources.list_collections(run.state.owner)
             allowed = run.room.collections

@@ -114,7 +114,7 @@ def _check_steps(steps: object) -> None:
 def parse_strict(text: str) -> object:
     """Returns the value of strict JSON, or None. Rejects duplicate keys, because one value would be lost."""
     try:
-        return json.loads(text, object_pairs_hook=_reject_duplicate_keys)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
 
@@ -126,17 +126,19 @@ def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> dict[str, object]
     return value
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_reject_duplicate_keys)
+
+
 def _iterate_objects(body: str, *, found: bool = False) -> Iterator[object]:
     """Yields every outermost object in the text that is strict JSON; none if the first bracket starts a broken object,
     because its inner objects belong to another plan.
 
     Raises `PlanInvalidError` if a broken object follows a good one: the good one is then a draft of the broken one."""
-    decoder = json.JSONDecoder(object_pairs_hook=_reject_duplicate_keys)
     position = body.find("{")
     while position != -1:
         prose = _PROSE_BRACES.match(body, position)
         try:
-            value, end = decoder.raw_decode(body, position)
+            value, end = _DECODER.raw_decode(body, position)
         except (ValueError, RecursionError):
             if prose is None:
                 if found:

@@ -212,12 +212,13 @@ def _serialize_args(args: JsonValue) -> str:
 
 def finish_new_plan(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan:
     """Returns the plan with its goal and, if it needs one, its completion."""
-    goal = plan.goal or request.question[:300]
+    if not plan.goal:
+        plan = plan.model_copy(update={"goal": request.question[:300]})
     # The completion joins earlier results with the new ones.
     joins = bool(request.completed) or request.needs_completion
     spoken = () if request.answer_language else request.catalogue.tools  # the texts of tools are in English
     return finish_plan(
-        plan.model_copy(update={"goal": goal}),
+        plan,
         needs_completion=joins,
         has_model=has_model,
         used_ids=request.used_ids,

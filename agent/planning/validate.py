@@ -22,7 +22,8 @@ def validate_plan(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_i
     problems: list[str] = []
     if not 1 <= len(raw.steps) <= max_steps:
         problems.append(f"the plan has {len(raw.steps)} steps; it may have 1 to {max_steps}")
-    steps = [_build_step(raw_step, raw, catalogue, known_ids, problems) for raw_step in raw.steps]
+    ids = {raw_step.id for raw_step in raw.steps}.union(known_ids)
+    steps = [_build_step(raw_step, raw, catalogue, ids, problems) for raw_step in raw.steps]
     problems += _find_id_problems(steps, known_ids)
     problems += _find_completion_problems(steps)
     ordered = [] if problems else sort_by_dependencies(steps, known_ids)
@@ -39,42 +40,47 @@ def validate_plan(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_i
     )
 
 
-def _build_step(
-    raw: RawStep, plan: RawPlan, catalogue: Catalogue, known_ids: Collection[str], problems: list[str]
-) -> PlanStep:
-    """Returns the plan step of one normalised step. Adds its problems to `problems`."""
+def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str], problems: list[str]) -> PlanStep:
+    """Returns the plan step of one normalised step, which may refer to the steps `ids`. Adds its problems to
+    `problems`."""
     label = f"step {raw.id}"
     if not _STEP_ID.match(raw.id):
         problems.append(f"{label}: an id is a letter and up to 31 letters, digits, - or _; use s1, s2, ...")
-    ids = {other.id for other in plan.steps} | set(known_ids)
     referred = find_references(raw.args)
     problems += [f"{label} refers to ${name}, which is no step of this plan" for name in sorted(referred - ids)]
     depends_on = tuple(dict.fromkeys((*raw.depends_on, *sorted(referred & ids))))
-
-    def build(
-        executor: Executor, action: Action, args: JsonObject, *, effect: Effect = "read", tier: Tier | None = None
-    ) -> PlanStep:
-        # Unchecked: a step with problems is built too, so that all of the plan's problems are found.
-        return PlanStep.build_unchecked(
-            id=raw.id, executor=executor, action=action, tool=raw.tool, args=args, depends_on=depends_on,
-            intent=raw.intent, effect=effect, tier=tier, provider=None,
-        )  # fmt: skip
-
     if raw.tool == COMPLETION:
-        return build("litellm", "completion", {}, tier=raw.tier or plan.answer_tier)
+        return _make_step(raw, depends_on, "litellm", "completion", {}, tier=raw.tier or plan.answer_tier)
     if (card := catalogue.get_skill(raw.tool)) is not None:
         args = raw.args if str(raw.args.get("task") or "").strip() else {**raw.args, "task": raw.intent or plan.goal}
         if not str(args["task"]).strip():
             problems.append(f'{label}: the skill {raw.tool!r} needs an input "task" that says what to do')
         tier = raw.tier or plan.answer_tier  # holds if the skill's text is the answer
-        return build("skill", "skill", args, effect=card.effect, tier=tier)
+        return _make_step(raw, depends_on, "skill", "skill", args, effect=card.effect, tier=tier)
     if (spec := catalogue.get_tool(raw.tool)) is not None:
         problems += [f"{label}: {problem}" for problem in find_argument_problems(spec.input_schema, raw.args)]
-        return build("agent", get_step_action(raw.tool), raw.args, effect=spec.effect)
+        return _make_step(raw, depends_on, "agent", get_step_action(raw.tool), raw.args, effect=spec.effect)
     near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")
-    return build("agent", "tool", raw.args)
+    return _make_step(raw, depends_on, "agent", "tool", raw.args)
+
+
+def _make_step(
+    raw: RawStep,
+    depends_on: tuple[str, ...],
+    executor: Executor,
+    action: Action,
+    args: JsonObject,
+    *,
+    effect: Effect = "read",
+    tier: Tier | None = None,
+) -> PlanStep:
+    # Unchecked: a step with problems is built too, so that all of the plan's problems are found.
+    return PlanStep.build_unchecked(
+        id=raw.id, executor=executor, action=action, tool=raw.tool, args=args, depends_on=depends_on,
+        intent=raw.intent, effect=effect, tier=tier, provider=None,
+    )  # fmt: skip
 
 
 def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:

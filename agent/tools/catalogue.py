@@ -15,7 +15,7 @@ from functools import cached_property
 
 from agent.core.models import Effect
 from agent.text.terms import extract_query_terms, extract_terms
-from agent.tools import ToolSpec
+from agent.tools import ToolSpec, UserSource
 from agent.tools.flat_schema import ANY_VALUE
 
 CATALOGUE_CHARS = 25_000
@@ -71,6 +71,11 @@ class Catalogue:
     def get_tool(self, name: str) -> ToolSpec | None:
         """Returns the tool of this name, or None."""
         return next((spec for spec in self.tools if spec.name == name), None)
+
+    @cached_property
+    def sources(self) -> frozenset[UserSource]:
+        """The user's own sources that the tools read."""
+        return frozenset(spec.hints.source for spec in self.tools if spec.hints.source is not None)
 
     def show(self, question: str, *, query: str = "", max_chars: int = CATALOGUE_CHARS) -> CatalogueView:
         """Returns the whole catalogue if it fits. Else returns the skills, our own tools, and the foreign tools that
