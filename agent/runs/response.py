@@ -20,16 +20,18 @@ def build_response(events: Sequence[ev.Event], state: RunState | None = None) ->
     """
     state = state or fold(events[0].run_id, events)
     projection = build_projection(events)
-    answer = (
-        state.answer.text
-        if state.answer
-        else (state.failure.message if state.failure else format_approval_question(state))
-    )
-    metadata = _build_metadata(state, projection.list_tool_results())
-    return AgentResponse(response=answer, steps=projection.list_steps(), metadata=metadata)
+    metadata = build_metadata(state, projection.list_tool_results())
+    return AgentResponse(response=get_answer_text(state), steps=projection.list_steps(), metadata=metadata)
 
 
-def _build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str, Any]:
+def get_answer_text(state: RunState) -> str:
+    """Returns the answer; without one the failure's message, or the question of a run that waits for approval."""
+    if state.answer:
+        return state.answer.text
+    return state.failure.message if state.failure else format_approval_question(state)
+
+
+def build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str, Any]:
     """Returns the caller's metadata, overridden by the engine's."""
     answer = state.answer
     metadata: dict[str, Any] = dict(state.request.get_caller_metadata())

@@ -16,8 +16,9 @@ from agent.core import events as ev
 from agent.core.models import JsonObject, Source
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
+from agent.core.trace import build_projection
 from agent.run_context.outputs import number_sources
-from agent.runs.response import build_response
+from agent.runs.response import build_metadata, build_response, get_answer_text
 from gateway.render.openwebui import EMPTY_TEXT_EVENT, RichView
 from gateway.render.status import StatusLines
 
@@ -44,21 +45,22 @@ def build_completion_body(
     `state` is the state after the events, if the caller has it. `ignored` are parameters of the request without effect.
     """
     state = state or fold(events[0].run_id, events)
-    response = build_response(events, state)
+    projection = build_projection(events)
+    text, metadata = get_answer_text(state), build_metadata(state, projection.list_tool_results())
     answer = next((event.body for event in reversed(events) if isinstance(event.body, ev.AnswerFinished)), None)
     # The body holds the steps three times and the trace twice; each is encoded once.
-    trace = build_trace(to_json(response.steps), response.metadata, ignored)
+    trace = build_trace(to_json(projection.list_lines()), metadata, ignored)
     encoded_trace = _encode_object(trace)
-    message: dict[str, Any] = {"role": "assistant", "content": response.response, "metadata": encoded_trace}
+    message: dict[str, Any] = {"role": "assistant", "content": text, "metadata": encoded_trace}
     if answer is not None:
         message |= list_provider_fields(answer)
         if answer.refused:
-            message |= {"content": None, "refusal": response.response}
+            message |= {"content": None, "refusal": text}
     finish = answer.finish_reason if answer else "stop"
     calls = list(answer.tool_calls) if answer is not None else build_ask_tool_calls(state)
     if calls:
         message["tool_calls"] = calls
-        message["content"] = response.response or None
+        message["content"] = text or None
         finish = "tool_calls"
     choice = {"index": 0, "message": _encode_object(message), "logprobs": None, "finish_reason": finish}
     body = {
@@ -67,7 +69,7 @@ def build_completion_body(
         "created": int(state.created_at),
         "model": state.room.id,
         "choices": b"[%b]" % _encode_object(choice),
-        "usage": build_usage_body(response.metadata["usage"]),
+        "usage": build_usage_body(metadata["usage"]),
         **build_trace_fields(trace),
         "stepgate": encoded_trace,
     }

@@ -8,7 +8,7 @@ from agent.core.languages import get_language_name
 from agent.core.models import JsonObject, Outcome, PlanStep, TraceStatus, TraceStep, Usage
 from agent.core.trace import details
 from agent.core.trace.details import build_missing_return, build_tool_result, shorten
-from agent.core.trace.trace_lines import TraceLines
+from agent.core.trace.trace_lines import TraceLine, TraceLines
 
 _STATUS_OF_OUTCOME: Final[Mapping[Outcome, TraceStatus]] = {
     Outcome.SUCCESS: "done",
@@ -54,6 +54,10 @@ class Projection:
 
     def list_steps(self) -> tuple[TraceStep, ...]:
         """Returns the trace so far."""
+        return tuple(TraceStep.build_unchecked(**line) for line in self._lines.list_lines())
+
+    def list_lines(self) -> list[TraceLine]:
+        """Returns the trace so far, each step as a dictionary: for a reader that only encodes it."""
         return self._lines.list_lines()
 
     def list_tool_results(self) -> list[JsonObject]:
@@ -259,9 +263,9 @@ class Projection:
         effect that is interrupted has an unknown outcome.
         """
         for key, index, line in self._lines.list_running():
-            if only not in (None, (line.step_id, line.attempt)):
+            if only not in (None, (line["step_id"], line["attempt"])):
                 continue
-            if span is not None and (line.type == "subagent" or line.span != span):
+            if span is not None and (line["type"] == "subagent" or line["span"] != span):
                 continue
             status: TraceStatus = "discarded"
             called = self._called.get(index)
@@ -269,14 +273,14 @@ class Projection:
                 status = "unknown" if called.effect == "effect" else "discarded"
                 code = "ERR_TOOL_UNKNOWN_OUTCOME" if status == "unknown" else "ERR_CANCELLED"
                 lost = build_missing_return(called, code, f"{called.tool} did not return: {reason}")
-                self._results[index] = build_tool_result(lost, line.step_id, line.attempt)
+                self._results[index] = build_tool_result(lost, line["step_id"], line["attempt"])
             self._lines.close_line(event, key, status, {"reason": reason}, usage=self._get_interrupted_usage(line))
 
-    def _get_interrupted_usage(self, line: TraceStep) -> Usage | None:
+    def _get_interrupted_usage(self, line: TraceLine) -> Usage | None:
         """Returns the cost of an interrupted line. A sub-agent's calls count on the sub-agent's line."""
-        if line.span is None:
-            return self._lines.calls.get_usage(("step", line.step_id, line.attempt))
-        return self._lines.calls.get_usage(("subagent", line.span, None)) if line.type == "subagent" else None
+        if line["span"] is None:
+            return self._lines.calls.get_usage(("step", line["step_id"], line["attempt"]))
+        return self._lines.calls.get_usage(("subagent", line["span"], None)) if line["type"] == "subagent" else None
 
     def _close_attempt(self, event: ev.Event, body: ev.StepFinished) -> None:
         key = ("step", event.step_id, event.attempt)

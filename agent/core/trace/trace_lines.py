@@ -1,11 +1,11 @@
 """The lines of a trace: added complete, or opened and closed later."""
 
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, TypedDict
 
 from agent.core import events as ev
-from agent.core.models import JsonObject, TraceStatus, TraceStep, TraceType, Usage
+from agent.core.models import JsonObject, TraceStatus, TraceType, Usage
 from agent.core.trace.calls import LineKey, ModelCalls
 
 AGENT_OF_LINE_TYPE: Final[Mapping[TraceType, str]] = {
@@ -26,30 +26,48 @@ AGENT_OF_LINE_TYPE: Final[Mapping[TraceType, str]] = {
 """The agent id for each type of line. A sub-agent's lines carry its own id."""
 
 
+class TraceLine(TypedDict):
+    """A line as a dictionary, which is completed in place. It has the fields of `TraceStep`, in their order."""
+
+    type: TraceType
+    agent_id: str
+    model: str | None
+    title: str
+    status: TraceStatus
+    started_at: datetime
+    duration: float | None
+    step_id: str | None
+    attempt: int | None
+    detail: JsonObject
+    usage: Usage | None
+    span: str | None
+    parent_span: str | None
+
+
 class TraceLines:
     """The lines so far. A line is open under its key until it is closed, and keeps its index."""
 
     def __init__(self) -> None:
         self.calls = ModelCalls()
-        self._lines: list[TraceStep] = []
+        self._lines: list[TraceLine] = []
         self._began: list[float] = []
         """When each line started, in seconds of a clock that never goes back."""
         self._latest = 0.0
         self._open: dict[LineKey, int] = {}
         self._agent_of: dict[str, str] = {}
 
-    def list_lines(self) -> tuple[TraceStep, ...]:
+    def list_lines(self) -> list[TraceLine]:
         """Returns every line, in order of start time."""
-        return tuple(self._lines[index] for index in self.list_indices_by_start())
+        return [self._lines[index] for index in self.list_indices_by_start()]
 
     def list_indices_by_start(self) -> list[int]:
         """Returns the indices of the lines in order of start time. Some lines are added only at their end."""
         return sorted(range(len(self._lines)), key=self._began.__getitem__)
 
-    def list_running(self) -> list[tuple[LineKey, int, TraceStep]]:
+    def list_running(self) -> list[tuple[LineKey, int, TraceLine]]:
         """Returns the open lines that have not ended: key, index, line."""
         lines = [(key, index, self._lines[index]) for key, index in self._open.items()]
-        return [one for one in lines if one[2].status == "running"]
+        return [one for one in lines if one[2]["status"] == "running"]
 
     def set_span_agent(self, span: str, agent_id: str) -> None:
         """Names the sub-agent whose lines carry this span."""
@@ -72,7 +90,7 @@ class TraceLines:
         self._latest = max(self._latest, event.at)
         self._began.append(self._latest - (duration or 0.0))
         self._lines.append(
-            TraceStep.build_unchecked(
+            TraceLine(
                 type=kind,
                 agent_id=self._agent_of.get(span or "") or AGENT_OF_LINE_TYPE.get(kind, "gateway"),
                 model=self.calls.take_model(kind, event.step_id, event.attempt, span),
@@ -126,18 +144,15 @@ class TraceLines:
         if index is None:
             return
         line = self._lines[index]
-        seconds = duration if duration is not None else event.at - line.started_at.timestamp()
-        update = {
-            "status": status,
-            "duration": round(seconds, 4),
-            "detail": {**line.detail, **detail},
-            "usage": usage,
-            "model": self.calls.take_model(line.type, line.step_id, line.attempt, line.span),
-        }
-        self._lines[index] = line.model_copy(update=update)
+        seconds = duration if duration is not None else event.at - line["started_at"].timestamp()
+        line["status"] = status
+        line["duration"] = round(seconds, 4)
+        line["detail"] = {**line["detail"], **detail}
+        line["usage"] = usage
+        line["model"] = self.calls.take_model(line["type"], line["step_id"], line["attempt"], line["span"])
 
     def set_verdict(self, key: LineKey, status: TraceStatus) -> None:
         """Applies the verdict to a line that was kept open. `done` leaves it as it ended."""
         index = self._open.pop(key, None)
         if index is not None and status != "done":
-            self._lines[index] = self._lines[index].model_copy(update={"status": status})
+            self._lines[index]["status"] = status

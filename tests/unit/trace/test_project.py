@@ -1,6 +1,9 @@
 """The `steps` trace of every kind of run."""
 
+import json
+
 import pytest
+from pydantic_core import to_json
 
 from agent.core import events as ev
 from agent.core.models import Effect, Outcome, TraceStep
@@ -41,6 +44,13 @@ def test_a_line_that_is_known_by_its_end_stands_where_it_began() -> None:
     began = [step.started_at for step in steps]
     assert began == sorted(began)
     assert [one["step_id"] for one in projection.list_tool_results()] == ["s1", "s2"]
+
+
+def test_a_line_is_encoded_as_its_step_is() -> None:
+    projection = build_projection(log(created(), make_model_call("planner"), PLAN, *done_step("s1"), ev.RunSucceeded()))
+    assert projection.list_steps()
+    steps = [step.model_dump(mode="json") for step in projection.list_steps()]
+    assert json.loads(to_json(projection.list_lines())) == steps
 
 
 @pytest.mark.row("S001-34")
