@@ -101,13 +101,16 @@ def read_chunk(event: Mapping[str, Any]) -> ModelChunk:
     choices = event.get("choices")
     choice = _get_object(choices[0] if isinstance(choices, list) and choices else None)
     delta = _get_object(choice.get("delta"))
-    usage = event.get("usage")
+    reported = event.get("usage")
+    usage = read_usage(reported) if reported else None
+    if not delta:  # the end of the text, or the usage behind it
+        return ModelChunk(finish_reason=choice.get("finish_reason"), usage=usage)
     content = _read_content(delta.get("content"))
     return ModelChunk(
         text=content.text,
         reasoning=_get_text(delta.get("reasoning_content") or delta.get("reasoning")) or content.reasoning,
         finish_reason=choice.get("finish_reason"),
-        usage=read_usage(usage) if usage else None,
+        usage=usage,
         tool_calls=tuple(_list_objects(delta.get("tool_calls"))),
         provider_fields=_get_provider_fields(delta),
         refusal=content.refusal or _get_text(delta.get("refusal")),

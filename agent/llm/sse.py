@@ -23,23 +23,30 @@ async def iter_data_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[d
         if len(rest) > MAX_LINE_BYTES:
             raise ModelOutputError("the model's stream holds an event of more than 4 MB", agent_id="models")
         *lines, rest = rest.split(b"\n")
-        events: list[dict[str, Any]] = []
-        for line in lines:
-            if not line.startswith(b"data:"):
-                continue
-            data = line[5:].strip()
-            if data == b"[DONE]":
+        texts = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        is_done = b"[DONE]" in texts
+        if is_done:
+            texts = texts[: texts.index(b"[DONE]")]
+        try:
+            events = _parse_together(texts)
+        except ValueError:
+            for text in texts:
+                yield [_parse(text)]
+        else:
+            if events:
                 yield events
-                return
-            try:
-                events.append(_parse(data))
-            except ModelOutputError:
-                yield events
-                raise
-        if events:
-            yield events
+        if is_done:
+            return
     if rest.startswith(b"data:") and (data := rest[5:].strip()) != b"[DONE]":
         yield [_parse(data)]
+
+
+def _parse_together(texts: list[bytes]) -> list[dict[str, Any]]:
+    """Parses texts with an object each as one array, in one call of the parser. Raises `ValueError` for other texts."""
+    events: list[dict[str, Any]] = from_json(b"[" + b",".join(texts) + b"]")
+    if len(events) != len(texts) or not all(isinstance(event, dict) for event in events):
+        raise ValueError
+    return events
 
 
 def _parse(data: bytes) -> dict[str, Any]:

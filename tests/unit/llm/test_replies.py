@@ -1,6 +1,7 @@
 """What providers say, well formed or not: a reply or `ModelOutputError`; never a defect, nor a budget that shrinks."""
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -149,3 +150,20 @@ def test_the_text_before_an_error_comes_first() -> None:
     assert next(chunks) == ModelChunk("a")
     with pytest.raises(ModelDownError, match="overloaded"):
         next(chunks)
+
+
+async def test_lines_that_arrive_together_are_an_object_each() -> None:
+    async def read(lines: bytes) -> list[dict[str, Any]]:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield lines
+
+        return [event async for events in iter_data_events(chunks()) for event in events]
+
+    assert await read(b'data: {"a": 1}\n\n: ping\n\ndata: {"b": 2}\r\n\r\ndata: [DONE]\n\ndata: {"c": 3}\n') == [
+        {"a": 1},
+        {"b": 2},
+    ]
+    assert await read(b'data: {"a": "\\ud83d"}\ndata: {"b": 2}\n') == [{"a": "\ud83d"}, {"b": 2}]
+    for malformed in (b'data: {"a": 1}, {}\n', b'data: {"a": 1\ndata: "b": 2}\n', b"data: {}\ndata: 1\n"):
+        with pytest.raises(ModelOutputError):
+            await read(malformed)
