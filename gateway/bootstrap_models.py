@@ -1,19 +1,22 @@
 """The models' part of the composition root: endpoints, providers and fallbacks from the settings."""
 
 import logging
+from typing import TYPE_CHECKING
 
 from agent.core.errors import ConfigError, ModelError
 from agent.core.model_endpoints import NAME as ENDPOINT_NAME
 from agent.core.model_endpoints import split_models
 from agent.core.settings import Settings
 from agent.llm.fallback import FallbackClient
-from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
 from agent.llm.retrying import RetryingClient
 from agent.llm.sdk import LiteLLMClient
 from agent.llm.tiers import ModelTiers
 from gateway.bootstrap_context import BuildContext
+
+if TYPE_CHECKING:
+    from agent.llm.http import HttpModelClient
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +37,8 @@ async def build_models(settings: Settings) -> ModelTiers:
     default: ModelClient
     fast = settings.model_fast
     if settings.llm_base_url is not None:
+        from agent.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
+
         endpoint = HttpModelClient(settings.llm_base_url, key)
         fast = fast or await _find_first_model(endpoint)
         default = endpoint
@@ -61,12 +66,14 @@ def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:
     """Returns the clients of the named endpoints."""
     clients: dict[str, ModelClient] = {}
     for name, endpoint in settings.model_endpoints.items():
+        from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
+
         key = endpoint.api_key.get_secret_value() if endpoint.api_key else None
         clients[name] = HttpModelClient(endpoint.base_url, key, cache_markers=endpoint.cache_markers)
     return clients
 
 
-async def _find_first_model(endpoint: HttpModelClient) -> str:
+async def _find_first_model(endpoint: "HttpModelClient") -> str:
     """Returns the endpoint's first model. Raises `ConfigError` if its list cannot be read: then AGENT_MODEL_FAST must
     be set.
     """
