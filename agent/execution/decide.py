@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from agent.core.models import Outcome, PlanStep
-from agent.core.plan_outcome import collect_step_statuses, find_halting_step, get_last_verdict
+from agent.core.plan_outcome import collect_step_statuses, find_halting_step, get_last_verdict, is_complete
 from agent.core.run_state import RunState, StepState
 from agent.policy.approval import get_plan_feedback
 
@@ -55,7 +55,7 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
     is in flight, the plan is over: done, halted, or due for a replan.
     """
     plan = state.plan
-    if plan is None or state.cancel_request is not None:
+    if plan is None or state.cancel_request is not None or is_complete(state):
         return ()
     halted = _is_halted(state)
     free = state.room.budgets.max_parallel - len(in_flight)

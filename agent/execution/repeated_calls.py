@@ -35,14 +35,21 @@ def find_lasting_failure(state: RunState, step: PlanStep, args: JsonObject) -> s
     """Returns why the same call failed permanently before, or None if it may run.
 
     It may run again after a side effect of another call, or if a person requested the plan."""
-    if state.plans[-1].asked_for or any(isinstance(v, str) and len(v) > SHOWN_ARG_CHARS for v in args.values()):
-        return None  # the log keeps only the beginning of longer texts, so they cannot be compared
-    shown = shorten_args(args)
+    if state.plans[-1].asked_for:
+        return None
     for attempt in _iter_earlier_attempts(state, step):
         reason = _get_lasting_failure(step, attempt)
-        if reason is not None and dict(attempt.args) == shown and not _has_effect_since(state, attempt):
+        if reason is not None and _had_args(attempt, args) and not _has_effect_since(state, attempt):
             return reason
     return None
+
+
+def _had_args(attempt: AttemptState, args: JsonObject) -> bool:
+    """Returns whether an attempt had these arguments. The log keeps only the beginning of longer texts, so they cannot
+    be compared."""
+    if any(isinstance(value, str) and len(value) > SHOWN_ARG_CHARS for value in args.values()):
+        return False
+    return dict(attempt.args) == shorten_args(args)
 
 
 def _iter_earlier_attempts(state: RunState, step: PlanStep) -> Iterator[AttemptState]:

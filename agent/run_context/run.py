@@ -91,6 +91,8 @@ class Engine:
     """The gates and topics of all packages."""
     ground: GroundSources = field(default_factory=GroundSources)
     """The sources of the planner's ground block."""
+    allowed_tools: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
+    """Cached names of the tools that a run may use, by all that decides on them. See `list_allowed_tools`."""
     catalogues: dict[Hashable, Catalogue] = field(default_factory=dict)
     """Cached catalogues by their inputs."""
     progress: RunProgress = field(default_factory=RunProgress)
@@ -130,8 +132,6 @@ class Run:
         """Limits concurrent tool calls, because a skill may request many in one turn."""
         self.read_calls = ReadCalls()
         """The results of read-only calls, for identical calls of other steps."""
-        self.allowed_tools: tuple[int, tuple[str, ...]] = (-1, ())
-        """The names of the tools that the run may use, by the version of the registry. See `list_allowed_tools`."""
         self.calls_in_flight = 0
         """Admitted model calls without usage yet. They count against the budgets."""
         self.subagents_starting = 0

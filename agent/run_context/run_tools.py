@@ -2,16 +2,24 @@
 
 from agent.run_context.run import Run
 
+CACHED_CHOICES = 100
+"""Cached lists of allowed tools; one for each room, owner and choice of tools by callers."""
+
 
 def list_allowed_tools(run: Run) -> tuple[str, ...]:
     """Returns the names of the owner's registered tools that the room and the caller's `metadata.tools` allow.
 
     If neither lists tools, omits opt-in tools, except those in `metadata.tool_calls`.
     """
-    version = run.engine.registry.version
-    if run.allowed_tools[0] != version:
-        run.allowed_tools = (version, tuple(_select_allowed_tools(run)))
-    return run.allowed_tools[1]
+    metadata, room = run.state.request.metadata, run.room
+    chosen = (repr(metadata.get("tools")), repr(metadata.get("tool_calls")))
+    key = (run.engine.registry.version, run.state.owner, room.id, room.tools, *chosen)
+    known = run.engine.allowed_tools
+    if key not in known:
+        if len(known) >= CACHED_CHOICES:
+            known.clear()
+        known[key] = tuple(_select_allowed_tools(run))
+    return known[key]
 
 
 def _select_allowed_tools(run: Run) -> list[str]:
