@@ -8,7 +8,8 @@ _HALTING: frozenset[StepStatus] = frozenset({"replan", "aborted", "unknown"})
 
 def collect_step_statuses(state: RunState) -> set[StepStatus]:
     """Returns the statuses that the steps of the plan in force have."""
-    return {state.get_step(step.id).status for step in state.plan.steps} if state.plan else set()
+    plan = state.plan
+    return {state.get_step(step.id).status for step in plan.steps} if plan else set()
 
 
 def find_halting_step(state: RunState) -> PlanStep | None:

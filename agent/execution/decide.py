@@ -5,8 +5,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from agent.core.models import Outcome, PlanStep
-from agent.core.plan_outcome import collect_step_statuses, find_halting_step, get_last_verdict, is_complete
-from agent.core.run_state import RunState, StepState
+from agent.core.plan_outcome import collect_step_statuses, find_halting_step, get_last_verdict
+from agent.core.run_state import RunState, StepState, StepStatus
 from agent.policy.approval import get_plan_feedback
 
 Attempt = tuple[str, int]
@@ -55,9 +55,10 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
     is in flight, the plan is over: done, halted, or due for a replan.
     """
     plan = state.plan
-    if plan is None or state.cancel_request is not None or is_complete(state):
+    statuses = collect_step_statuses(state)
+    if plan is None or state.cancel_request is not None or statuses <= {"succeeded"}:
         return ()
-    halted = _is_halted(state)
+    halted = _is_halted(state, statuses)
     free = state.room.budgets.max_parallel - len(in_flight)
     clients = state.client_tool_names
     # Checks the steps, not the attempts: a started task may not have emitted its first event yet.
@@ -79,7 +80,7 @@ def find_client_steps(state: RunState) -> tuple[Start, ...]:
     clients = state.client_tool_names
     if not clients or state.plan is None or state.cancel_request is not None:
         return ()
-    halted = _is_halted(state)
+    halted = _is_halted(state, collect_step_statuses(state))
     steps = (step for step in state.plan.steps if step.tool in clients)
     found = (_get_next_command(state, step, frozenset(), halted=halted) for step in steps)
     return tuple(command for command in found if isinstance(command, Start) and not command.waiting_for)
@@ -97,13 +98,12 @@ def have_dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mappi
     return True
 
 
-def _is_halted(state: RunState) -> bool:
-    """Returns whether no step may start.
+def _is_halted(state: RunState, statuses: AbstractSet[StepStatus]) -> bool:
+    """Returns whether no step may start. `statuses` are those of the plan's steps.
 
     A failed step halts the others while a replan is possible. After that, independent steps still run, because a
     partial answer uses their results.
     """
-    statuses = collect_step_statuses(state)
     return bool(statuses & {"aborted", "unknown"}) or ("replan" in statuses and needs_replan(state))
 
 

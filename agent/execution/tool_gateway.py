@@ -104,15 +104,15 @@ async def _make_first_call(
     plan_version = run.state.plan.version if run.state.plan else 0
     key = f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
     context = _build_tool_context(run, site, key, tainted=tainted)
-
-    async def foresee_failure() -> ToolReturned | None:
-        return await _foresee_failure(run, tool, args, site, context)
-
-    async def explain() -> str:
-        return await _explain_call(run, tool, args, context)
-
     refused = await check_approval(
-        run, tool, args, site, before, tainted=tainted, foresee_failure=foresee_failure, explain=explain
+        run,
+        tool,
+        args,
+        site,
+        before,
+        tainted=tainted,
+        foresee_failure=partial(_foresee_failure, run, tool, args, site, context),
+        explain=partial(_explain_call, run, tool, args, context),
     )
     if refused is not None:
         return refused
