@@ -109,11 +109,12 @@ def read_json_object(headers: Headers, body: bytes) -> JsonObject:
     if not body.strip():
         raise RequestFormatError("The body is empty; send a JSON object with `content-type: application/json`.")
     _check_headers(headers)
-    value = _parse(_decode(body))
+    text = _decode(body)
+    value = _parse(text)
     if not isinstance(value, dict):
         kind = _JSON_TYPE_NAMES.get(type(value))
         raise RequestFormatError(f"The body must be a JSON object, not {f'a {kind}' if kind else 'null'}.")
-    if _is_deeper_than(value, MAX_DEPTH):
+    if text.count("{") + text.count("[") > MAX_DEPTH and _is_deeper_than(value, MAX_DEPTH):
         raise _make_nesting_error()
     return value
 

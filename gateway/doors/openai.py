@@ -75,18 +75,7 @@ OPENAI_ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/v1/models", responses=OPENAI_ERRORS)
-async def list_models(stepgate: Gateway, caller: CurrentCaller) -> ModelList:
-    """List the rooms, each as a model."""
-    return ModelList(data=[_to_model_card(room) for room in stepgate.rooms.list_visible(caller.owner)])
-
-
-@router.get("/v1/models/{model}", responses=OPENAI_ERRORS)
-async def get_model(model: str, stepgate: Gateway, caller: CurrentCaller) -> ModelCard:
-    """Return one room."""
-    return _to_model_card(stepgate.rooms.get(model, caller.owner))
-
-
+# Before the other routes: a request is matched with each one until its own.
 @router.post("/v1/chat/completions", responses={**OPENAI_ERRORS, **STREAM}, response_model=None)
 async def chat_completions(body: ChatCompletionRequest, http: Request) -> Response:
     """Execute the last user message; the messages before it are the context."""
@@ -119,6 +108,18 @@ async def chat_completions(body: ChatCompletionRequest, http: Request) -> Respon
         if rich and "idempotency-key" not in http.headers:
             frames = notify_on_disconnect(frames, partial(cancel_after_disconnect, stepgate.service, run))
         return stream.build_response(frames, _build_error_frame, {RUN_ID_HEADER: run.run_id})
+
+
+@router.get("/v1/models", responses=OPENAI_ERRORS)
+async def list_models(stepgate: Gateway, caller: CurrentCaller) -> ModelList:
+    """List the rooms, each as a model."""
+    return ModelList(data=[_to_model_card(room) for room in stepgate.rooms.list_visible(caller.owner)])
+
+
+@router.get("/v1/models/{model}", responses=OPENAI_ERRORS)
+async def get_model(model: str, stepgate: Gateway, caller: CurrentCaller) -> ModelCard:
+    """Return one room."""
+    return _to_model_card(stepgate.rooms.get(model, caller.owner))
 
 
 async def _respond(
