@@ -98,8 +98,8 @@ def find_suspicions(text: str, model: InjectionModel, *, carrier: bool | None = 
         mention = find_quoted_spans(text, spans)
         order_spans, attack_spans = order_spans[~mention[order_spans]], attack_spans[~mention[attack_spans]]
     suspicions = [
-        _pick_highest_score(kind, scores[where] - above, spans[where])
-        for kind, scores, above, where in (
+        _pick_highest_score(kind, scores[where], threshold, spans[where])
+        for kind, scores, threshold, where in (
             ("attack", attack_scores, attack, attack_spans),
             ("addressed", order_scores, addressed, order_spans),
         )
@@ -108,7 +108,7 @@ def find_suspicions(text: str, model: InjectionModel, *, carrier: bool | None = 
     demands = select_demands(text, parts) if from_outside else parts[:0]
     if len(demands):
         scores = hashed.score(model.request, demands)
-        suspicions.append(_pick_highest_score("request", scores - model.thresholds.request, demands))
+        suspicions.append(_pick_highest_score("request", scores, model.thresholds.request, demands))
     return sorted(suspicions, key=lambda suspicion: -suspicion.probability)
 
 
@@ -138,11 +138,11 @@ def find_quoted_spans(text: str, spans: Ints) -> "np.ndarray[tuple[int], np.dtyp
     return inside
 
 
-def _pick_highest_score(kind: str, above: Floats, spans: Ints) -> Suspicion:
-    at = int(above.argmax())
-    return Suspicion(
-        kind, int(spans[at, 0]), int(spans[at, 1]), 1 / (1 + math.exp(-max(min(float(above[at]), 50), -50)))
-    )
+def _pick_highest_score(kind: str, scores: Floats, threshold: float, spans: Ints) -> Suspicion:
+    at = scores.argmax()
+    start, end = spans[at].tolist()
+    above = float(scores[at]) - threshold
+    return Suspicion(kind, start, end, 1 / (1 + math.exp(-max(min(above, 50), -50))))
 
 
 def dump_model(model: InjectionModel) -> str:

@@ -184,11 +184,11 @@ def _decode_layer(text: str) -> Iterator[DecodedPiece]:
             clear = decode(match[0][:MAX_PIECE_CHARS])
             if clear is not None and _is_readable(clear):
                 yield DecodedPiece(clear, match.start(), match.end(), how)
-    for match in _COMMENT.finditer(text):
+    for match in _COMMENT.finditer(text) if "<" in text or "[" in text else ():
         yield DecodedPiece(
             (match["html"] or match["markdown"] or "")[:MAX_PIECE_CHARS], match.start(), match.end(), COMMENT
         )
-    for match in _HIDDEN.finditer(text):
+    for match in _HIDDEN.finditer(text) if "<" in text else ():
         yield DecodedPiece(match["text"][:MAX_PIECE_CHARS], match.start(), match.end(), HIDDEN_TEXT)
     plain_text = text[:MAX_PIECE_CHARS]
     tokens = _WORD.findall(plain_text.lower())

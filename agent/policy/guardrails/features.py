@@ -11,7 +11,7 @@ import re
 import zlib
 from collections import deque
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -29,8 +29,8 @@ MAX_PAIR_DISTANCE: Final = 6
 """Two concepts within this many words of each other are an additional feature, in their order."""
 MAX_CACHED_WORD_CHARS: Final = 24
 """Longer words are not cached: they rarely repeat, and an attacker could send many."""
-IDEA, OPENING, ASKS = 1.0, 0.5, 0.5
-"""Weights of concepts, first words of a sentence and question marks relative to words, from cross-validation."""
+OPENING, ASKS = 0.5, 0.5
+"""Weights of first words of a sentence and question marks relative to words and concepts, from cross-validation."""
 
 ENOUGH_WORDS, ENOUGH_LETTERS = 64, 1_000
 """Up to these counts, evidence grows with the root of the number of features; beyond them it is averaged. Otherwise
@@ -80,6 +80,7 @@ _PAIR_SLOTS: Final = {(a, b): hash_feature(f"near {a} {b}") for a in CONCEPTS fo
 _CONCEPT_SLOTS: Final = {name: hash_feature(f"idea {name}") for name in [*CONCEPTS, "shout"]}
 _QUESTION_SLOT: Final = hash_feature("asks")
 _LENGTHS: Final = np.array(NGRAM_LENGTHS)[:, None]
+_ENOUGH: Final = np.array([[ENOUGH_LETTERS], [ENOUGH_WORDS]])
 _FURTHER_WORDS: Final = np.array([[0], [1]])
 """Words of a feature after its first one: of a word, and of a pair of words."""
 _FOLDED: Final = dict.fromkeys((*range(33), 0xA0), 32) | dict.fromkeys(range(48, 58), 48)
@@ -105,9 +106,9 @@ class HashedText:
         """Returns the hashes of the n-grams that begin at each kept character, in a row for each length."""
         folded = lower_same_length(self.text).translate(_FOLDED)
         codes = np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
-        is_space = codes == 32
-        is_kept = np.ones(len(codes), bool)
-        is_kept[1:] = ~(is_space[1:] & is_space[:-1])
+        is_kept = codes != 32
+        is_kept[1:] |= is_kept[:-1]  # the first one of several spaces
+        is_kept[:1] = True
         self._kept: Ints = is_kept.nonzero()[0]
         codes = codes[self._kept]
         rows = []
@@ -170,13 +171,14 @@ class HashedText:
         # A span that is shorter than an n-gram sums nothing, wherever it begins: clipping leaves it so.
         sums = totals.take(ends + self._offsets, -1, mode="clip")
         sums -= totals.take(begins + self._offsets, -1, mode="clip")
-        total: Floats = sums[..., :3, :].sum(axis=-2) * _compute_feature_weight(counts[:3].sum(axis=0), ENOUGH_LETTERS)
-        word_sum = sums[..., 3, :] + sums[..., 4, :] + IDEA * sums[..., 5, :]
-        total += word_sum * _compute_feature_weight(counts[3], ENOUGH_WORDS)
+        letter_sum, word_sum = sums[..., :3, :].sum(axis=-2), sums[..., 3, :] + sums[..., 4, :] + sums[..., 5, :]
+        letter_weight, word_weight = _compute_feature_weight(np.array([counts[:3].sum(axis=0), counts[3]]), _ENOUGH)
+        total: Floats = letter_sum * letter_weight + word_sum * word_weight
         openings = self._slots.take(begins[3] + self._offsets[3:5]) ^ _OPENING_MASKS
         total += OPENING * (slots.take(openings, axis=-1) * (counts[3:5] > 0)).sum(axis=-2)
-        if len(self.questions):
-            before, after = self.questions.searchsorted(spans).T
+        if "?" in self.text:
+            questions = np.array([match.start() for match in re.finditer(r"\?", self.text)], np.int64)
+            before, after = questions.searchsorted(spans).T
             total += slots[..., _QUESTION_SLOT, None] * (ASKS * (before < after))
         return total + weights.bias
 
@@ -191,23 +193,18 @@ class HashedText:
         single, double = rows[3][one:until], rows[4][one : max(until - 1, one)]
         words = np.concatenate([single, double])
         ideas = self._ideas[np.searchsorted(self._idea_at, one) : np.searchsorted(self._idea_at, until)]
-        root = float(_compute_feature_weight(np.array(until - one), ENOUGH_WORDS))
+        counts = np.array([[len(letters)], [until - one]])
+        letter_weight, word_weight = _compute_feature_weight(counts, _ENOUGH)[:, 0].tolist()
         opening = np.concatenate([single[:1] ^ _OPENING_MASKS[0], double[:1] ^ _OPENING_MASKS[1]])
         asks = [_QUESTION_SLOT] if "?" in self.text[start:end] else []
         parts = [
-            (letters, float(_compute_feature_weight(np.array(len(letters)), ENOUGH_LETTERS))),
-            (words, root), (ideas, IDEA * root), (opening, OPENING),
+            (letters, letter_weight), (words, word_weight), (ideas, word_weight), (opening, OPENING),
             (np.array(asks, np.int64), ASKS),
         ]  # fmt: skip
         return (
             np.concatenate([slots for slots, _ in parts]),
             np.concatenate([np.full(len(slots), value) for slots, value in parts]),
         )
-
-    @cached_property
-    def questions(self) -> Ints:
-        """The positions of question marks."""
-        return np.array([match.start() for match in re.finditer(r"\?", self.text)], np.int64)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -226,7 +223,7 @@ def lower_same_length(text: str) -> str:
     return "".join(char if len(char.lower()) != 1 else char.lower() for char in text)
 
 
-def _compute_feature_weight(count: "Ints | Floats", enough: int) -> Floats:
+def _compute_feature_weight(count: Ints, enough: Ints) -> Floats:
     """Returns the weight of each of `count` features."""
     some = np.maximum(count, 1.0)
     share: Floats = np.minimum(some**-0.5, enough**0.5 / some)
