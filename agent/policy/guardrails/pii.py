@@ -17,6 +17,7 @@ from agent.policy.guardrails.models import Finding, GuardedCategory, GuardrailsI
 from agent.policy.guardrails.phones import find_phones
 from agent.policy.guardrails.spans import Span
 
+_DIGIT: Final = re.compile(r"\d")
 _DASHES: Final = re.compile(r"(?<=[0-9A-Z])[\u2010-\u2015\u2212](?=[0-9A-Z])")
 _CARD: Final = re.compile(
     r"(?<![\w.,/#-])(?:\d(?:[ \t]{0,2}\d|[ ]?-[ ]?\d){11,18}"
@@ -70,6 +71,8 @@ class PiiKind(NamedTuple):
 
     name: str
     find: Callable[[str], Iterator[Span]]
+    min_digits: int
+    """The fewest digits of such data. Texts with fewer in all are not searched."""
 
 
 class PiiDetector:
@@ -90,8 +93,9 @@ def find_personal_data(text: str) -> list[tuple[str, Span]]:
     found: list[tuple[str, Span]] = []
     covered = bytearray(len(text))
     for view in _iter_views(text):
+        digits = len(_DIGIT.findall(view.text))
         for kind in _PII_KINDS:
-            for span in kind.find(view.text):
+            for span in kind.find(view.text) if digits >= kind.min_digits else ():
                 start, end = view.to_original_span(span.start, span.end)
                 if not any(covered[start:end]):
                     covered[start:end] = b"\x01" * (end - start)
@@ -107,7 +111,7 @@ def _iter_views(text: str) -> Iterator[DeobfuscatedText]:
     split_text = split_at_invisible(text)
     for source in (text,) if split_text is None else (text, split_text):
         view = normalize_disguises(source)
-        yield DeobfuscatedText(view.text if view.text.isascii() else _DASHES.sub("-", view.text), view.positions)
+        yield view if view.text.isascii() else DeobfuscatedText(_DASHES.sub("-", view.text), view.positions)
 
 
 def _find_cards(text: str) -> Iterator[Span]:
@@ -174,10 +178,10 @@ def _is_public(source: str) -> bool:
 
 
 _PII_KINDS: Final = (
-    PiiKind("EMAIL", find_emails),
-    PiiKind("IBAN", _find_ibans),
-    PiiKind("CARD", _find_cards),
-    PiiKind("ID", find_identities),
-    PiiKind("IP", _find_ip_addresses),
-    PiiKind("PHONE", find_phones),
+    PiiKind("EMAIL", find_emails, 0),
+    PiiKind("IBAN", _find_ibans, 2),
+    PiiKind("CARD", _find_cards, 12),
+    PiiKind("ID", find_identities, 3),
+    PiiKind("IP", _find_ip_addresses, 0),
+    PiiKind("PHONE", find_phones, 6),
 )

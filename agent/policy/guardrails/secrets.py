@@ -250,7 +250,9 @@ class SecretScanner:
         if cut and self._squeezed_encodings:
             cut = min(cut, self._find_partial_secret(text))
         for _ in range(_MAX_ROUNDS):
-            uncut = self._move_before_values(text, cut)
+            uncut = find_last_word(text[:cut])
+            if uncut == cut:
+                uncut = self._move_before_values(text, cut)
             if uncut == cut and cut and self._squeezed_encodings:
                 uncut = self._move_before_secrets(text, cut)
             if uncut == cut:
@@ -259,8 +261,7 @@ class SecretScanner:
         return cut
 
     def _move_before_values(self, text: str, cut: int) -> int:
-        """Returns a position at or before `cut` that splits no word, named value, or secret of several words."""
-        cut = find_last_word(text[:cut])
+        """Returns a position at or before `cut` that splits no named value or secret of several words."""
         around = text[max(0, cut - _LOOKBACK_CHARS) : cut]
         if _contains_any(around, _TRAILING_NAME_SIGNS) and (named := _TRAILING_NAME.search(around)) is not None:
             cut = find_last_word(text[: cut - len(around) + named.start()])

@@ -153,7 +153,9 @@ def make_input_guardrails(guards: RoomGuards) -> "GuardrailPipeline":
     """Returns the guardrails of a policy for what comes in."""
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsPolicy  # noqa: PLC0415 - as above
 
-    return _PIPELINES.setdefault(guards, GuardrailPipeline(GuardrailsPolicy(**guards.model_dump())))
+    if guards not in _PIPELINES:
+        _PIPELINES[guards] = GuardrailPipeline(GuardrailsPolicy(**guards.model_dump()))
+    return _PIPELINES[guards]
 
 
 def make_blocked_failure(found: "GuardrailsOutput") -> AgentFailure:
@@ -170,7 +172,7 @@ def make_blocked_failure(found: "GuardrailsOutput") -> AgentFailure:
 
 
 def _is_active(guards: RoomGuards) -> bool:
-    return any(action != "off" for action in guards.model_dump().values())
+    return any(action != "off" for action in vars(guards).values())
 
 
 def _redact_tree(guards: RoomGuards, tree: JsonObject) -> JsonObject:
