@@ -30,6 +30,9 @@ class DeltaWriter:
         self._answer_filters = run.redaction.make_stream_filters()
         self._filters: dict[DeltaKind, StreamFilter] = {}
         """The filters of the kinds whose text has begun and not ended."""
+        self._read: list[str] = []
+        self._shown: list[str] = []
+        """The text before and after its filters."""
 
     async def add(self, text: str, kind: DeltaKind = "text") -> None:
         """Adds one piece. Appends the collected text if the interval is over."""
@@ -41,6 +44,7 @@ class DeltaWriter:
     async def end(self) -> None:
         """Appends the rest, including the text that the filters hold."""
         await self.flush(ends=True)
+        self._run.redaction.note_streamed_text("".join(self._read), "".join(self._shown))
 
     async def flush(self, *, ends: bool = False) -> None:
         """Appends the collected text, as far as the filters release it.
@@ -51,15 +55,18 @@ class DeltaWriter:
         deltas: list[AnswerDelta] = []
         has_text = bool(self._buffer["text"] or self._buffer["refusal"])
         for kind, parts in self._buffer.items():
-            text = ""
-            if parts:
-                if kind not in self._filters:
-                    self._filters[kind] = self._answer_filters.create()
-                text = self._filters[kind].feed("".join(parts))
-                parts.clear()
+            piece = "".join(parts)
+            parts.clear()
+            if piece and kind not in self._filters:
+                self._filters[kind] = self._answer_filters.create()
             is_last = ends or (kind == "reasoning" and has_text)
             if is_last and kind in self._filters:
-                text += self._filters.pop(kind).end()
+                text = self._filters.pop(kind).end(piece)
+            else:
+                text = self._filters[kind].feed(piece) if piece else ""
+            if kind == "text":
+                self._read.append(piece)
+                self._shown.append(text)
             if text:
                 cited = self._sources if kind == "text" else ()
                 delta = AnswerDelta(text=text, kind=kind, sources=cited)

@@ -52,8 +52,6 @@ class RunRedaction:
         self._events = EventRedactor(run.state, self._secrets)
         self._redacted: dict[int, EventBody] = {}
         """Redacted events that are not yet appended, by identity."""
-        self._redacted_text: str | None = None
-        """The last text that a model wrote for a step, if nothing had to be removed from it."""
 
     # Redaction of events, which every door reads.
 
@@ -109,8 +107,6 @@ class RunRedaction:
         if not whole or output.error is not None or not is_answer_step(self._run.state, step):
             finished = self._events.redact(StepFinished(output=output, duration=duration), by_model=by_model)
             assert isinstance(finished, StepFinished)
-            if by_model and output.error is None and finished.output.text == output.text:
-                self._redacted_text = output.text
             return [], self.mark_redacted(finished)
         checked = [await self.check_answer(output.text)]
         if arguments := "\n".join(_iter_argument_texts(output)):
@@ -144,11 +140,20 @@ class RunRedaction:
 
     async def check_answer(self, text: str) -> CheckedAnswer:
         """Applies the room's policy to a whole answer. Keeps its placeholders."""
-        return await check_answer(text, self._run.state, self._secrets, is_redacted=text == self._redacted_text)
+        return await check_answer(text, self._run.state, self._secrets, is_redacted=text == self._events.clean_text)
 
     def release_answer(self, answer: AnswerFinished, text: str) -> AnswerFinished:
         """Returns the answer for people. `text` is its text after the room's policy."""
         return self.mark_redacted(release_answer(answer, text, self._run.state, self._secrets))
+
+    def note_streamed_text(self, text: str, shown: str) -> None:
+        """Notes a streamed text and what its filters made of it, so that it is not searched again if they found
+        nothing. A long text is: the filters may have cut it within a word.
+        """
+        from agent.policy.guardrails.stream import MAX_HELD_CHARS  # noqa: PLC0415 - loaded with the first request
+
+        if text == shown and len(text) <= MAX_HELD_CHARS:
+            self._events.clean_text = text
 
     def make_stream_filters(self) -> AnswerFilters:
         """Returns the factory of the filters for a streamed answer."""

@@ -78,8 +78,9 @@ class LinkStream:
         self._text += piece
         return self._scan(final=False)
 
-    def end(self) -> str:
-        """Returns the remaining text."""
+    def end(self, piece: str = "") -> str:
+        """Adds the last piece and returns the remaining text."""
+        self._text += piece
         return self._scan(final=True)
 
     def _scan(self, *, final: bool) -> str:
@@ -140,8 +141,7 @@ class LinkStream:
 
 
 def _sanitize(links: AddressPolicy, text: str, depth: int) -> str:
-    stream = LinkStream(links, depth)
-    return stream.feed(text) + stream.end()
+    return LinkStream(links, depth).end(text)
 
 
 def _sanitize_label(links: AddressPolicy, text: str, depth: int) -> str:

@@ -13,8 +13,8 @@ CONTEXT_CHARS: Final = 400
 """Released characters that are kept: the words before a number tell what it is (48), and its line."""
 FOLLOWING_CHARS: Final = 32
 """Characters after a number that can tell what it is (24), with the rest of a word."""
-_SUSPICIOUS: Final = re.compile(r"[\d@\uff20\ufe6b]|%40|&#|&commat|\sat\s|[(\[{<]\s?at", re.IGNORECASE)
-"""Every kind of personal data contains one of these."""
+_SUSPICIOUS: Final = re.compile(r"[\d@\uff20\ufe6b]|%40|&#|&commat|\sat\s|[(\[{<]\s?at|:[a-f]{0,4}:", re.IGNORECASE)
+"""All personal data in ASCII contains one of these."""
 _GROUP: Final = r"(?:[(+]*\w{0,6}\d[\w()./+-]*|[A-Z]{1,4}|[(+]+)"
 _OPEN_NUMBER: Final = re.compile(rf"(?<!\S){_GROUP}(?:[ \t]{{1,2}}{_GROUP}){{0,9}}[ \t]{{0,2}}\Z")
 """A number, or groups of letters and digits, that the next piece may continue."""
@@ -45,8 +45,9 @@ class PersonalDataStream:
         self._held += piece
         return self._release(self._find_stable_length())
 
-    def end(self) -> str:
-        """Returns the rest."""
+    def end(self, piece: str = "") -> str:
+        """Adds the last piece and returns the rest."""
+        self._held += piece
         return self._release(len(self._held))
 
     def _find_stable_length(self) -> int:
@@ -72,7 +73,7 @@ class PersonalDataStream:
         until = start + cut
         parts: list[str] = []
         at = start
-        for kind, span in find_personal_data(whole) if _SUSPICIOUS.search(whole) else ():
+        for kind, span in find_personal_data(whole) if _is_suspicious(whole[max(0, start - FOLLOWING_CHARS) :]) else ():
             if span.end <= at or span.start >= until or whole[span.start : span.end] in self._own_text:
                 continue
             if span.end > until and cut < len(self._held):  # the rest of it is still held: so is all of it
@@ -85,3 +86,8 @@ class PersonalDataStream:
         self._before = whole[max(0, done - CONTEXT_CHARS) : done]
         self._held = whole[done:]
         return "".join(parts)
+
+
+def _is_suspicious(text: str) -> bool:
+    """Returns whether a text may contain personal data. Characters outside ASCII can disguise it."""
+    return not text.isascii() or _SUSPICIOUS.search(text) is not None

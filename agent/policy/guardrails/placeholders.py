@@ -147,9 +147,10 @@ class StreamRestorer:
         cut = next((at for at in range(first, len(text)) if self._may_continue(low[at:])), len(text))
         return self._emit(text, cut)
 
-    def end(self) -> str:
-        """Returns the remaining text; half a placeholder stays as it is."""
-        return self._emit(self._held, len(self._held))
+    def end(self, piece: str = "") -> str:
+        """Adds the last piece and returns the remaining text; half a placeholder stays as it is."""
+        text = self._held + piece
+        return self._emit(text, len(text))
 
     def _may_continue(self, tail: str) -> bool:
         """Returns whether a text, in lower case, is the beginning of a placeholder that the next piece may complete."""

@@ -24,9 +24,9 @@ class BufferedFilter:
         self._held = text[cut:]
         return self._change(text[:cut])
 
-    def end(self) -> str:
-        """Returns the remaining text."""
-        rest, self._held = self._held, ""
+    def end(self, piece: str = "") -> str:
+        """Adds the last piece and returns the remaining text."""
+        rest, self._held = self._held + piece, ""
         return self._change(rest)
 
 

@@ -36,8 +36,8 @@ class StreamFilter(Protocol):
         """Returns what is certain after one more piece."""
         ...
 
-    def end(self) -> str:
-        """Returns the rest."""
+    def end(self, piece: str = "") -> str:
+        """Adds the last piece and returns the rest."""
         ...
 
 
@@ -53,12 +53,11 @@ class ChainedFilter:
             piece = stage.feed(piece)
         return piece
 
-    def end(self) -> str:
-        """Returns the rest: of each filter, through those behind it."""
-        rest = ""
+    def end(self, piece: str = "") -> str:
+        """Adds the last piece and returns the rest: of each filter, through those behind it."""
         for stage in self._stages:
-            rest = stage.feed(rest) + stage.end() if rest else stage.end()
-        return rest
+            piece = stage.end(piece)
+        return piece
 
 
 @dataclass(frozen=True, slots=True)

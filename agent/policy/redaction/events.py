@@ -45,6 +45,9 @@ class EventRedactor:
         self._is_personal = guards.pii in ("redact", "block")
         self._state = state if guards.pii == "redact_answer" else None
         self._caller_text = collect_caller_text(state) if self._is_personal else ""
+        self.clean_text = ""
+        """The last text of a model in which nothing was found that an answer may not hold. A text passes several times:
+        as a stream, as the output of a step, as the answer."""
 
     def redact(self, body: ev.EventBody, *, by_model: bool = True) -> ev.EventBody:
         """Returns the event as the log may hold it. `by_model`: whether a model wrote the output of a step."""
@@ -60,12 +63,16 @@ class EventRedactor:
 
     def redact_answer_text(self, text: str) -> str:
         """Returns a model's text as an answer may hold it: also what is called a password is removed."""
-        if not text:
+        if text == self.clean_text:
             return text
-        text = self._answers.redact(text)
+        redacted = self._answers.redact(text)
         if self._state is not None:
-            return remove_personal_data(text, collect_caller_text(self._state))
-        return self._without_personal(text)
+            redacted = remove_personal_data(redacted, collect_caller_text(self._state))
+        else:
+            redacted = self._without_personal(redacted)
+        if redacted == text:
+            self.clean_text = text
+        return redacted
 
     def redact_error_message(self, text: str) -> str:
         """Returns a message about a failure; providers and libraries quote the key they refuse."""
@@ -277,7 +284,7 @@ class EventRedactor:
 
 def holds_text(body: ev.EventBody) -> bool:
     """Returns whether a model or a tool may have written something in this event."""
-    return type(body) in RULES and not (isinstance(body, ev.ModelReturned) and body.message is None)
+    return type(body) in RULES
 
 
 def read_arguments(call: JsonValue) -> str:

@@ -10,8 +10,10 @@ from agent.core.failures import AgentFailure
 from agent.core.models import Outcome, OutputGuards, Plan, Room, Source, StepOutcome, Usage, UserIntent
 from agent.core.subagent_result import SubAgentResult
 from agent.policy.guardrails import Finding, GuardrailsInput
+from agent.policy.guardrails.stream import MAX_HELD_CHARS
 from agent.policy.redaction.events import RULES
 from agent.policy.redaction.secrets import make_secret_finder
+from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.run import Run
 from tests.support.builders import RUN_ID, completion_step, created, planned, tool_step
 from tests.support.engine import engine_bench
@@ -86,6 +88,37 @@ async def test_what_is_redacted_before_it_is_appended_is_not_examined_again(tmp_
         assert kept.body is marked, "the stream's own filter has examined it"
         again = run.redaction.redact_draft(EventDraft(marked))
         assert again.body is not marked, "once, for the event that was marked"
+
+
+async def test_a_streamed_text_in_which_nothing_was_found_is_not_searched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanner = make_secret_finder((), "all")
+    searched: list[str] = []
+    redact = scanner.redact
+
+    def redact_and_remember(text: str) -> str:
+        searched.append(text)
+        return redact(text)
+
+    monkeypatch.setattr(scanner, "redact", redact_and_remember)
+    room = Room(id="test", guard_output=OutputGuards(pii="redact_answer"))
+    async with engine_bench(tmp_path, None, room=room) as bench:
+        claim = await bench.engine.journal.create_run(RUN_ID, created(), worker="w", lease_s=60)
+        run = Run(bench.engine, claim)
+        long = "word " * (MAX_HELD_CHARS // 5 + 1)
+        for text in ("All is well, call nobody.", TEXT, long):
+            writer = DeltaWriter(run)
+            await writer.add(text[:20])
+            await writer.add(text[20:])
+            await writer.end()
+            assert "".join(searched) == text, "once in the stream"
+            _, finished = await run.redaction.finish_step(
+                completion_step("s9"), 1, ev.StepOutput(text=text, value=text), 0
+            )
+            assert KEY not in finished.output.text
+            assert "".join(searched) == text * (1 if KEY not in text and text is not long else 2)
+            searched.clear()
 
 
 async def test_an_answer_that_was_redacted_is_searched_for_harm_only(

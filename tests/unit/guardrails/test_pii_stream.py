@@ -48,7 +48,13 @@ def test_plain_words_wait_for_one_more_word_at_most() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Ask ann.lee (AT) example.org now.", "Ask ann AT example DOT com now.", "Ask ann\uff20example.com now."],
+    [
+        "Ask ann.lee (AT) example.org now.",
+        "Ask ann AT example DOT com now.",
+        "Ask ann\uff20example.com now.",
+        "Ask beef:cafe:beef:cafe:beef:cafe:beef:cafe now.",
+        "Call \u00b2\u00b2\u00b2-555-0199 now: (\u00b2\u00b9\u00b2) \u00b3\u00b2\u00b3-\u00b2\u00b3\u00b2\u00b9",
+    ],
 )
 def test_spellings_that_the_detector_knows_are_held_in_a_stream(text: str) -> None:
     whole = remove_personal_data(text, "")
@@ -56,3 +62,5 @@ def test_spellings_that_the_detector_knows_are_held_in_a_stream(text: str) -> No
         stream = PersonalDataStream("")
         pieces = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
         assert "".join(pieces) + stream.end() == whole
+        stream = PersonalDataStream("")
+        assert stream.feed(text[:size]) + stream.end(text[size:]) == whole
