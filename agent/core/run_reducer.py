@@ -9,9 +9,12 @@ from agent.core.run_state import AttemptState, CallState, RunState, StepState, S
 T = TypeVar("T", bound="RunState | StepState | AttemptState | CallState | SubAgentState")
 Changes = dict[str, Any]
 """New values of a state's fields, by name."""
+_EMPTY_RUN = RunState("")
+_EMPTY_ATTEMPT = AttemptState(number=0, started_at=0.0)
+"""New states are copies of these, since a frozen dataclass sets its fields one by one. See `replace_fields`."""
 
 
-def replace_fields(old: T, **changes: Any) -> T:
+def replace_fields(old: T, changes: Changes) -> T:
     """Returns a copy of `old` with these fields changed. Does what `dataclasses.replace` does in a tenth of the time:
     states are copied for every event. It needs `__dict__`, so the states have no slots.
     """
@@ -22,7 +25,7 @@ def replace_fields(old: T, **changes: Any) -> T:
 
 def fold(run_id: str, events: Iterable[ev.Event]) -> RunState:
     """Returns the state after `events`, which must be this run's events in order of seq."""
-    state = RunState(run_id)
+    state = replace_fields(_EMPTY_RUN, {"run_id": run_id})
     for event in events:
         state = apply(state, event)
     return state
@@ -33,7 +36,8 @@ def apply(state: RunState, event: ev.Event) -> RunState:
     kind = type(event.body)
     field = _FIELD_OF_NEWEST.get(kind)
     changes = {field: event.body} if field is not None else _RULES[kind](state, event, event.body)
-    return replace_fields(state, seq=event.seq, epoch=event.epoch, updated_at=event.at, **changes)
+    changes |= {"seq": event.seq, "epoch": event.epoch, "updated_at": event.at}
+    return replace_fields(state, changes)
 
 
 def _create(_: RunState, event: ev.Event, body: ev.RunCreated) -> Changes:
@@ -87,10 +91,10 @@ def _change_subagent(state: RunState, _: ev.Event, body: ev.ModelReturned | ev.S
     if known is None:
         return {}
     if isinstance(body, ev.SubAgentFinished):
-        changed = replace_fields(known, end=body)
+        changed = replace_fields(known, {"end": body})
     else:
         turns = (*known.turns, body.message) if body.message is not None else known.turns
-        changed = replace_fields(known, usage=known.usage + body.usage, turns=turns)
+        changed = replace_fields(known, {"usage": known.usage + body.usage, "turns": turns})
     return {"subagents": {**state.subagents, body.span: changed}}
 
 
@@ -98,14 +102,14 @@ def _change_attempt(state: RunState, event: ev.Event, body: ev.EventBody) -> Cha
     """Returns the changes by an event that belongs to an attempt of a step."""
     if event.step_id is None or event.attempt is None:
         return {}
-    step = state.get_step(event.step_id)
+    step, rule = state.get_step(event.step_id), _ATTEMPT_RULES[type(body)]
     attempt = step.find_attempt(event.attempt)
-    known = attempt or AttemptState(event.attempt, event.at)
-    changed = replace_fields(known, **_ATTEMPT_RULES[type(body)](known, body))
     if attempt is None:
-        attempts = (*step.attempts, changed)
+        attempt = replace_fields(_EMPTY_ATTEMPT, {"number": event.attempt, "started_at": event.at})
+        attempts = (*step.attempts, replace_fields(attempt, rule(attempt, body)))
     else:
-        attempts = tuple(changed if a.number == event.attempt else a for a in step.attempts)
+        changed = replace_fields(attempt, rule(attempt, body))
+        attempts = tuple(changed if a is attempt else a for a in step.attempts)
     return {"steps": {**state.steps, event.step_id: StepState(event.step_id, attempts)}}
 
 
@@ -151,7 +155,7 @@ def _replace_call(
     unknown: ev.StepUnknown | None = None,
 ) -> tuple[CallState, ...]:
     return tuple(
-        replace_fields(call, result=returned or call.result, unknown_outcome=unknown or call.unknown_outcome)
+        replace_fields(call, {"result": returned or call.result, "unknown_outcome": unknown or call.unknown_outcome})
         if call.intent.call_id == call_id
         else call
         for call in attempt.calls

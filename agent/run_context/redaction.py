@@ -55,13 +55,11 @@ class RunRedaction:
 
     # Redaction of events, which every door reads.
 
-    def redact_draft(self, draft: EventDraft) -> EventDraft:
-        """Returns a draft whose event holds text, redacted for the log."""
-        body = draft.body
+    def redact_body(self, body: EventBody, step_id: str | None) -> EventBody:
+        """Returns an event that holds text, redacted for the log."""
         if self._redacted.pop(id(body), None) is body:
-            return draft
-        redacted = self._events.redact(body, by_model=self._is_by_model(draft))
-        return draft if redacted is body else EventDraft(redacted, draft.step_id, draft.attempt, draft.monotonic_at)
+            return body
+        return self._events.redact(body, by_model=self._is_by_model(body, step_id))
 
     def redact(self, body: Body) -> Body:
         """Returns an event, redacted for the log. For events whose text is used before they are appended."""
@@ -169,11 +167,11 @@ class RunRedaction:
         """Returns a model's reply without this gateway's secrets."""
         return redact_reply(reply, self._secrets)
 
-    def _is_by_model(self, draft: EventDraft) -> bool:
+    def _is_by_model(self, body: EventBody, step_id: str | None) -> bool:
         """Returns whether a model wrote the output of a step. A tool's output was redacted at its return."""
-        if isinstance(draft.body, StepFinished) and draft.body.output.effective == "rules":
+        if isinstance(body, StepFinished) and body.output.effective == "rules":
             steps = self._run.state.plan.steps if self._run.state.plan else ()
-            return any(step.id == draft.step_id and step.action in ("completion", "skill") for step in steps)
+            return any(step.id == step_id and step.action in ("completion", "skill") for step in steps)
         return True
 
 

@@ -194,7 +194,7 @@ class Run:
         """
         if self._append_error is not None:
             raise self._append_error
-        drafts = self._to_drafts(bodies, step_id, attempt)
+        drafts = [EventDraft(*placed) for placed in self._redact(bodies, step_id, attempt)]
         if self._writer is None and self._append_now(drafts):
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -219,9 +219,9 @@ class Run:
             raise self._append_error
         noted, now = monotonic(), time()  # the log records when it happened, not when it was written
         pending: list[EventDraft] = []
-        for draft in self._to_drafts(bodies, step_id, attempt):
-            body, data = encode_body(draft.body, self.run_id)  # as the log will return it
-            pending.append(EventDraft(body, draft.step_id, draft.attempt, noted, data))
+        for redacted, step, number in self._redact(bodies, step_id, attempt):
+            body, data = encode_body(redacted, self.run_id)  # as the log will return it
+            pending.append(EventDraft(body, step, number, noted, data))
         for draft in pending:  # after all are encoded: an event that the log rejects must not reach the state
             event = Event(self.run_id, self.state.seq + 1, self.epoch, now, draft.body, draft.step_id, draft.attempt)
             self.state = apply(self.state, event)
@@ -278,12 +278,15 @@ class Run:
         _wake(self._follower_waiters)
         _wake(self._settled_waiters)
 
-    def _to_drafts(
+    def _redact(
         self, bodies: Sequence[EventBody | EventDraft], step_id: str | None, attempt: int | None
-    ) -> list[EventDraft]:
-        """Returns the bodies as redacted drafts, so that no writer can forget to redact."""
-        drafts = [body if isinstance(body, EventDraft) else EventDraft(body, step_id, attempt) for body in bodies]
-        return [self.redaction.redact_draft(draft) if holds_text(draft.body) else draft for draft in drafts]
+    ) -> list[tuple[EventBody, str | None, int | None]]:
+        """Returns the redacted bodies with their steps and attempts, so that no writer can forget to redact."""
+        redacted: list[tuple[EventBody, str | None, int | None]] = []
+        for one in bodies:
+            body, step, number = one[:3] if isinstance(one, EventDraft) else (one, step_id, attempt)
+            redacted.append((self.redaction.redact_body(body, step) if holds_text(body) else body, step, number))
+        return redacted
 
     def _append_now(self, drafts: Sequence[EventDraft]) -> bool:
         """Appends these events after the noted ones, without a task, if the journal needs not be waited for. Returns

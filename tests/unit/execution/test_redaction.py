@@ -81,13 +81,10 @@ async def test_what_is_redacted_before_it_is_appended_is_not_examined_again(tmp_
         claim = await bench.engine.journal.create_run(RUN_ID, created(), worker="w", lease_s=60)
         run = Run(bench.engine, claim)
         clean = run.redaction.redact(ev.ToolReturned(call_id="c", tool="t", text=TEXT))
-        draft = run.redaction.redact_draft(EventDraft(clean))
-        assert draft.body is clean
+        assert run.redaction.redact_body(clean, None) is clean
         marked = run.redaction.mark_redacted(ev.AnswerDelta(text=TEXT))
-        kept = run.redaction.redact_draft(EventDraft(marked))
-        assert kept.body is marked, "the stream's own filter has examined it"
-        again = run.redaction.redact_draft(EventDraft(marked))
-        assert again.body is not marked, "once, for the event that was marked"
+        assert run.redaction.redact_body(marked, None) is marked, "the stream's own filter has examined it"
+        assert run.redaction.redact_body(marked, None) is not marked, "once, for the event that was marked"
 
 
 async def test_a_streamed_text_in_which_nothing_was_found_is_not_searched_again(
