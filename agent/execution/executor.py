@@ -117,8 +117,9 @@ class RunExecutor:
 
     async def _drive_until_end_or_wait(self, run: Run) -> None:
         """Drives the run until it ends or waits for a person. Parks a waiting run."""
-        while True:
+        if not run.is_new:
             await self.apply_signals(run)
+        while True:
             await expire_approvals(run)
             await self._drive(run)
             if run.state.is_finished:
@@ -127,6 +128,7 @@ class RunExecutor:
             await run.emit(RunWaiting(approvals=tuple(asked.approval_id for asked in waiting)))
             if await self._park(run):
                 return
+            await self.apply_signals(run)
 
     async def _park(self, run: Run) -> bool:
         """Releases a run that waits for a person. Returns False if a decision arrived in the meantime."""

@@ -112,6 +112,8 @@ class Run:
         self.engine = engine
         self.run_id = claim.run_id
         self.epoch = claim.epoch
+        self.is_new = claim.is_new
+        """Whether the run was created by its claim. See `Claim.is_new`."""
         self.events: list[Event] = list(claim.events)
         self.state: RunState = fold(claim.run_id, claim.events)
         self.room: Room = self.state.room

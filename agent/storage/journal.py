@@ -57,6 +57,8 @@ class Claim:
     epoch: int
     events: tuple[Event, ...]
     former_worker: str | None = None
+    is_new: bool = False
+    """Whether the run was created by this claim, so that nobody can have sent it a signal before."""
 
 
 class RunAppend(NamedTuple):

@@ -128,7 +128,7 @@ class PostgresJournal:
             if isinstance(error.__cause__, UniqueViolation):
                 raise ConflictError(f"a run {run_id!r} exists already; use a new id", agent_id="journal") from error
             raise
-        return Claim(run_id, 1, (created._replace(at=now),))
+        return Claim(run_id, 1, (created._replace(at=now),), is_new=True)
 
     async def claim(self, run_id: str, *, worker: str, lease_s: float) -> Claim | None:
         """See `Journal.claim`."""

@@ -120,7 +120,7 @@ class SqliteJournal:
             db.execute(_INSERT_EVENT, row)
             return event
 
-        return Claim(run_id, 1, (await self._database.write(unit, brief=True),))
+        return Claim(run_id, 1, (await self._database.write(unit, brief=True),), is_new=True)
 
     async def claim(self, run_id: str, *, worker: str, lease_s: float) -> Claim | None:
         """See `Journal.claim`."""
