@@ -30,6 +30,10 @@ class NoteTimer(Generic[Noting]):
         if self._timer is None:
             self._timer = loop.call_later(NOTE_SECONDS, self._append_due)
 
+    def __contains__(self, run: Noting) -> bool:
+        """Returns whether this run's notes are still to be appended by the timer."""
+        return run in self._due
+
     def discard(self, run: Noting) -> None:
         """Forgets a run without notes."""
         self._due.pop(run, None)

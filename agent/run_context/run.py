@@ -239,10 +239,8 @@ class Run:
 
     async def flush(self) -> None:
         """Waits until every noted event is durable. Raises the error of a failed append, as `emit` does."""
-        if self._pending:
-            self._start_writer()
-        if self._writer is not None:
-            await asyncio.wait([self._writer])
+        while self._pending or self._writer is not None:
+            await asyncio.wait([self._start_writer()])
         if self._append_error is not None:
             raise self._append_error
 
@@ -309,10 +307,12 @@ class Run:
         self._apply_events(events)
         _wake(self._follower_waiters)
 
-    def _start_writer(self) -> None:
+    def _start_writer(self) -> asyncio.Task[None]:
+        """Has the writer append everything that is pending now. Returns its task."""
         self.engine.note_timer.discard(self)
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_pending(), name=f"{self.run_id} writer")
+        return self._writer
 
     async def _write_pending(self) -> None:
         while self._pending:
@@ -332,6 +332,8 @@ class Run:
             else:
                 self._resolve_waiters(batch, None)
             _wake(self._follower_waiters)
+            if not self._unapplied_groups and self in self.engine.note_timer:
+                break  # what was noted meanwhile is appended with what follows, or by the timer
         self._writer = None
 
     async def _write_group(self, group: PendingAppend) -> None:
