@@ -143,7 +143,7 @@ class MeteredModels:
                 raise
             streamed.usage = meter.usage
             message = await finish_reply() if finish_reply is not None else None
-            await self._record_call(request, tier, meter.usage, started, streamed=streamed, message=message)
+            await self._record_call(request, tier, streamed.usage, started, streamed=streamed, message=message)
 
     @asynccontextmanager
     async def _reserve_budget(self, request: ModelRequest) -> AsyncIterator[UsageMeter]:
