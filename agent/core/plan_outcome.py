@@ -57,8 +57,9 @@ def is_complete(state: RunState) -> bool:
 
 def is_answer_step(state: RunState, step: PlanStep) -> bool:
     """Returns whether the output of this step is the answer, or a part of it."""
-    steps = state.plan.steps if state.plan else ()
-    return step.is_completion or not any(step.id in other.depends_on for other in steps)
+    if step.is_completion or state.plan is None:
+        return True
+    return not any(step.id in other.depends_on for other in state.plan.steps)
 
 
 def get_last_verdict(step: StepState) -> StepOutcome | None:

@@ -62,7 +62,7 @@ def is_literal(value: JsonValue) -> bool:
 
 def find_references(args: JsonValue) -> frozenset[str]:
     """Returns the ids of the steps that `args` refer to."""
-    return frozenset(reference.step_id for reference in list_references(args))
+    return frozenset({reference.step_id for reference in list_references(args)})
 
 
 def list_references(value: JsonValue) -> list[Reference]:

@@ -8,7 +8,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.json_schema import iter_violations
 from agent.core.models import STEP_ID_PATTERN, Action, Effect, Executor, JsonObject, Plan, PlanStep, Tier
 from agent.planning.normalise import RawPlan, RawStep
-from agent.planning.references import find_references, is_literal
+from agent.planning.references import find_references, is_literal, list_references
 from agent.planning.wire import COMPLETION, get_step_action
 from agent.tools.catalogue import Catalogue
 
@@ -89,7 +89,7 @@ def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
     known = properties if isinstance(properties, dict) else {}
     problems = [f"unknown input {name!r}; known: {', '.join(known) or 'none'}" for name in args if name not in known]
     unresolved = [
-        name for name, value in args.items() if name in known and (find_references(value) or is_literal(value))
+        name for name, value in args.items() if name in known and (list_references(value) or is_literal(value))
     ]
     if unresolved:
         schema = {**schema, "properties": {**known, **{name: {} for name in unresolved}}}

@@ -164,15 +164,16 @@ async def _add_required_tools(run: Run, planned: Planned, reason: str | None) ->
 
 def _set_completion_model(run: Run, proposed: Plan) -> Plan:
     """Returns the plan with the model name of its completion, if the plan names a tier."""
-    if not run.works_with_model or not any(step.is_completion and step.tier for step in proposed.steps):
+    if not run.works_with_model:
         return proposed
-    steps = tuple(
-        step.model_copy(update={"provider": run.engine.models.get_model_name(step.tier, run.room)})
-        if step.is_completion and step.tier
-        else step
-        for step in proposed.steps
-    )
+    steps = tuple([_set_step_model(run, step) if step.is_completion else step for step in proposed.steps])
     return proposed.model_copy(update={"steps": steps})
+
+
+def _set_step_model(run: Run, step: PlanStep) -> PlanStep:
+    if step.tier is None:
+        return step
+    return step.model_copy(update={"provider": run.engine.models.get_model_name(step.tier, run.room)})
 
 
 def _is_fixed_route(run: Run) -> bool:
