@@ -53,7 +53,8 @@ class PlaceholderMap:
 
     def reserve_existing(self, text: str) -> None:
         """Reserves the placeholders that occur in a text. Call it before `assign_placeholder` for that text."""
-        self._reserved.update(f"{kind.upper()}_{int(number)}" for kind, number in _NUMBERED_NAME.findall(text))
+        if "_" in text:
+            self._reserved.update(f"{kind.upper()}_{int(number)}" for kind, number in _NUMBERED_NAME.findall(text))
 
     def assign_placeholder(self, kind: str, value: str) -> str:
         """Returns the placeholder of a value, without brackets."""

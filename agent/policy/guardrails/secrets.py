@@ -73,9 +73,14 @@ CREDENTIAL_FORMATS: Final[tuple[CredentialFormat, ...]] = (
     _make_format("PRIVATE_KEY", "-----BEGIN", r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
           r"(?:[^-]|-(?!----END)){0,16000}(?:-----END[A-Z0-9 ]{1,50}-----)?"),
 )  # fmt: skip
+_PREFIXES: Final = sorted((start for form in CREDENTIAL_FORMATS for start in form.prefixes), key=len, reverse=True)
 _PREFIX: Final = re.compile(
-    "|".join(sorted((re.escape(s) for form in CREDENTIAL_FORMATS for s in form.prefixes), key=len, reverse=True))
+    "|".join(
+        f"{re.escape(letter)}(?:{'|'.join(re.escape(start[1:]) for start in _PREFIXES if start[0] == letter)})"
+        for letter in sorted({start[0] for start in _PREFIXES})
+    )
 )
+"""Any prefix, the longest first, grouped by first letters: in one list, all would be tried at most characters."""
 _FORMATS_BY_PREFIX: Final = {
     start: [form for form in CREDENTIAL_FORMATS if any(start.startswith(other) for other in form.prefixes)]
     for form in CREDENTIAL_FORMATS
