@@ -284,7 +284,7 @@ class EventRedactor:
 
 def holds_text(body: ev.EventBody) -> bool:
     """Returns whether a model or a tool may have written something in this event."""
-    return type(body) in RULES
+    return type(body) in RULES and not (isinstance(body, ev.ModelReturned) and body.message is None)
 
 
 def read_arguments(call: JsonValue) -> str:
