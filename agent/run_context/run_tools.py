@@ -1,5 +1,9 @@
 """The tools that one run may use."""
 
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
 from agent.run_context.run import Run
 
 CACHED_CHOICES = 100
@@ -11,25 +15,28 @@ def list_allowed_tools(run: Run) -> tuple[str, ...]:
 
     If neither lists tools, omits opt-in tools, except those in `metadata.tool_calls`.
     """
-    metadata, room = run.state.request.metadata, run.room
-    chosen = (repr(metadata.get("tools")), repr(metadata.get("tool_calls")))
-    key = (run.engine.registry.version, run.state.owner, room.id, room.tools, *chosen)
+    wanted, called, room = run.state.request.metadata.get("tools"), _list_called_tools(run), run.room
+    key = (run.engine.registry.version, run.state.owner, room.id, room.tools, repr(wanted), called)
     known = run.engine.allowed_tools
     if key not in known:
         if len(known) >= CACHED_CHOICES:
             known.clear()
-        known[key] = tuple(_select_allowed_tools(run))
+        known[key] = tuple(_select_allowed_tools(run, wanted, called))
     return known[key]
 
 
-def _select_allowed_tools(run: Run) -> list[str]:
+def _list_called_tools(run: Run) -> tuple[str, ...]:
+    """Returns the names of the tools in `metadata.tool_calls`."""
+    calls = run.state.request.metadata.get("tool_calls")
+    if not isinstance(calls, list):
+        return ()
+    return tuple(str(call.get("tool", call.get("name"))) for call in calls if isinstance(call, dict))
+
+
+def _select_allowed_tools(run: Run, wanted: JsonValue, called: Sequence[str]) -> list[str]:
     specs = run.engine.registry.list_room_specs(run.room, run.state.owner)
-    wanted = run.state.request.metadata.get("tools")
     if isinstance(wanted, list):
         return [spec.name for spec in specs if spec.name in wanted]
     if run.room.tools is not None:
         return [spec.name for spec in specs]
-    asked = run.state.request.metadata.get("tool_calls")
-    calls = asked if isinstance(asked, list) else []
-    called = [call.get("tool", call.get("name")) for call in calls if isinstance(call, dict)]
     return [spec.name for spec in specs if not spec.is_opt_in or spec.name in called]
