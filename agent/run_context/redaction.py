@@ -45,11 +45,12 @@ class RunRedaction:
     """The redaction of one run's events, its answer, and its model calls."""
 
     def __init__(self, run: "Run") -> None:
-        self._run: Run = weakref.proxy(run)
+        weak_run: Run = weakref.proxy(run)
+        self._run = weak_run
         """Weak, since the run holds this object: a cycle would keep every ended run, log and all, until the garbage
         collector finds it, which stops the event loop for as long as it searches."""
         self._secrets = run.engine.settings.list_secrets()
-        self._events = EventRedactor(run.state, self._secrets)
+        self._events = EventRedactor(lambda: weak_run.state, self._secrets)
         self._redacted: dict[int, EventBody] = {}
         """Redacted events that are not yet appended, by identity."""
 

@@ -33,9 +33,14 @@ class ResultParts(NamedTuple):
 
 
 class EventRedactor:
-    """The policy of one run. Pure: the same event gives the same result, however often it is redacted."""
+    """The policy of one run. Pure: the same event at the same state of the run gives the same result, however often it
+    is redacted.
 
-    def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
+    `get_state` returns the run's present state: an answer may repeat what trusted tools have returned meanwhile.
+    """
+
+    def __init__(self, get_state: Callable[[], RunState], secrets: tuple[str, ...]) -> None:
+        state = get_state()
         guards = state.room.guard_output
         self._guards = guards
         self._own = secrets
@@ -43,7 +48,7 @@ class EventRedactor:
         self._errors = make_secret_finder(secrets, "forms")
         self._answers = make_answer_secret_finder(guards, secrets)
         self._is_personal = guards.pii in ("redact", "block")
-        self._state = state if guards.pii == "redact_answer" else None
+        self._get_state = get_state
         self._caller_text = collect_caller_text(state) if self._is_personal else ""
         self.clean_text = ""
         """The last text of a model in which nothing was found that an answer may not hold. A text passes several times:
@@ -66,8 +71,8 @@ class EventRedactor:
         if text == self.clean_text:
             return text
         redacted = self._answers.redact(text)
-        if self._state is not None:
-            redacted = remove_personal_data(redacted, collect_caller_text(self._state))
+        if self._guards.pii == "redact_answer":
+            redacted = remove_personal_data(redacted, collect_caller_text(self._get_state()))
         else:
             redacted = self._without_personal(redacted)
         if redacted == text:

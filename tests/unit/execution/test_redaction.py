@@ -145,3 +145,21 @@ async def test_an_answer_that_was_redacted_is_searched_for_harm_only(
         await run.redaction.finish_step(completion_step("s9"), 1, failed, 0)
         assert KEY not in (await run.redaction.check_answer(harmful + TEXT)).text
         assert searched == [TEXT, harmful + TEXT]
+
+
+async def test_an_answer_may_repeat_personal_data_that_the_run_has_read_since_it_began(tmp_path: Path) -> None:
+    remembered = ev.MemoryRetrieved(
+        items=(ev.MemoryItem(text="My dentist is tooth.smith@example.org", source="memory"),)
+    )
+    answer = "You wrote to tooth.smith@example.org, and not to other.person@example.org."
+    room = Room(id="test", guard_output=OutputGuards(pii="redact_answer"))
+    async with engine_bench(tmp_path, None, room=room) as bench:
+        claim = await bench.engine.journal.create_run(RUN_ID, created(room=room), worker="w", lease_s=60)
+        run = Run(bench.engine, claim)
+        await run.note(planned(tool_step("s1"), completion_step("s9", "s1")))  # holds text: the first that is redacted
+        await run.note(remembered)
+        _, finished = await run.redaction.finish_step(
+            completion_step("s9"), 1, ev.StepOutput(text=answer, value=answer), 0
+        )
+        assert "tooth.smith@example.org" in finished.output.text
+        assert "other.person" not in finished.output.text
