@@ -5,7 +5,8 @@ Statements use `?` for parameters and only what SQLite and PostgreSQL have in co
 
 import sqlite3
 from collections.abc import Sized
-from time import monotonic, thread_time
+from math import inf
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from agent.core.errors import AgentError
@@ -52,9 +53,10 @@ class SqlClient(Protocol):
 
 
 BRIEF_SECONDS: Final = 0.001
-"""CPU time of a statement that may run on the caller's thread."""
-LONG_PAUSE_SECONDS: Final = 60.0
-"""How long a statement uses the database's thread after it took longer than that; and until it was brief there."""
+"""Average CPU time of a statement that may run on the caller's thread."""
+SMOOTHING: Final = 1 / 8
+"""The weight of a statement's last time in its average. One that took long by accident, as on a busy machine, stays
+where it is; one that takes a hundred times as long changes to the thread at once."""
 MAX_STATEMENTS: Final = 1000
 """How many statements' times are remembered. Lists of values make new statements."""
 
@@ -71,8 +73,8 @@ class SqliteClient:
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
-        self._thread_until: dict[str, float] = {}
-        """The monotonic time from which a measurement of a statement decides; 0 if it was brief."""
+        self._seconds: dict[str, float] = {}
+        """The average CPU time of each statement, in seconds."""
 
     async def read(self, statement: str, *values: object) -> list[Row]:
         """See `SqlClient.read`."""
@@ -94,7 +96,7 @@ class SqliteClient:
         )
 
     def _is_brief(self, statement: str) -> bool:
-        return self._thread_until.get(statement) == 0
+        return self._seconds.get(statement, inf) <= BRIEF_SECONDS
 
     def _execute(self, db: sqlite3.Connection, statement: str, values: tuple[Any, ...]) -> tuple[list[Row], int]:
         """Returns the rows of a statement and how many it has changed. Measures its CPU time, because on a busy machine
@@ -102,12 +104,11 @@ class SqliteClient:
         started = thread_time()
         cursor = db.execute(statement, values)
         rows = cursor.fetchall()
-        if thread_time() - started > BRIEF_SECONDS:
-            self._thread_until[statement] = monotonic() + LONG_PAUSE_SECONDS
-        elif self._thread_until.get(statement, 0.0) <= monotonic():
-            if len(self._thread_until) >= MAX_STATEMENTS:
-                self._thread_until.clear()
-            self._thread_until[statement] = 0.0
+        seconds = thread_time() - started
+        if len(self._seconds) >= MAX_STATEMENTS and statement not in self._seconds:
+            self._seconds.clear()
+        average = self._seconds.get(statement, seconds)
+        self._seconds[statement] = average + SMOOTHING * (seconds - average)
         return rows, cursor.rowcount
 
 

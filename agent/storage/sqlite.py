@@ -33,6 +33,9 @@ SLOW_SECONDS = 0.02
 """A brief unit that takes longer than this shows a slow disk, and holds the event loop too long."""
 SLOW_PAUSE_SECONDS = 5.0
 """How long brief units use the thread after a slow one."""
+THREAD_WAIT_SECONDS = 0.005
+"""How long a brief unit waits for what the thread is doing. That is over soon, since the waiting caller leaves it the
+interpreter. If brief units followed others to the thread instead, the next ones would too: under load most did."""
 CHECKPOINT_PAGES = 1000
 """The size of the write-ahead log at which a commit on the thread makes a checkpoint; SQLite's default."""
 CHECKPOINT_UNITS = 200
@@ -78,6 +81,8 @@ class SqliteDatabase:
         """Whether the connection waits for other processes and makes checkpoints, as on the thread."""
         self._thread_until = 0.0
         """Until when brief units use the thread, because one was slow."""
+        self._is_thread_slow = False
+        """Whether a brief unit has waited in vain for what the thread is doing; the others do not wait then."""
         self._uncheckpointed = 0
         """Brief writes since the last checkpoint."""
         self._closed = False
@@ -119,14 +124,15 @@ class SqliteDatabase:
     def run_here(self, unit: Unit[T], *, writes: bool) -> "UnitResult[T] | None":
         """Runs a brief unit on this thread: one that writes in a transaction of its own.
 
-        Returns None, with nothing changed, where the thread must run it: units wait there, another process is writing,
-        the disk is slow, or the unit failed in a way that `_execute` handles.
+        Returns None, with nothing changed, where the thread must run it: the thread is busy for longer, another process
+        is writing, the disk is slow, or the unit failed in a way that `_execute` handles.
         """
+        if self._closed or time.monotonic() < self._thread_until:
+            return None
+        if not self._lock.acquire(timeout=0 if self._is_thread_slow else THREAD_WAIT_SECONDS):
+            self._is_thread_slow = True
+            return None
         started = time.monotonic()
-        if self._closed or started < self._thread_until or not self._queue.empty():
-            return None
-        if not self._lock.acquire(blocking=False):
-            return None
         try:
             self._set_waiting(False)
             job = _Job(unit, writes)
@@ -155,6 +161,7 @@ class SqliteDatabase:
         """Runs on the thread: takes waiting jobs, executes them in one transaction, delivers the results together."""
         while jobs := self._take_jobs():
             with self._lock:
+                self._is_thread_slow = False
                 self._set_waiting(True)
                 results = self._execute(jobs)
             _deliver(results)  # behind the lock, so that the caller's next brief unit need not use the thread

@@ -19,8 +19,8 @@ from tests.support.scripted_server import ScriptedServer
 CLIENTS = 5
 WARM, TURNS = 30, 40
 MILLION = 1_000_000
-AIM = 19.0
-"""In millions: a little more than a turn takes (18.0), so that one which becomes heavier is noticed."""
+AIM = 16.5
+"""In millions: a little more than a turn takes (15.6), so that one which becomes heavier is noticed."""
 
 
 @dataclass(frozen=True, slots=True)
