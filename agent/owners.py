@@ -11,6 +11,7 @@ from agent.core.models import LOCAL_OWNER
 from agent.storage.audit import AuditEvent, AuditLog
 from agent.storage.run_deletion import BATCH, delete_run, delete_runs
 from agent.storage.sql import SqlClient, SqlStatement
+from agent.storage.usage import UsageLedger
 
 OWNED_TABLES: Final = (
     "schedule_ticks", "schedules", "webhook_deliveries",
@@ -94,6 +95,7 @@ class OwnerDeletion:
     memory: OwnedMemory
     messages: ConversationMessages
     audit: AuditLog
+    usage: UsageLedger
     key_cache_seconds: float
     """How long a gateway caches a key that was deleted."""
     rooms: OwnedRooms | None = None
@@ -154,6 +156,7 @@ class OwnerDeletion:
         if not rows[0][0]:
             raise ConflictError(f"run {run_id!r} is not finished; cancel it before it is deleted")
         async with self.audit.record_before(AuditEvent("run.delete", run_id, owner=owner, by=by)):
+            await self.usage.record(run_id)  # the ledger outlives the run; it is recorded a moment after its end
             await delete_run(self.statements, run_id)
 
     async def _stop_runs(self, owner: str) -> None:

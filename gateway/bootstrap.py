@@ -210,6 +210,7 @@ async def _assemble(
             documents.memory,
             builder.messages,
             context.audit,
+            ledger,
             CACHE_SECONDS,
             studio.room_editor,
             clock=clock,

@@ -34,9 +34,10 @@ _COLUMNS: Final[dict[Dimension, str]] = {
 }
 _INSERT: Final = (
     "INSERT INTO model_usage (run_id, model, owner, key_id, room, status, at, day, model_calls, prompt_tokens, "
-    "completion_tokens, cached_tokens, reasoning_tokens, cost_usd) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
-    "ON CONFLICT (run_id, model) DO NOTHING"
+    "completion_tokens, cached_tokens, reasoning_tokens, cost_usd) SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,? "
+    "FROM runs WHERE run_id = ? ON CONFLICT (run_id, model) DO NOTHING"
 )
+"""A run is recorded a moment after its end. If its owner was deleted meanwhile, nothing of it may be written."""
 _COUNTED: Final = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
 _KEYS: Final = "day, owner, key_id, room, model"
 _IS_FIRST_MODEL: Final = (
@@ -98,7 +99,9 @@ class UsageLedger:
         self._clock = clock
 
     async def record_runs(self, runs: Sequence[EndedRun]) -> None:
-        """Records ended runs in one transaction. Recording one again, also in another process, changes nothing."""
+        """Records ended runs in one transaction, without those that were deleted. Recording one again, also in another
+        process, changes nothing.
+        """
         await self._statements.write_all(*(statement for run in runs for statement in _build_inserts(run)))
 
     async def record(self, run_id: str) -> None:
@@ -206,7 +209,8 @@ def _build_inserts(run: EndedRun) -> Iterator[SqlStatement]:
     head = (run.owner, run.key_id, run.room, run.status, run.at, int(run.at // DAY_SECONDS))
     for model, total in (sums or {"": Usage()}).items():
         counts = (total.model_calls, total.prompt_tokens, total.completion_tokens, total.cached_tokens)
-        yield SqlStatement(_INSERT, (run.run_id, model, *head, *counts, total.reasoning_tokens, total.cost_usd))
+        values = (run.run_id, model, *head, *counts, total.reasoning_tokens, total.cost_usd)
+        yield SqlStatement(_INSERT, (*values, run.run_id))
 
 
 def _select_span(since: float, until: float, owner: str | None) -> tuple[str, list[object]]:

@@ -201,6 +201,20 @@ async def test_nothing_of_a_removed_owner_is_left_in_any_table(
     assert sorted(folder.name for folder in uploads.iterdir()) == ["bert"]
 
 
+@pytest.mark.row("S000-14")
+async def test_an_owner_removed_right_after_an_answer_is_not_recorded_later(
+    serve: Serve, tmp_path: Path, database: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.runs.usage_recorder.BATCH_SECONDS", 60)  # usage is recorded when the gateway ends
+    async with serve(None, **database) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        assert (await client.post("/v1/agent", json={"prompt": "2+3"})).status_code == 200
+        gone = await client.delete("/v1/users/local")
+        assert (gone.status_code, gone.json()) == (200, {"owner": "local", "rows": {"runs": 1}})
+    async with statements(tmp_path, database) as db:
+        after = await left(db, "local")
+    assert {table: count for table, count in after.items() if count and table != "audit"} == {}
+
+
 def test_the_order_names_every_table_with_an_owner() -> None:
     assert set(OWNED_TABLES) == OWNER_TABLES - {"audit"}
     references = {(table.name, key.column.table.name) for table in metadata.sorted_tables for key in table.foreign_keys}
