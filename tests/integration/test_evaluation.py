@@ -12,7 +12,9 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
+from inspect_ai.hooks import _hooks
 from inspect_ai.log import read_eval_log
+from inspect_ai.log._samples import sample_active
 from typer.testing import CliRunner
 
 from agent.core.errors import ConfigError
@@ -32,9 +34,8 @@ from tests.support.script import says, script
 from tests.support.scripted_server import ScriptedServer
 
 pytestmark = [
-    # Inspect's own: an argument that tenacity renamed, and streams that it leaves to the garbage collector.
+    # Inspect's own: an argument that tenacity renamed.
     pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning"),
 ]
 COMMAND_SECONDS = 120
 PLAN = json.dumps({"goal": "g", "steps": [{"id": "s1", "tool": "calculator", "inputs": []}]})
@@ -44,6 +45,22 @@ PLAN = json.dumps({"goal": "g", "steps": [{"id": "s1", "tool": "calculator", "in
 def warm_gateways(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gateways of worlds begin with their imports done; those that `stepgate eval` starts do not."""
     monkeypatch.setattr(world, "GATEWAY_COMMAND", warm.LazyCommand("gateway.cli", "serve"))
+
+
+@pytest.fixture(autouse=True)
+def close_event_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inspect closes only the sending end of a sample's events. The garbage collector would find the receiving end at
+    any time later, and the `ResourceWarning` would fail whichever test runs then."""
+    drain = _hooks.drain_sample_events
+
+    async def drain_and_close() -> None:
+        sample = sample_active()
+        receiving = sample.event_receive if sample is not None else None
+        await drain()
+        if receiving is not None:
+            receiving.close()
+
+    monkeypatch.setattr(_hooks, "drain_sample_events", drain_and_close)
 
 
 @pytest.fixture(scope="module")
