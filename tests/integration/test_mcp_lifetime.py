@@ -228,7 +228,8 @@ async def test_who_calls_a_tool_over_mcp_hears_of_its_progress_and_can_end_it(
         assert getattr(said.content[0], "text", "") == "said"
         assert "srv__chatter: half (1)" in lines
         hanging = asyncio.create_task(client.call_tool("srv__hang", {}, progress_callback=record_progress))
-        await until(lambda: "srv__hang is working" in lines)
+        await until(lambda: "srv__hang is working" in lines)  # which may be said before the server has the call
+        await until(lambda: any(m.get("params", {}).get("name") == "hang" for m in diary(tmp_path)))
         hanging.cancel()
         await until(lambda: any(m.get("method") == "notifications/cancelled" for m in diary(tmp_path)))
 
