@@ -48,42 +48,38 @@ def build_completion_body(
     projection = build_projection(events)
     text, metadata = get_answer_text(state), build_metadata(state, projection.list_tool_results())
     answer = next((event.body for event in reversed(events) if isinstance(event.body, ev.AnswerFinished)), None)
-    # The body holds the steps three times and the trace twice; each is encoded once.
-    trace = build_trace(to_json(projection.list_lines()), metadata, ignored)
-    encoded_trace = _encode_object(trace)
-    message: dict[str, Any] = {"role": "assistant", "content": text, "metadata": encoded_trace}
+    finish = answer.finish_reason if answer else "stop"
+    message: dict[str, Any] = {"role": "assistant", "content": text}
     if answer is not None:
         message |= list_provider_fields(answer)
         if answer.refused:
             message |= {"content": None, "refusal": text}
-    finish = answer.finish_reason if answer else "stop"
     calls = list(answer.tool_calls) if answer is not None else build_ask_tool_calls(state)
     if calls:
         message["tool_calls"] = calls
         message["content"] = text or None
         finish = "tool_calls"
-    choice = {"index": 0, "message": _encode_object(message), "logprobs": None, "finish_reason": finish}
+    choice = {"index": 0, "logprobs": None, "finish_reason": finish}
+    shown = _name_ignored(metadata, ignored)
     body = {
         "id": make_completion_id(state.run_id),
         "object": "chat.completion",
         "created": int(state.created_at),
         "model": state.room.id,
-        "choices": b"[%b]" % _encode_object(choice),
         "usage": build_usage_body(metadata["usage"]),
-        **build_trace_fields(trace),
-        "stepgate": encoded_trace,
+        "metadata": _select_texts(shown),
     }
-    return _encode_object(body)
+    # The body holds the steps three times and the trace twice; each is encoded once.
+    steps = to_json(shown.pop("steps", projection.list_lines()))  # a caller's metadata may have `steps` too
+    trace = _append_json(to_json(shown), b"steps", steps)
+    encoded_choice = _append_json(to_json(choice), b"message", _append_json(to_json(message), b"metadata", trace))
+    encoded = _append_json(to_json(body), b"choices", b"[%b]" % encoded_choice)
+    return _append_json(_append_json(encoded, b"steps", steps), b"stepgate", trace)
 
 
-def _encode_object(fields: Mapping[str, Any]) -> bytes:
-    """Returns an object as JSON in UTF-8. Values of type `bytes` are JSON already; they are put after the others, of
-    which there is at least one.
-    """
-    encoded = {name: value for name, value in fields.items() if isinstance(value, bytes)}
-    others = to_json({name: value for name, value in fields.items() if name not in encoded})
-    parts = [others[1:-1], *(b"%b:%b" % (to_json(name), value) for name, value in encoded.items())]
-    return b"{%b}" % b",".join(parts)
+def _append_json(encoded: bytes, name: bytes, value: bytes) -> bytes:
+    """Returns a JSON object, which is not empty, with one more field, whose value is JSON too."""
+    return b'%b,"%b":%b}' % (encoded[:-1], name, value)
 
 
 def list_provider_fields(answer: ev.AnswerFinished) -> JsonObject:
@@ -101,17 +97,24 @@ def build_trace_fields(trace: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the top-level fields of a completion, or of a stream's last chunk, that hold the run's trace."""
     return {
         "steps": trace["steps"],
-        "metadata": {name: value for name, value in trace.items() if isinstance(value, str)},
+        "metadata": _select_texts(trace),
         "stepgate": trace,
     }
 
 
+def _select_texts(trace: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value for name, value in trace.items() if isinstance(value, str)}
+
+
 def build_trace(steps: Sequence[Any], metadata: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
     """Returns the whole trace of a run, with the names of the request's parameters without effect."""
-    trace = {"steps": steps, **metadata}
-    if ignored:
-        trace["runtime"] = {**metadata["runtime"], "ignored_parameters": list(ignored)}
-    return trace
+    return {"steps": steps, **_name_ignored(metadata, ignored)}
+
+
+def _name_ignored(metadata: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
+    """Returns a run's metadata with the names of the request's parameters without effect."""
+    named = {"ignored_parameters": list(ignored)} if ignored else {}
+    return {**metadata, "runtime": {**metadata["runtime"], **named}}
 
 
 def build_usage_body(usage: dict[str, Any]) -> JsonObject:

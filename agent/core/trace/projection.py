@@ -62,7 +62,7 @@ class Projection:
 
     def list_tool_results(self) -> list[JsonObject]:
         """Returns the result of every tool call that is over, in the order of the tool lines."""
-        return [self._results[index] for index in self._lines.list_indices_by_start() if index in self._results]
+        return [self._results[index] for index in self._lines.sort_by_start(sorted(self._results))]
 
     def add_event(self, event: ev.Event) -> None:
         """Processes one more event."""

@@ -1,6 +1,6 @@
 """The lines of a trace: added complete, or opened and closed later."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, TypedDict
 
@@ -58,11 +58,11 @@ class TraceLines:
 
     def list_lines(self) -> list[TraceLine]:
         """Returns every line, in order of start time."""
-        return [self._lines[index] for index in self.list_indices_by_start()]
+        return [self._lines[index] for index in self.sort_by_start(range(len(self._lines)))]
 
-    def list_indices_by_start(self) -> list[int]:
-        """Returns the indices of the lines in order of start time. Some lines are added only at their end."""
-        return sorted(range(len(self._lines)), key=self._began.__getitem__)
+    def sort_by_start(self, indices: Iterable[int]) -> list[int]:
+        """Returns these ascending indices of lines in order of start time. Some lines are added only at their end."""
+        return sorted(indices, key=self._began.__getitem__)
 
     def list_running(self) -> list[tuple[LineKey, int, TraceLine]]:
         """Returns the open lines that have not ended: key, index, line."""
@@ -89,23 +89,23 @@ class TraceLines:
         """Adds a line for this event, which ends `duration` seconds of work, and returns its index."""
         self._latest = max(self._latest, event.at)
         self._began.append(self._latest - (duration or 0.0))
-        self._lines.append(
-            TraceLine(
-                type=kind,
-                agent_id=self._agent_of.get(span or "") or AGENT_OF_LINE_TYPE.get(kind, "gateway"),
-                model=self.calls.take_model(kind, event.step_id, event.attempt, span),
-                title=title,
-                status=status,
-                started_at=event.timestamp - timedelta(seconds=duration) if duration else event.timestamp,
-                duration=None if duration is None else round(duration, 4),
-                step_id=event.step_id,
-                attempt=event.attempt,
-                detail=detail or {},
-                usage=usage,
-                span=span,
-                parent_span=parent,
-            )
-        )
+        # A literal: a call of `TraceLine` takes almost three times as long.
+        line: TraceLine = {
+            "type": kind,
+            "agent_id": self._agent_of.get(span or "") or AGENT_OF_LINE_TYPE.get(kind, "gateway"),
+            "model": self.calls.take_model(kind, event.step_id, event.attempt, span),
+            "title": title,
+            "status": status,
+            "started_at": event.timestamp - timedelta(seconds=duration) if duration else event.timestamp,
+            "duration": None if duration is None else round(duration, 4),
+            "step_id": event.step_id,
+            "attempt": event.attempt,
+            "detail": detail or {},
+            "usage": usage,
+            "span": span,
+            "parent_span": parent,
+        }
+        self._lines.append(line)
         return len(self._lines) - 1
 
     def open_line(
