@@ -7,11 +7,12 @@ import pytest
 from agent.core.cancellation import cancel_and_wait
 
 
-async def _work(log: list[str], cleanup_s: float = 0.0) -> None:
+async def _work(log: list[str], may_end: asyncio.Event | None = None) -> None:
+    """Works until it is cancelled, and then cleans up, which takes until `may_end`."""
     try:
         await asyncio.sleep(60)
     finally:
-        await asyncio.sleep(cleanup_s)
+        await (asyncio.sleep(0) if may_end is None else may_end.wait())
         log.append("cleaned up")
 
 
@@ -27,7 +28,7 @@ async def _start(*tasks: asyncio.Task[None]) -> None:
 
 async def test_the_tasks_have_cleaned_up_and_errors_stay_in_them() -> None:
     log: list[str] = []
-    working, failing = asyncio.create_task(_work(log, 0.01)), asyncio.create_task(_fail())
+    working, failing = asyncio.create_task(_work(log)), asyncio.create_task(_fail())
     await _start(working, failing)
     assert await cancel_and_wait(working, failing) == set()
     assert (log, working.cancelled(), str(failing.exception())) == (["cleaned up"], True, "broken")
@@ -36,7 +37,7 @@ async def test_the_tasks_have_cleaned_up_and_errors_stay_in_them() -> None:
 
 async def test_a_task_that_does_not_end_in_time_is_returned() -> None:
     log: list[str] = []
-    slow, quick = asyncio.create_task(_work(log, 0.2)), asyncio.create_task(_work(log))
+    slow, quick = asyncio.create_task(_work(log, asyncio.Event())), asyncio.create_task(_work(log))
     await _start(slow, quick)
     assert await cancel_and_wait(slow, quick, timeout_s=0.05) == {slow}
     assert log == ["cleaned up"]
@@ -46,14 +47,16 @@ async def test_a_task_that_does_not_end_in_time_is_returned() -> None:
 
 async def test_the_cancellation_of_the_caller_is_raised() -> None:
     log: list[str] = []
-    working = asyncio.create_task(_work(log, 0.05))
+    may_end = asyncio.Event()
+    working = asyncio.create_task(_work(log, may_end))
     await _start(working)
     caller = asyncio.create_task(cancel_and_wait(working))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)  # it waits
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
         await caller
     assert (caller.cancelled(), working.done(), log) == (True, False, [])
+    may_end.set()
     with pytest.raises(asyncio.CancelledError):
         await working
     assert log == ["cleaned up"]

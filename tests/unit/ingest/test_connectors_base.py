@@ -309,7 +309,7 @@ async def test_a_source_that_never_ends_is_left(
     wire = SourceClient(client, RetryPolicy(attempts=2, sleep=clock.sleep), timeout_s=timeout_s, silence_s=silence_s)
     with pytest.raises(ConnectorTransientError, match=r"0\.3 s"):
         await wire.download(site.at("/a"), tmp_path / "a", max_bytes=10_000_000)
-    assert len(site.asked) == 2
+    assert len(clock.slept) == 1, "a second attempt; on a busy machine its time is over before the site is asked"
 
 
 @pytest.mark.row("S003-49")
