@@ -14,8 +14,9 @@ from agent.pipeline_builder.conversations import BuilderConversations
 from agent.policy.redaction.requests import redact_request
 from agent.recipes import RecipeStore
 from agent.rooms import Rooms
+from agent.run_context.engine import Engine, Observer
 from agent.run_context.ground import GroundSources
-from agent.run_context.run import Engine, Observer, Run
+from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
 from agent.runs.queue_run_worker import QueueRunWorker
 from agent.runs.run_intake import RunIntake

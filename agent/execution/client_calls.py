@@ -78,7 +78,7 @@ async def continue_with_results(run: Run, given: GivenPlan) -> None:
     The supervisor judges the results as those of any tool.
     """
     origin = await load_origin(run, given)
-    events = await run.engine.journal.read_events(given.from_run)
+    events = await run.journal.read_events(given.from_run)
     drafts = [
         EventDraft(_mark_taken(event.body, given.from_run), event.step_id, event.attempt)
         for event in events

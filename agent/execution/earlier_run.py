@@ -24,10 +24,10 @@ async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tupl
         return ()
     prompt, question = spoken[-2].content.strip(), spoken[-1].content.strip()
     conversation = run.state.request.conversation_id
-    for row in await run.engine.journal.list_runs(owner=run.state.owner, status="awaiting_input", limit=ASKING_RUNS):
+    for row in await run.journal.list_runs(owner=run.state.owner, status="awaiting_input", limit=ASKING_RUNS):
         if row.conversation_id != conversation:
             continue
-        asked = fold(row.run_id, await run.engine.journal.read_events(row.run_id))
+        asked = fold(row.run_id, await run.journal.read_events(row.run_id))
         if asked.answer is None or asked.answer.text.strip() != question or asked.room.id != run.room.id:
             continue
         if conversation is not None or asked.request.prompt.strip() == prompt:

@@ -11,7 +11,8 @@ from agent.core.models import JsonObject, Plan
 from agent.execution.signals import apply_signal, expire_approvals, revise_plan, validate_open_steps
 from agent.execution.workflow import choose_next_stage, drive
 from agent.planning.validate import finish_plan
-from agent.run_context.run import Engine, Run
+from agent.run_context.engine import Engine
+from agent.run_context.run import Run
 from agent.storage.journal import Claim
 
 log = logging.getLogger(__name__)

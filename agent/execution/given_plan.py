@@ -29,7 +29,7 @@ GIVEN_BY_CALLER = "the result was written by the person who forked the run"
 
 async def load_origin(run: Run, given: GivenPlan) -> RunState:
     """Returns the state of the run whose plan is given. Raises `NotFoundError` if it was deleted meanwhile."""
-    state = fold(given.from_run, await run.engine.journal.read_events(given.from_run))
+    state = fold(given.from_run, await run.journal.read_events(given.from_run))
     if state.created is None or state.owner != run.state.owner:
         raise NotFoundError(f"the run {given.from_run!r}, whose plan this run was to carry out, was deleted")
     return state

@@ -196,7 +196,7 @@ class CallSpawner:
         """Returns the recorded result. Raises `SubAgentFailedError` if the sub-agent failed."""
         result = finished.result
         if finished.blob is not None:
-            data = json.loads(await self._run.engine.journal.get_blob(finished.blob))
+            data = json.loads(await self._run.journal.get_blob(finished.blob))
             result = result.model_copy(update={"data": data})
         if finished.outcome == "failed":
             raise SubAgentFailedError(finished.agent_id, result.summary, result.data)

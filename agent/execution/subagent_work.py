@@ -107,7 +107,7 @@ class SubAgentWork:
         )
         payload = json.dumps(finished.result.data, ensure_ascii=False)
         if len(payload) > BLOB_CHARS:
-            blob = await self._run.engine.journal.put_blob(payload.encode(), run_id=self._run.run_id)
+            blob = await self._run.journal.put_blob(payload.encode(), run_id=self._run.run_id)
             rest = finished.result.model_copy(update={"data": {}})
             finished = redaction.mark_redacted(finished.model_copy(update={"result": rest, "blob": blob}))
         await self._emit(finished)

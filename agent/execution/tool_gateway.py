@@ -299,7 +299,7 @@ async def build_return(
     blob = None
     if len(encoded) + len(text) > BLOB_CHARS:
         payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
-        blob = await run.engine.journal.put_blob(payload.encode(), run_id=run.run_id)
+        blob = await run.journal.put_blob(payload.encode(), run_id=run.run_id)
         value, text = None, text[: BLOB_CHARS // 8]
     try:
         returned = ToolReturned(
@@ -332,7 +332,7 @@ async def _store_content(run: Run, result: ToolResult) -> str | None:
         return None
     room = limit_blocks(result.content, settings.tool_output_chars, settings.tool_content_bytes)
     blocks = json.dumps(await run.redaction.redact_content_blocks(room))
-    return await run.engine.journal.put_blob(blocks.encode(), run_id=run.run_id)
+    return await run.journal.put_blob(blocks.encode(), run_id=run.run_id)
 
 
 async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -> ToolReturned:

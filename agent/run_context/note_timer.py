@@ -1,27 +1,48 @@
 """`NoteTimer`: the time at which what runs have noted is appended to their logs, for all runs of a process."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Sequence
+from typing import Protocol
+
+from agent.core.events import Event
+from agent.storage.journal import Journal, RunAppend
 
 NOTE_SECONDS = 0.01
 """The longest time before a note is appended without another event."""
 MAX_RUNS = 50
 """Most runs whose notes are appended together: the event loop does nothing else meanwhile."""
 
-Noting = TypeVar("Noting")
+
+class NotingRun(Protocol):
+    """What the timer needs of a run."""
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of all runs of the process."""
+        ...
+
+    def list_notes(self) -> RunAppend | None:
+        """Returns what the run has noted, or None while its writer is at work, which appends that itself."""
+        ...
+
+    def take_appended(self, events: Sequence[Event]) -> None:
+        """Applies its notes once they are in the log."""
+        ...
+
+    def write_pending(self) -> None:
+        """Has the run's own writer append what is still pending."""
+        ...
 
 
-class NoteTimer(Generic[Noting]):
+class NoteTimer:
     """The runs that have noted something. One timer serves them all, so that those of a moment share a transaction."""
 
-    def __init__(self, append: Callable[[Sequence[Noting]], None]) -> None:
-        self._append = append
-        self._due: dict[Noting, float] = {}
+    def __init__(self) -> None:
+        self._due: dict[NotingRun, float] = {}
         """When the notes of a run are to be appended, in the loop's time; the earliest first."""
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, run: Noting) -> None:
+    def add(self, run: NotingRun) -> None:
         """Has the notes of this run appended within `NOTE_SECONDS`."""
         if run in self._due:
             return
@@ -30,11 +51,11 @@ class NoteTimer(Generic[Noting]):
         if self._timer is None:
             self._timer = loop.call_later(NOTE_SECONDS, self._append_due)
 
-    def __contains__(self, run: Noting) -> bool:
+    def __contains__(self, run: NotingRun) -> bool:
         """Returns whether this run's notes are still to be appended by the timer."""
         return run in self._due
 
-    def discard(self, run: Noting) -> None:
+    def discard(self, run: NotingRun) -> None:
         """Forgets a run without notes."""
         self._due.pop(run, None)
 
@@ -50,3 +71,13 @@ class NoteTimer(Generic[Noting]):
             self._timer = loop.call_at(next(iter(self._due.values())), self._append_due)
         if runs:
             self._append(runs)
+
+    def _append(self, runs: Sequence[NotingRun]) -> None:
+        """Appends what runs have noted: in one transaction if the journal needs not be waited for, else by their
+        writers."""
+        notes = [(run, append) for run in runs if (append := run.list_notes()) is not None]
+        logs = notes[0][0].journal.append_now(*(append for _, append in notes)) if notes else None
+        for (run, _), events in zip(notes, logs or (), strict=logs is not None):
+            run.take_appended(events)
+        for run in runs:
+            run.write_pending()

@@ -41,7 +41,7 @@ async def load_output(run: Run, output: StepOutput) -> StepOutput:
     """Returns the output with its value and complete text, loaded from `blobs` if they are stored there."""
     if output.blob is None:
         return output
-    payload = json.loads(await run.engine.journal.get_blob(output.blob))
+    payload = json.loads(await run.journal.get_blob(output.blob))
     return output.model_copy(update={"value": payload["value"], "text": payload["text"]})
 
 

@@ -7,102 +7,28 @@ events that a resumed run can compute again.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import cached_property
 from time import monotonic, time
-from typing import Protocol
 
-from agent.core.client_requests import ClientRequests
 from agent.core.errors import ConflictError, TooLargeError
 from agent.core.events import Event, EventBody, EventDraft, RunWaiting
-from agent.core.models import Room, Usage
-from agent.core.progress import RunProgress
+from agent.core.models import Room
 from agent.core.run_reducer import apply, fold
 from agent.core.run_state import RunState
-from agent.core.settings import Settings
-from agent.llm.tiers import ModelTiers
-from agent.memory.store import MemoryStore
 from agent.policy.redaction.events import holds_text
-from agent.recipes import NO_RECIPES, RecipeSet, RecipeStore
-from agent.run_context.call_site import CallSite
-from agent.run_context.extensions import NO_EXTENSIONS, Extensions
-from agent.run_context.ground import GroundSources
-from agent.run_context.note_timer import NoteTimer
+from agent.recipes import NO_RECIPES, RecipeSet
+from agent.run_context.engine import Engine
 from agent.run_context.read_calls import ReadCalls
 from agent.run_context.redaction import RunRedaction
 from agent.run_context.shared_event import SharedEvent
-from agent.skills import SkillLibrary
 from agent.storage.event_codec import encode_body
-from agent.storage.journal import Claim, ConversationStore, Journal, RunAppend
-from agent.text.language import LanguageDetector
-from agent.tools import SubAgentSpawner, ToolRegistry
-from agent.tools.catalogue import Catalogue
+from agent.storage.journal import Claim, Journal, RunAppend
 
 log = logging.getLogger(__name__)
 
-Observer = Callable[[RunState, Event], None]
-"""Called with the state and each event, once the event is durable. Must be quick. Its errors are logged."""
 PendingAppend = tuple[Sequence[EventDraft], asyncio.Future[None] | None]
 """The events of one call, and the future of its caller; None for a note."""
-
-
-class SubAgentSpawners(Protocol):
-    """The sub-agents of this process, for the tools that the tool gateway calls."""
-
-    def find_spawner(self, run: "Run", site: CallSite, *, tainted: bool) -> SubAgentSpawner:
-        """Returns the spawner for the call at `site`. `tainted` is whether the call's arguments are."""
-        ...
-
-
-class QuotaReservations(Protocol):
-    """The budgets of the callers' API keys."""
-
-    async def reserve(self, key: str, expected: Usage, *, run_id: str, epoch: int) -> str:
-        """Reserves the expected tokens and cost of a call. Returns the reservation for `record_usage`.
-
-        Raises `QuotaError` and `RateLimitError`.
-        """
-        ...
-
-    async def record_usage(self, key: str, reservation: str, usage: Usage) -> None:
-        """Replaces a reservation with the actual usage."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """The shared objects of all runs of this process."""
-
-    settings: Settings
-    journal: Journal
-    conversations: ConversationStore
-    models: ModelTiers
-    registry: ToolRegistry
-    skills: SkillLibrary
-    memory: MemoryStore
-    languages: LanguageDetector
-    subagents: SubAgentSpawners | None = None
-    observers: tuple[Observer, ...] = ()
-    end_observers: tuple[Observer, ...] = ()
-    """Called with the terminal event only."""
-    quota_reservations: QuotaReservations | None = None
-    extensions: Extensions = NO_EXTENSIONS
-    """The gates and topics of all packages."""
-    ground: GroundSources = field(default_factory=GroundSources)
-    """The sources of the planner's ground block."""
-    allowed_tools: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
-    """Cached names of the tools that a run may use, by all that decides on them. See `list_allowed_tools`."""
-    catalogues: dict[Hashable, Catalogue] = field(default_factory=dict)
-    """Cached catalogues by their inputs."""
-    progress: RunProgress = field(default_factory=RunProgress)
-    """The listeners to the tools' progress."""
-    recipes: RecipeStore | None = None
-    """The recipes of owners; None where there are none."""
-    client_requests: ClientRequests = field(default_factory=ClientRequests)
-    """The waiting clients to which a run's tools can send requests."""
-    note_timer: NoteTimer["Run"] = field(default_factory=lambda: NoteTimer(_append_notes))
-    """The runs whose notes are to be appended."""
 
 
 class Run:
@@ -154,6 +80,11 @@ class Run:
     def redaction(self) -> RunRedaction:
         """Redacts every event before the log, and every text before a model."""
         return RunRedaction(self)
+
+    @property
+    def journal(self) -> Journal:
+        """The journal that holds this run's log."""
+        return self.engine.journal
 
     @property
     def has_model(self) -> bool:
@@ -291,16 +222,27 @@ class Run:
     def _append_now(self, drafts: Sequence[EventDraft]) -> bool:
         """Appends these events after the noted ones, without a task, if the journal needs not be waited for. Returns
         False, with nothing changed, if the writer must append them."""
-        logs = self.engine.journal.append_now(RunAppend(self.run_id, self.epoch, [*self._list_noted(), *drafts]))
+        logs = self.journal.append_now(RunAppend(self.run_id, self.epoch, [*self._list_noted(), *drafts]))
         if logs is None:
             return False
-        self._take_appended(logs[0])
+        self.take_appended(logs[0])
         return True
+
+    def list_notes(self) -> RunAppend | None:
+        """Returns what the run has noted, or None while its writer is at work, which appends that itself."""
+        if not self._pending or self._writer is not None or self._append_error is not None:
+            return None
+        return RunAppend(self.run_id, self.epoch, self._list_noted())
 
     def _list_noted(self) -> list[EventDraft]:
         return [draft for group, _ in self._pending for draft in group]
 
-    def _take_appended(self, events: Sequence[Event]) -> None:
+    def write_pending(self) -> None:
+        """Has the writer append what is still pending."""
+        if self._pending:
+            self._start_writer()
+
+    def take_appended(self, events: Sequence[Event]) -> None:
         """Applies events that were appended without the writer, all noted ones among them."""
         self._pending = []
         self.engine.note_timer.discard(self)
@@ -350,7 +292,7 @@ class Run:
         if self._append_error is not None:  # these events depend on notes that the log lacks
             raise self._append_error
         drafts = [draft for group, _ in batch for draft in group]
-        self._apply_events(await self.engine.journal.append(self.run_id, self.epoch, drafts))
+        self._apply_events(await self.journal.append(self.run_id, self.epoch, drafts))
 
     def _apply_events(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -380,21 +322,6 @@ class Run:
             else:
                 done.set_exception(error)
                 done.exception()  # marks the error as retrieved, because a cancelled emitter does not read it
-
-
-def _append_notes(runs: Sequence[Run]) -> None:
-    """Appends what runs have noted: in one transaction if the journal needs not be waited for, else by their writers.
-
-    A writer that is at work already appends what its run has noted itself.
-    """
-    idle = [run for run in runs if run._pending and run._writer is None and run._append_error is None]
-    appends = [RunAppend(run.run_id, run.epoch, run._list_noted()) for run in idle]
-    logs = idle[0].engine.journal.append_now(*appends) if idle else None
-    for run, events in zip(idle, logs or (), strict=logs is not None):
-        run._take_appended(events)
-    for run in runs:
-        if run._pending:
-            run._start_writer()
 
 
 def _is_settling(event: Event, after: int) -> bool:

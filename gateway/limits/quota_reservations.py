@@ -94,7 +94,7 @@ class _Reservation:
 
 
 class KeyQuotas:
-    """Implements `agent.run_context.run.QuotaReservations` for API keys."""
+    """Implements `agent.run_context.engine.QuotaReservations` for API keys."""
 
     def __init__(
         self,

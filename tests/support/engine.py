@@ -20,9 +20,10 @@ from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
 from agent.net import SafeClient
 from agent.rooms import Rooms
+from agent.run_context.engine import Engine, Observer
 from agent.run_context.extensions import merge_extensions
 from agent.run_context.ground import GroundSources
-from agent.run_context.run import Engine, Observer, Run
+from agent.run_context.run import Run
 from agent.runs.response import build_response
 from agent.runs.run_worker import ServiceLimits, make_worker_name
 from agent.runs.service import AgentService
