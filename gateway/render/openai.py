@@ -70,7 +70,7 @@ def build_completion_body(
         "metadata": _select_texts(shown),
     }
     # The body holds the steps three times and the trace twice; each is encoded once.
-    steps = to_json(shown.pop("steps", projection.list_lines()))  # a caller's metadata may have `steps` too
+    steps = to_json(projection.list_lines())
     trace = _append_json(to_json(shown), b"steps", steps)
     encoded_choice = _append_json(to_json(choice), b"message", _append_json(to_json(message), b"metadata", trace))
     encoded = _append_json(to_json(body), b"choices", b"[%b]" % encoded_choice)

@@ -9,10 +9,11 @@ from agent.core.models.words import PROVIDER_FIELDS, FrozenModel, JsonObject, Ro
 RESERVED_METADATA = frozenset(
     {
         "plan", "tool_results", "runtime", "usage", "run_id", "room", "status", "gates", "uncertainties", "failure",
-        "approvals", "aborted", "reason", "sources", "citations", "tailor", "verification",
+        "approvals", "aborted", "reason", "sources", "citations", "tailor", "verification", "client_tool_calls", "steps",
     }
 )  # fmt: skip
-"""Keys that the engine writes into the response's metadata. Values of a caller under them are dropped."""
+"""Keys that the engine writes into the response's metadata, and `steps`, which completions put beside them. Values of a
+caller under them are dropped."""
 MAX_CONVERSATION_ID_CHARS = 200
 """Longest conversation id, in characters."""
 

@@ -21,7 +21,7 @@ def body_of(*middle: ev.EventBody | Placed, **request: Any) -> dict[str, Any]:
 
 @pytest.mark.row("S001-42", "S001-45")
 def test_the_trace_stands_at_the_top_and_in_the_message() -> None:
-    body = body_of(*done_step("s1"), ev.AnswerFinished(text="found it"), metadata={"x": 1})
+    body = body_of(*done_step("s1"), ev.AnswerFinished(text="found it"), metadata={"x": 1, "steps": ["forged"]})
     message = body["choices"][0]["message"]
     assert message["content"] == "found it"
     assert [step["type"] for step in body["steps"]] == ["plan", "step", "tool", "supervision"]
