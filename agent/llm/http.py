@@ -111,7 +111,7 @@ class HttpModelClient:
             await self._opened.close()
 
     @property
-    def _get_session(self) -> aiohttp.ClientSession:
+    def _session(self) -> aiohttp.ClientSession:
         """Opens the session at the first call, because it belongs to the event loop that runs then."""
         if self._opened is None:
             self._opened = aiohttp.ClientSession(
@@ -124,7 +124,7 @@ class HttpModelClient:
     async def _list(self) -> tuple[int, Mapping[str, str], bytes]:
         timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
         try:
-            async with self._get_session.get(
+            async with self._session.get(
                 f"{self._where}/models", timeout=timeout, allow_redirects=False
             ) as response:
                 return response.status, response.headers, await _read_bounded(response)
@@ -133,7 +133,7 @@ class HttpModelClient:
 
     async def _complete(self, request: ModelRequest, body: JsonObject) -> ModelReply:
         try:
-            async with self._get_session.post(**self._build_call_arguments(request, body, stream=False)) as response:
+            async with self._session.post(**self._build_call_arguments(request, body, stream=False)) as response:
                 answer = await _read_bounded(response)
         except _FAULTS as error:
             raise self._translate_error(error, request.timeout_s) from error
@@ -148,7 +148,7 @@ class HttpModelClient:
             requests += 1
             body = self._support.build_body(request, stream=True)
             async with asyncio.timeout(request.timeout_s):  # the head too can come one byte at a time
-                response = await self._get_session.post(**self._build_call_arguments(request, body, stream=True))
+                response = await self._session.post(**self._build_call_arguments(request, body, stream=True))
                 if response.status < 300:
                     return response, requests
                 async with response:
