@@ -124,9 +124,7 @@ class HttpModelClient:
     async def _list(self) -> tuple[int, Mapping[str, str], bytes]:
         timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
         try:
-            async with self._session.get(
-                f"{self._where}/models", timeout=timeout, allow_redirects=False
-            ) as response:
+            async with self._session.get(f"{self._where}/models", timeout=timeout, allow_redirects=False) as response:
                 return response.status, response.headers, await _read_bounded(response)
         except _FAULTS as error:
             raise describe_connection_error(self._where, error) from error
