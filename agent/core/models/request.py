@@ -9,7 +9,8 @@ from agent.core.models.words import PROVIDER_FIELDS, FrozenModel, JsonObject, Ro
 RESERVED_METADATA = frozenset(
     {
         "plan", "tool_results", "runtime", "usage", "run_id", "room", "status", "gates", "uncertainties", "failure",
-        "approvals", "aborted", "reason", "sources", "citations", "tailor", "verification", "client_tool_calls", "steps",
+        "approvals", "aborted", "reason", "sources", "citations", "tailor", "verification", "client_tool_calls",
+        "steps",
     }
 )  # fmt: skip
 """Keys that the engine writes into the response's metadata, and `steps`, which completions put beside them. Values of a
