@@ -1,7 +1,8 @@
 """Reading what a process uses (Linux), and medians over rounds in which the contenders take turns."""
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -24,6 +25,31 @@ def cpu_seconds(pid: int) -> float:
 def resident_kb(pid: int) -> float:
     """Resident memory of a process in KB."""
     return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * PAGE_KB
+
+
+@contextmanager
+def core_of_its_own(pid: int, *others: int) -> Iterator[None]:
+    """Gives a process one core within the block, and the others and this process the remaining ones.
+
+    Where the kernel moved them about, the same turn took from 5.3 to 7.8 ms of CPU, by what a core's caches still held;
+    so it takes 4.5 to 5.0. Does nothing on a machine of one core.
+    """
+    every = os.sched_getaffinity(0)
+    own = {max(every)}
+    rest = every - own or every
+    _set_cores(pid, own)
+    for other in (os.getpid(), *others):
+        _set_cores(other, rest)
+    try:
+        yield
+    finally:
+        for one in (pid, os.getpid(), *others):
+            _set_cores(one, every)
+
+
+def _set_cores(pid: int, cores: Collection[int]) -> None:
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), cores)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

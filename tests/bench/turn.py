@@ -6,7 +6,7 @@ from statistics import mean, median
 
 from tests.bench.contenders import FLOOR, FRAMEWORKS, LITELLM, STEPGATE, Running, arena, list_references
 from tests.bench.load import closed_loop, open_loop
-from tests.bench.measure import Figures, cpu_seconds, in_turn, percentile
+from tests.bench.measure import Figures, core_of_its_own, cpu_seconds, in_turn, percentile
 from tests.bench.report import Row, compare
 from tests.bench.work import request, story, turn
 from tests.support.script import Script
@@ -39,12 +39,14 @@ async def plain_cpu() -> list[Row]:
 async def _measure_cpu(rules: Script, work: str) -> Figures:
     body = request(work)
 
-    async def measure(one: Running) -> float:
-        before = cpu_seconds(one.pid)
-        await closed_loop(one.url, body=body, clients=CLIENTS, count=TURNS)
-        return 1000 * (cpu_seconds(one.pid) - before) / TURNS
+    async with arena(rules, work) as (server, running):
 
-    async with arena(rules, work) as (_, running):
+        async def measure(one: Running) -> float:
+            with core_of_its_own(one.pid, server.pid):
+                before = cpu_seconds(one.pid)
+                await closed_loop(one.url, body=body, clients=CLIENTS, count=TURNS)
+                return 1000 * (cpu_seconds(one.pid) - before) / TURNS
+
         for one in running:
             await closed_loop(one.url, body=body, clients=CLIENTS, count=100)
         return await in_turn(running, measure)
