@@ -98,7 +98,7 @@ async def call_once(
             run.read_calls.clear()  # what was read meanwhile may be from before the change
     if spec.uses_subagents:
         return await execute()
-    key = build_key(spec.name, args)
+    key = build_key(spec.name, args, site.span)
     same = run.read_calls.find(run.state, key, site)
     # Shielded, because other steps wait for the result too.
     shared = await asyncio.shield(same.result) if same is not None else None

@@ -236,11 +236,13 @@ def _is_broken_connection(error: BaseException) -> bool:
         timeouts = (*timeouts, httpx.TimeoutException)
         breaks = (*breaks, httpx.NetworkError, httpx.RemoteProtocolError, httpcore.NetworkError)
     cause: BaseException | None = error
-    while cause is not None:
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:  # foreign code may make a cycle of causes
         if isinstance(cause, timeouts):
             return False
         if isinstance(cause, breaks):
             return True
+        seen.add(id(cause))
         cause = cause.__cause__
     return False
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from agent.grounded_answers.models import Quote, describe_surroundings
+from agent.grounded_answers.models import Quote, describe_surroundings, list_headings
 from agent.search.models import RetrievedContext
 from agent.text.pieces import MARKS, Piece, split_pieces
 from agent.text.stop_words import detect_language
@@ -62,8 +62,15 @@ class Passage:
             if piece.block != block:
                 head, block = "", piece.block
             head = text if piece.kind == "head" else head
-            parts.append(Part(piece, text, head if piece.kind == "row" else ""))
+            is_heading = piece.kind == "sentence" and normalize_text(text) in self._headings
+            shown = piece._replace(kind="heading") if is_heading else piece
+            parts.append(Part(shown, text, head if piece.kind == "row" else ""))
         return tuple(parts)
+
+    @cached_property
+    def _headings(self) -> frozenset[str]:
+        """Its headings for comparison. Only Markdown marks them in the text; the other readers leave plain lines."""
+        return frozenset(normalize_text(heading) for heading in list_headings(self.chunk))
 
     @cached_property
     def values(self) -> KnownValues:

@@ -131,8 +131,11 @@ class SubAgentFindings:
             return False
 
     async def _keep_analysis(self, conversation: Conversation, result: SubAgentResult) -> None:
-        """Stores an analysis. A new analysis drops the validation, which tested the source as it was before."""
-        if result.data:
+        """Stores an analysis, but not one that was cut short in place of a complete one. A new analysis drops the
+        validation, which tested the source as it was before.
+        """
+        is_known = conversation.analysis is not None and conversation.analysis.get("success") is not False
+        if result.data and (result.success or not is_known):
             await self._store.set_analysis(conversation, {**result.data, "success": result.success})
         await self._record_result(conversation, ANALYZER, result)
         if conversation.pipeline is not None:

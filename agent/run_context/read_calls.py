@@ -51,6 +51,10 @@ class ReadCalls:
         self._calls.clear()
 
 
-def build_key(tool: str, args: JsonObject) -> str:
-    """Returns the key of a call: the same for the same arguments of the same tool."""
-    return f"{tool} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"
+def build_key(tool: str, args: JsonObject, span: str) -> str:
+    """Returns the key of a call: the same for the same arguments of the same tool in the same sub-agent.
+
+    A sub-agent's own tools work on its source or pipeline, which is not in the arguments: `enumerate_files {}` of two
+    sub-agents side by side are different calls.
+    """
+    return f"{span} {tool} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"

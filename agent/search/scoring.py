@@ -130,7 +130,7 @@ def format_reason(evidence: Evidence, held: Sequence[str], missing: Sequence[str
         parts.append("words stand as in the query")
     elif evidence.proximity >= 0.5 and len(held) > 1:
         parts.append("words stand close together")
-    if evidence.similarity is not None:
+    if evidence.similarity is not None and evidence.similarity > 0:
         parts.append(f"near in meaning ({evidence.similarity:.0%} as near as halves of one passage are)")
     return "; ".join(parts) or "near the query"
 

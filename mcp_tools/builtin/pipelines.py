@@ -197,6 +197,8 @@ class BuildPipelineTool(ConversationTool[BuildInput, BuildOutput]):
                 raise ToolInputError("give a template or a pipeline", agent_id=self.name)
             conversation = await self._builder.find_conversation_for_call(context)
             await self._builder.propose_pipeline(conversation, pipeline)
+        except ToolError:
+            raise
         except AgentError as error:
             raise _convert_error(error, self.name) from error
         return BuildOutput(conversation_id=conversation.id, pipeline=pipeline.model_dump(mode="json"))
@@ -241,6 +243,8 @@ class ApplyPipelineTool(ConversationTool[ApplyInput, ApplyOutput]):
         try:
             conversation = await self._builder.find_conversation_for_call(context)
             await self._builder.check_can_apply(conversation, parsed.collection_name, force=parsed.force)
+        except ToolError:
+            raise
         except AgentError as error:
             raise _convert_error(error, self.name, by_rules=context.model is None) from error
 
@@ -248,6 +252,8 @@ class ApplyPipelineTool(ConversationTool[ApplyInput, ApplyOutput]):
         try:
             conversation = await self._builder.find_conversation_for_call(context)
             applied = await self._builder.apply(conversation, args.collection_name, force=args.force, by=context.owner)
+        except ToolError:
+            raise
         except AgentError as error:
             raise _convert_error(error, self.name, by_rules=context.model is None) from error
         return ApplyOutput(
@@ -281,8 +287,6 @@ def _convert_error(error: AgentError, tool: str, *, by_rules: bool = False) -> T
 
     In a conversation without a model a person reads it, as a refusal with every reason and what to do.
     """
-    if isinstance(error, ToolError):
-        return error
     if error.kind.http_status >= 500:
         return ToolError(error.message, agent_id=tool)
     if not by_rules:

@@ -225,3 +225,25 @@ async def test_an_analysis_of_no_source_by_name_is_of_the_conversations_own(
             assert "3 files" in sent
             assert "ERR_TOOL_INPUT" not in sent
         assert (await mine.look())["source_analysis"]["total_files"] == 3
+
+
+@pytest.mark.row("S000-11", "S000-22")
+async def test_an_analysis_without_an_end_does_not_replace_a_complete_one(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    async with client_of(serve) as client:
+        mine, _, _ = await with_a_bad_folder(client, model_server, tmp_path)
+        before = await mine.look()
+        model_server.load(
+            script(
+                says("no JSON", to="subagent", about="Analyse the source"),
+                calls("spawn_source_analyzer", source_id=mine.source_id),
+                DONE,
+            )
+        )
+        await mine.say("Look once more")
+        after = await mine.look()
+    assert before["source_analysis"]["total_files"] == 4
+    assert after["source_analysis"] == before["source_analysis"]
+    assert after["validation"] == before["validation"]
+    assert open_ones(after, "blocking") == open_ones(before, "blocking")

@@ -46,6 +46,17 @@ def test_personas_differ_in_form_only() -> None:
     assert "**handbook.md, page 1 \u203a Holidays**" in outputs["Technical"].content
 
 
+@pytest.mark.row("S003-27", "S003-29")
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_a_heading_that_stands_as_a_plain_line_is_no_answer(persona: str) -> None:
+    text = "Breakfast times\n\nOn weekdays the kitchen serves from 7:15 until 9:40."
+    docx = passage(text, source="guest.docx", heading_path=["House rules", "Breakfast times"])
+    output = quote("What are the breakfast times?", docx, persona=persona)
+    assert "On weekdays the kitchen serves from 7:15 until 9:40." in output.content
+    assert "> Breakfast times" not in output.content
+    assert "\u201cBreakfast times" not in output.content
+
+
 def test_of_a_table_the_matching_rows_are_quoted_below_its_head() -> None:
     question = "What is the price of the bus?"
     rows = "> | Item | Price |\n> | --- | --- |\n> | Train | 900 [1] |\n> | Bus | 1,040 [1] |"
