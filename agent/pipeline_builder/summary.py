@@ -11,6 +11,7 @@ from agent.ingest.pipeline_check import PipelineInvalidError, parse_pipeline
 from agent.pipeline_builder.pipeline_edits import describe_deviations
 from agent.pipeline_builder.records import Conversation, ConversationUncertainty, number_open
 from agent.pipeline_builder.source_store import NamedSource
+from agent.pipeline_builder.subagent_findings import has_report
 
 MAX_REQUESTS = 8
 """User messages that are kept: the first, which names the goal, and the latest."""
@@ -109,9 +110,11 @@ def _iter_known(
         label = format_pipeline_label(conversation.pipeline)
         yield f"Proposed pipeline: {', '.join((label, *_iter_deviations(conversation)))}."
     if conversation.validation is not None:
-        yield f"Validation{_format_unfinished(conversation.validation)}: {conversation.validation.get('summary')}"
-    elif conversation.pipeline is not None:
-        yield "The pipeline was not validated yet."
+        of = "" if _is_of_proposed(conversation) else " of another pipeline than the proposed one"
+        unfinished = _format_unfinished(conversation.validation)
+        yield f"Validation{of}{unfinished}: {conversation.validation.get('summary')}"
+    if conversation.pipeline is not None and not _is_of_proposed(conversation):
+        yield "The proposed pipeline was not validated yet."
     for number, uncertainty in number_open(uncertainties):
         yield f"- #{number} {uncertainty.severity}, open: {uncertainty.message[:300]}"
     for uncertainty in uncertainties:
@@ -126,6 +129,16 @@ def _iter_deviations(conversation: Conversation) -> Iterator[str]:
         yield from describe_deviations(parse_pipeline(conversation.pipeline or {}))
     except PipelineInvalidError:
         return
+
+
+def _is_of_proposed(conversation: Conversation) -> bool:
+    """Returns whether the validation is of the proposed pipeline, or of one before any was proposed."""
+    if conversation.pipeline is None:
+        return True
+    try:
+        return has_report(conversation, parse_pipeline(conversation.pipeline))
+    except PipelineInvalidError:  # this version cannot parse it
+        return False
 
 
 def _format_unfinished(found: JsonObject) -> str:

@@ -106,7 +106,8 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         odd = await self._sample_names(calls, others[:KINDS_SHOWN], 1)
         await gather_calls(calls("get_file_content_preview", {"file": name}) for name in odd)
         await gather_calls(calls("try_parser", {"file": name}) for name in (*files, *odd))
-        read = sorted(trial.file for trial in self._evidence.trials.values() if trial.success and trial.characters)
+        trials = self._evidence.trials.values()  # program texts look English whatever their authors speak
+        read = sorted(one.file for one in trials if one.success and one.characters and "code" not in one.document_types)
         await gather_calls(calls("detect_language", {"file": name}) for name in read)
         return _build_result(build_analysis(self._evidence))
 

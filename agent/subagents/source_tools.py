@@ -98,7 +98,8 @@ class SampleFilesTool(SourceTool[SampleInput, SampleOutput]):
 
     async def run(self, args: SampleInput, context: ToolContext) -> SampleOutput:
         listing = await self._files.list_files()
-        wanted = args.extension.lower()
+        ending = args.extension.lower().removeprefix("*").removeprefix(".")  # models write .csv, csv and *.csv
+        wanted = f".{ending}" if ending else ""
         matching = [
             file
             for file in listing.files.values()

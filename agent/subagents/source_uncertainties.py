@@ -25,7 +25,9 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
 
 def find_quality_issues(trials: Sequence[ParserTrial], languages: Sequence[LanguageResult]) -> list[str]:
     """Returns the names of quality issues for `quality_issues`."""
-    found = [name for code, (name, _) in _FAULTS.items() if any(_has_failed_with(trial, code) for trial in trials)]
+    read = {trial.file for trial in trials if trial.success}  # with another parser
+    failed = [trial for trial in trials if trial.file not in read]
+    found = [name for code, (name, _) in _FAULTS.items() if any(_has_failed_with(trial, code) for trial in failed)]
     if any(trial.scanned for trial in trials):
         found.insert(0, "scanned_pdfs")
     if any(_is_empty(trial) for trial in trials):
@@ -110,7 +112,7 @@ def _count_languages(languages: Sequence[LanguageResult]) -> Counter[str]:
 
 def _has_code_and_prose(trials: Sequence[ParserTrial]) -> bool:
     kinds = {kind for trial in trials for kind in trial.document_types}
-    return "code" in kinds and len(kinds) > 1
+    return "code" in kinds and bool(kinds - {"code", "table", "spreadsheet"})  # rows suit either
 
 
 def _has_failed_with(trial: ParserTrial, code: str) -> bool:

@@ -247,3 +247,25 @@ async def test_an_analysis_without_an_end_does_not_replace_a_complete_one(
     assert after["source_analysis"] == before["source_analysis"]
     assert after["validation"] == before["validation"]
     assert open_ones(after, "blocking") == open_ones(before, "blocking")
+
+
+@pytest.mark.row("S000-17", "S000-27")
+async def test_a_report_on_another_pipeline_is_not_told_as_the_proposed_ones(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    async with client_of(serve) as client:
+        mine, _, _ = await with_a_bad_folder(client, model_server, tmp_path)
+        assert "\nValidation: " in (await mine.look())["summary"]
+        model_server.load(
+            script(
+                VALIDATES,
+                calls("build_pipeline", template="notes"),
+                calls("spawn_pipeline_validator", pipeline=REPORTS, source_id=mine.source_id),
+                DONE,
+            )
+        )
+        await mine.say("Take the template notes, and try reports")
+        summary = (await mine.look())["summary"]
+    assert "Proposed pipeline: template 'notes'" in summary
+    assert "Validation of another pipeline than the proposed one: " in summary
+    assert "The proposed pipeline was not validated yet." in summary

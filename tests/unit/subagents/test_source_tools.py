@@ -96,6 +96,8 @@ async def test_a_sample_is_the_same_with_the_same_seed(kit: Kit) -> None:
         ({"pick": "smallest", "min_size": 72, "count": 9}, ["n17.csv", "n18.csv", "n19.csv"]),
         ({"pick": "smallest", "max_size": 4, "count": 9}, ["n00.csv"]),
         ({"extension": ".exe", "count": 9}, []),
+        ({"extension": "csv", "pick": "largest", "count": 1}, ["n19.csv"]),
+        ({"extension": "*.CSV", "pick": "largest", "count": 1}, ["n19.csv"]),
     ],
 )
 async def test_a_sample_is_chosen_by_ending_and_size(kit: Kit, args: dict[str, Any], names: list[str]) -> None:
