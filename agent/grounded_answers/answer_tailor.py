@@ -66,7 +66,7 @@ class AnswerTailor:
         if not text.strip() and finish == "stop":
             raise ModelOutputError("the model's answer is empty", agent_id="tailor")
         started = monotonic()
-        result = await self._review.review_text(text)
+        result = await self._review.review_text(text, may_be_cut=finish != "stop")
         await self._record(result, "retry_strict" if result.failed else "accept", 0, monotonic() - started)
         if result.failed:
             result = await self._rewrite(messages, text, result, tier)

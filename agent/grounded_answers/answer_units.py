@@ -68,8 +68,10 @@ class Unit:
         return replace(self, segments=tuple(replace(segment, cites=cites) for segment in self.segments))
 
 
-def parse_answer(answer: str, *, finished: bool = True) -> list[Unit]:
+def parse_answer(answer: str, *, finished: bool = True, may_be_cut: bool = True) -> list[Unit]:
     """Returns the units of an answer; of an unfinished one without the last, which may continue.
+
+    `may_be_cut` is False where the model said that it had finished: then a last sentence without a stop is whole.
 
     A citation on its own belongs to what precedes it. A sentence without a citation takes the next one of its paragraph
     or list, the rows of a table that of the line before or behind the table. Links become their text: they cite
@@ -81,7 +83,7 @@ def parse_answer(answer: str, *, finished: bool = True) -> list[Unit]:
         # An unfinished "[1" is the last piece, and will belong to the piece before it.
         unfinished_mark = bool(pieces) and _UNFINISHED_MARK.match(plain[pieces[-1].start :]) is not None
         pieces = pieces[: -2 if unfinished_mark else -1]
-    end = len(plain.rstrip())
+    end = len(plain.rstrip()) if may_be_cut else len(plain) + 1
     return _share_citations(_attach_citations([_parse_unit(piece, plain, end) for piece in pieces]))
 
 

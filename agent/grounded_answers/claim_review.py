@@ -70,9 +70,12 @@ class ClaimReview:
         """Why the meaning of a claim was not checked; empty if it was."""
         return self._entailment.skipped_because
 
-    async def review_text(self, text: str) -> ReviewResult:
-        """Returns the result for a whole answer. Checks the meaning of all open claims in one call."""
-        return await self._review_units(await asyncio.to_thread(parse_answer, text))
+    async def review_text(self, text: str, *, may_be_cut: bool = True) -> ReviewResult:
+        """Returns the result for a whole answer. Checks the meaning of all open claims in one call.
+
+        `may_be_cut` as in `parse_answer`.
+        """
+        return await self._review_units(await asyncio.to_thread(parse_answer, text, may_be_cut=may_be_cut))
 
     async def review_complete_paragraphs(self, text: str) -> None:
         """Checks the open claims in all paragraphs of a growing answer except the last, which may continue."""

@@ -126,6 +126,18 @@ async def test_a_paraphrase_is_kept_and_cites_the_words_it_rests_on(tmp_path: Pa
     ]
 
 
+@pytest.mark.row("S003-28")
+@pytest.mark.parametrize(("finish_reason", "is_whole"), [("stop", True), ("length", False)])
+async def test_a_sentence_without_a_stop_is_whole_where_the_model_has_finished(
+    tmp_path: Path, finish_reason: str, *, is_whole: bool
+) -> None:
+    reply = says("Staff may take 28 paid days off each year", to="completion", finish_reason=finish_reason)
+    response = await ask_question(tmp_path, reply, entails(("supported", "28 days of paid holiday a year")))
+    found = [one["reason"] for check in checks(response) if "problems" in check.detail for one in problems(check)]
+    assert ("it is cut off in the middle" in found) is not is_whole
+    assert response.response.startswith("Staff may take 28 paid days off each year") is is_whole
+
+
 async def test_all_claims_of_an_answer_are_checked_in_one_call(tmp_path: Path) -> None:
     reply = f"{TRUE} Staff get 28 days [1]. The department's head approves them [1]."
     verdicts = entails(("supported", "28 days"), ("supported", "approved by the head"))
