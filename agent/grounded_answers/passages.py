@@ -62,14 +62,14 @@ class Passage:
             if piece.block != block:
                 head, block = "", piece.block
             head = text if piece.kind == "head" else head
-            is_heading = piece.kind == "sentence" and normalize_text(text) in self._headings
-            shown = piece._replace(kind="heading") if is_heading else piece
-            parts.append(Part(shown, text, head if piece.kind == "row" else ""))
+            if piece.kind == "sentence" and self._headings and normalize_text(text) in self._headings:
+                piece = piece._replace(kind="heading")  # noqa: PLW2901
+            parts.append(Part(piece, text, head if piece.kind == "row" else ""))
         return tuple(parts)
 
     @cached_property
     def _headings(self) -> frozenset[str]:
-        """Its headings for comparison. Only Markdown marks them in the text; the other readers leave plain lines."""
+        """Its headings for comparison. Only Markdown marks them in the text; other formats have them as plain lines."""
         return frozenset(normalize_text(heading) for heading in list_headings(self.chunk))
 
     @cached_property

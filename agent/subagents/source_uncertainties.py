@@ -2,7 +2,7 @@
 unreadable files."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agent.core.languages import get_language_name
 from agent.core.models import JsonObject
@@ -25,12 +25,10 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
 
 def find_quality_issues(trials: Sequence[ParserTrial], languages: Sequence[LanguageResult]) -> list[str]:
     """Returns the names of quality issues for `quality_issues`."""
-    read = {trial.file for trial in trials if trial.success}  # with another parser
-    failed = [trial for trial in trials if trial.file not in read]
-    found = [name for code, (name, _) in _FAULTS.items() if any(_has_failed_with(trial, code) for trial in failed)]
+    found = [name for code, (name, _) in _FAULTS.items() if _list_failed_files(trials, code)]
     if any(trial.scanned for trial in trials):
         found.insert(0, "scanned_pdfs")
-    if any(_is_empty(trial) for trial in trials):
+    if _list_empty_files(trials):
         found.append("empty_files")
     if len(_count_languages(languages)) > 1:
         found.append("mixed_languages")
@@ -74,12 +72,11 @@ def _from_trials(trials: Sequence[ParserTrial]) -> Iterator[Uncertainty]:
     scanned = sorted({trial.file for trial in trials if trial.scanned})
     if scanned:
         yield _with_examples("notable", f"{len(scanned)} of {tried} files tried {SCANNED}", scanned)
-    read = {trial.file for trial in trials if trial.success}
     for code, (_, what) in _FAULTS.items():
-        files = sorted({trial.file for trial in trials if _has_failed_with(trial, code)} - read)
+        files = _list_failed_files(trials, code)
         if files:
             yield _with_examples("notable", f"{len(files)} of {tried} files tried {what}", files)
-    empty = sorted({trial.file for trial in trials if _is_empty(trial)} - read)
+    empty = _list_empty_files(trials)
     if empty:
         yield _with_examples("info", f"{len(empty)} of {tried} files tried hold no text", empty)
     guessed = sorted({trial.file for trial in trials if any("encoding was guessed" in u for u in trial.uncertainties)})
@@ -112,16 +109,29 @@ def _count_languages(languages: Sequence[LanguageResult]) -> Counter[str]:
 
 def _has_code_and_prose(trials: Sequence[ParserTrial]) -> bool:
     kinds = {kind for trial in trials for kind in trial.document_types}
-    return "code" in kinds and bool(kinds - {"code", "table", "spreadsheet"})  # rows suit either
+    return "code" in kinds and bool(kinds - {"code"} - _SPLIT_BY_ROWS)
 
 
-def _has_failed_with(trial: ParserTrial, code: str) -> bool:
-    """Returns whether a trial failed with this error; types without a parser are counted, not tried."""
-    return not trial.success and trial.error_code == code and "files are not read" not in (trial.error or "")
+_SPLIT_BY_ROWS = frozenset({"table", "spreadsheet"})
+"""Document types that are split by their rows, whatever stands beside them."""
 
 
-def _is_empty(trial: ParserTrial) -> bool:
-    return not trial.success and trial.error_code == "ERR_PARSER_EMPTY" and not trial.scanned
+def _list_failed_files(trials: Sequence[ParserTrial], code: str) -> list[str]:
+    """Returns the files that failed with this error and that no other parser read. Files of a type without a parser are
+    counted, not tried.
+    """
+    return _list_unread_files(
+        trials, lambda trial: trial.error_code == code and "files are not read" not in (trial.error or "")
+    )
+
+
+def _list_empty_files(trials: Sequence[ParserTrial]) -> list[str]:
+    return _list_unread_files(trials, lambda trial: trial.error_code == "ERR_PARSER_EMPTY" and not trial.scanned)
+
+
+def _list_unread_files(trials: Sequence[ParserTrial], has_failed: Callable[[ParserTrial], bool]) -> list[str]:
+    read = {trial.file for trial in trials if trial.success}
+    return sorted({trial.file for trial in trials if not trial.success and has_failed(trial)} - read)
 
 
 def _with_examples(severity: Severity, message: str, files: Sequence[str], *, names_all: bool = True) -> Uncertainty:

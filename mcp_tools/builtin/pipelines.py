@@ -1,7 +1,8 @@
 """The pipeline builder's tools: list plugins and templates, show, propose and apply the conversation's pipeline."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from pydantic import ConfigDict, Field, StrictBool
 
@@ -191,16 +192,12 @@ class BuildPipelineTool(ConversationTool[BuildInput, BuildOutput]):
 
     async def run(self, args: BuildInput, context: ToolContext) -> BuildOutput:
         """Validates and stores the pipeline. Raises `ToolInputError` with what is wrong."""
-        try:
+        with _convert_errors(self.name):
             pipeline = build_requested_pipeline(args.template, args.parameters, args.pipeline)
             if pipeline is None:
                 raise ToolInputError("give a template or a pipeline", agent_id=self.name)
             conversation = await self._builder.find_conversation_for_call(context)
             await self._builder.propose_pipeline(conversation, pipeline)
-        except ToolError:
-            raise
-        except AgentError as error:
-            raise _convert_error(error, self.name) from error
         return BuildOutput(conversation_id=conversation.id, pipeline=pipeline.model_dump(mode="json"))
 
     def format_text(self, output: BuildOutput) -> str:
@@ -240,22 +237,14 @@ class ApplyPipelineTool(ConversationTool[ApplyInput, ApplyOutput]):
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
         """Raises `ToolInputError` if the pipeline, an open uncertainty or the name forbids it."""
         parsed = ApplyInput.model_validate(args)
-        try:
+        with _convert_errors(self.name, by_rules=context.model is None):
             conversation = await self._builder.find_conversation_for_call(context)
             await self._builder.check_can_apply(conversation, parsed.collection_name, force=parsed.force)
-        except ToolError:
-            raise
-        except AgentError as error:
-            raise _convert_error(error, self.name, by_rules=context.model is None) from error
 
     async def run(self, args: ApplyInput, context: ToolContext) -> ApplyOutput:
-        try:
+        with _convert_errors(self.name, by_rules=context.model is None):
             conversation = await self._builder.find_conversation_for_call(context)
             applied = await self._builder.apply(conversation, args.collection_name, force=args.force, by=context.owner)
-        except ToolError:
-            raise
-        except AgentError as error:
-            raise _convert_error(error, self.name, by_rules=context.model is None) from error
         return ApplyOutput(
             collection_id=args.collection_name,
             collection_name=args.collection_name,
@@ -282,7 +271,18 @@ def make_pipeline_tools(builder: PipelineBuilder) -> Sequence[Tool]:
     )
 
 
-def _convert_error(error: AgentError, tool: str, *, by_rules: bool = False) -> ToolError:
+@contextmanager
+def _convert_errors(tool: str, *, by_rules: bool = False) -> Iterator[None]:
+    """Raises what the pipeline builder raises as an error of this tool; the tool's own errors stay as they are."""
+    try:
+        yield
+    except ToolError:
+        raise
+    except AgentError as error:
+        raise _build_tool_error(error, tool, by_rules=by_rules) from error
+
+
+def _build_tool_error(error: AgentError, tool: str, *, by_rules: bool) -> ToolError:
     """Returns an error for the model: what is wrong with its call, or that it cannot be done now.
 
     In a conversation without a model a person reads it, as a refusal with every reason and what to do.
