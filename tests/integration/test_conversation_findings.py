@@ -269,3 +269,25 @@ async def test_a_report_on_another_pipeline_is_not_told_as_the_proposed_ones(
     assert "Proposed pipeline: template 'notes'" in summary
     assert "Validation of another pipeline than the proposed one: " in summary
     assert "The proposed pipeline was not validated yet." in summary
+
+
+@pytest.mark.row("S000-27", "S000-60")
+async def test_validators_side_by_side_report_each_on_its_own_pipeline(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    without_pdf = from_template("reports").model_dump(mode="json")
+    for node in without_pdf["nodes"]:
+        if node["kind"] == "source":
+            node["options"]["exclude"] = ["*.pdf"]
+    async with client_of(serve) as client:
+        mine, _, _ = await with_a_bad_folder(client, model_server, tmp_path)
+        both = tuple(
+            Call("spawn_pipeline_validator", {"pipeline": one, "source_id": mine.source_id}, id=name)
+            for name, one in (("good", without_pdf), ("bad", REPORTS))
+        )
+        model_server.load(script(VALIDATES, says(to="skill", times=1, calls=both), DONE))
+        await mine.say("Try it with and without the PDF files")
+        messages = model_server.requests()[-1]["body"]["messages"]
+    told = {one["tool_call_id"]: one["content"] for one in messages if one["role"] == "tool"}
+    assert "100 % of 2 files are read" in told["good"]
+    assert "50 % of 4 files are read" in told["bad"]

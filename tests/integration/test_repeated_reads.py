@@ -1,19 +1,11 @@
 """Identical read-only calls of a run are made once; a call that may have changed something ends that."""
 
 import asyncio
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
-from agent.core.events import ToolReturned
 from agent.core.models import Room
-from agent.execution.repeated_calls import call_once
-from agent.run_context.call_site import CallSite
-from agent.run_context.read_calls import ReadCalls
-from agent.run_context.run import Run
 from tests.integration.test_engine import write_skill
 from tests.support.engine import engine_bench
 from tests.support.script import Call, judges, plans, says, script
@@ -120,17 +112,3 @@ async def test_a_skill_that_asks_again_gets_a_new_answer_but_not_twice_in_one_tu
     assert response.response == "Job 7 is done."
     assert [result["text"] for result in response.metadata["tool_results"]] == ["running", "running", "done"]
     assert len(job.calls) == 2
-
-
-@pytest.mark.row("S000-60")
-async def test_sub_agents_side_by_side_do_not_share_the_results_of_their_own_tools() -> None:
-    run = cast("Run", SimpleNamespace(read_calls=ReadCalls(), state=None))
-    spec = returning("enumerate_files", "").spec
-    sites = [CallSite("s1", 1, span=span) for span in ("s1.1.1", "s1.1.2")]
-
-    async def look(site: CallSite) -> ToolReturned:
-        await asyncio.sleep(0)
-        return ToolReturned(call_id=site.call_id, tool=spec.name, text=f"files of {site.span}")
-
-    found = await asyncio.gather(*(call_once(run, spec, {}, site, partial(look, site)) for site in sites))
-    assert [one.text for one in found] == ["files of s1.1.1", "files of s1.1.2"]
