@@ -15,7 +15,7 @@ from tests.e2e.test_web_page import ask
 from tests.integration.conftest import Serve, model_server, serve
 from tests.integration.test_ag_ui import turn
 from tests.integration.test_keys import bearer, created_key
-from tests.support.browser import chromium, open_page, running_chromium
+from tests.support.browser import NEEDS_CHROMIUM, open_page, running_chromium
 from tests.support.reverse_proxy import PREFIX, find_free_port, reverse_proxy
 from tests.support.script import plans, says, script
 
@@ -127,7 +127,8 @@ async def test_a_public_address_needs_a_key_and_mcp_answers_to_its_host(serve: S
         assert (await client.get("/v1/runs")).status_code == 200, "only this machine can call"
 
 
-@pytest.mark.skipif(chromium() is None, reason="no Chromium on this machine: apt-get install chromium")
+@pytest.mark.browser
+@NEEDS_CHROMIUM
 @pytest.mark.parametrize("public", [PLANNED], indirect=True)
 async def test_the_page_works_below_a_path(public: str) -> None:
     with running_chromium() as devtools:

@@ -78,7 +78,6 @@ async def test_a_page_whose_name_is_pointed_here_reads_and_changes_nothing(serve
             await client.post("/v1/rooms", json=ROOM, headers=posted),
             await client.post("/v1/agent", json=PROMPT, headers=posted),
             await client.post("/v1/ag-ui", json={}, headers=posted),
-            await client.post("/v1/memories", json={"text": "Pay Mallory."}, headers=posted),
             await client.post("/v1/documents", files={"file": b"x"}, headers=posted),
             await client.post("/a2a", json=CALL, headers=posted),
             await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, headers=posted),
