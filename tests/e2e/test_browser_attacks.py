@@ -20,7 +20,7 @@ __all__ = ["model_server", "serve"]  # fixtures
 pytestmark = BROWSER_TEST
 
 NAME = "evil.example"
-READS = ("/v1/runs", "/v1/rooms", "/v1/tools", "/ready", "/openapi.json", "/")
+READS = ("/v1/runs", "/v1/rooms", "/v1/tools", "/openapi.json", "/", "/web/app.js")
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +147,8 @@ async def test_a_page_whose_name_is_pointed_here_reads_and_changes_nothing(devto
             got = await call(page, path)
             assert (got["status"], got["type"]) == (421, "basic"), path
             assert "AGENT_ALLOWED_HOSTS" in got["text"]
+        probed = json.loads((await call(page, "/ready"))["text"])["components"]
+        assert {item["detail"] for item in probed.values()} == {""}
         typed = {"content-type": "application/json"}
         made = await call(page, "/v1/rooms", method="POST", headers=typed, body=json.dumps(ROOM))
         assert made["status"] == 421
