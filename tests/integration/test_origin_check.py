@@ -127,7 +127,10 @@ async def test_requests_without_a_body_are_not_carried_out_for_another_site(serv
         task = (await client.post("/tasks", json=PROMPT)).json()["task_id"]
         made = {"name": "nightly", "cron": "0 3 * * *", "prompt": "What is 2*21?"}
         assert (await client.post("/v1/schedules", json=made)).status_code == 201
-        upload = {"files": {"file": ("a.md", b"# Rain\n\nIt rains on Monday.")}, "data": {"collection": "weather"}}
+        upload: dict[str, Any] = {
+            "files": {"file": ("a.md", b"# Rain\n\nIt rains on Monday.")},
+            "data": {"collection": "weather"},
+        }
         assert (await client.post("/v1/documents", **upload)).status_code == 201
         before = await count_things(client)
         paths = ("/v1/schedules/nightly/run", "/v1/collections/weather/reindex", f"/tasks/{task}/run")

@@ -9,8 +9,7 @@ from pathlib import Path
 import httpx
 
 from tests.integration.conftest import Serve
-from tests.integration.test_conversations_by_rule import API, talk
-from tests.support.talks import papers
+from tests.support.talks import API, papers, talk
 
 STREAM_SECONDS = 0.3
 
