@@ -8,7 +8,10 @@ from agent.core.errors import AgentError, ToolError, ToolTimeoutError
 from mcp_tools.client.sanitize import sanitize_text
 from mcp_tools.client.transports import CONNECT_TIMEOUT_S
 
-_OUTCOME_UNKNOWN = "; it is not known whether the call was executed"
+OUTCOME_UNKNOWN = "; it is not known whether the call was executed"
+"""The end of messages about calls that may have had their effect."""
+RETIRED = "it was removed from the configuration, disabled or changed there"
+"""Why a server is no longer used."""
 _NO_REASON_MESSAGE = "server returned an error response"
 """The SDK's message for an HTTP status without a protocol error."""
 _CLIENT_REQUESTS = {
@@ -38,13 +41,29 @@ def make_call_error(name: str, error: Exception, timeout: float, refused: str = 
     """
     if refused:
         return ToolError(f"MCP server {name!r}: {refused}", agent_id=name)
+    if isinstance(error, TimeoutError):
+        return ToolTimeoutError(f"{name} did not answer within {timeout:g} s", agent_id=name)
     if isinstance(error, MCPError):
         return _convert_protocol_error(name, error.error, timeout, status)
     if isinstance(error, RuntimeError | ValidationError):  # a result that breaks the server's own schema
         return ToolError(f"MCP server {name!r} returned an invalid result: {describe_cause(error)}", agent_id=name)
     return ConnectionEndedError(
-        f"MCP server {name!r} closed the connection: {describe_cause(error)}{_OUTCOME_UNKNOWN}", agent_id=name
+        f"MCP server {name!r} closed the connection: {describe_cause(error)}{OUTCOME_UNKNOWN}", agent_id=name
     )
+
+
+def make_retired_error(name: str) -> ConnectionEndedError:
+    """Returns the error for a call in progress of a server that is no longer used."""
+    return ConnectionEndedError(
+        f"MCP server {name!r} was stopped during the call: {RETIRED}{OUTCOME_UNKNOWN}", agent_id=name
+    )
+
+
+def add_reason(failure: ConnectionEndedError, name: str, reason: str) -> ConnectionEndedError:
+    """Returns the failure with the reason why the server ended, unless it says so already."""
+    if reason in failure.message:
+        return failure
+    return ConnectionEndedError(f"{failure.message} ({reason})", agent_id=name)
 
 
 def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float, status: int) -> ToolError:
@@ -58,7 +77,7 @@ def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float, s
         return ToolTimeoutError(f"{name} did not answer within {timeout:g} s", agent_id=name)
     if "closed" in message or "terminated" in message or "stream ended" in message:
         return ConnectionEndedError(
-            f"MCP server {name!r} closed the connection during the call{_OUTCOME_UNKNOWN}", agent_id=name
+            f"MCP server {name!r} closed the connection during the call{OUTCOME_UNKNOWN}", agent_id=name
         )
     if message == _NO_REASON_MESSAGE:
         return ToolError(f"MCP server {name!r} rejects the call with HTTP {status} and gives no reason", agent_id=name)

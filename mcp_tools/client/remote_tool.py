@@ -22,9 +22,8 @@ ReportProgress = Callable[[str], None]
 """Receives a line about the progress of a call."""
 
 WAIT_FOR_SERVER_S = 5.0
-"""How long a call waits for a server that is reconnecting."""
-WAIT_FOR_START_S = 15.0
-"""How long a call waits for a server that was stopped while unused and has to start."""
+"""How long a call waits for a server that is down or at a URL. For a command that is starting it waits as long as the
+start may take."""
 MAX_TOOL_NAME = 48
 MAX_DESCRIPTION = 1_000
 MAX_ERROR = 2_000
@@ -83,7 +82,7 @@ class McpTool:
             output=_sanitize_optional_schema(tool.output_schema),
             annotations=_convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted),
             tainted=True,
-            timeout_s=server.config.timeout + get_connect_wait_s(server.config),
+            timeout_s=server.config.timeout + get_connect_wait_s(server.config, is_starting=True),
             origin=server.origin,
             room=server.config.room,
             owner=server.config.owner,
@@ -136,9 +135,11 @@ def dump_blocks(content: Iterable[types.ContentBlock]) -> tuple[JsonObject, ...]
     return tuple(block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in content)
 
 
-def get_connect_wait_s(config: McpServerConfig) -> float:
+def get_connect_wait_s(config: McpServerConfig, *, is_starting: bool) -> float:
     """Returns how long a call waits for this server to connect, in seconds."""
-    return WAIT_FOR_SERVER_S if config.idle_stop is None else WAIT_FOR_START_S
+    if is_starting and config.transport == "stdio":
+        return WAIT_FOR_SERVER_S + config.startup_limit_s
+    return WAIT_FOR_SERVER_S
 
 
 def find_tool_problem(tool: types.Tool) -> str | None:

@@ -51,13 +51,14 @@ async def open_stdio_transport(
     config: McpServerConfig,
     ended: Callable[[], None] = lambda: None,
     read_secret_env: Callable[[McpServerConfig], Mapping[str, str]] = _read_no_secrets,
+    is_revoked: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[TransportStreams]:
     """Starts the server `name` and connects to it. Ends the process and its children with the connection.
 
     `ended` is called when the process can send nothing more: the SDK notices only at the next request.
-    `read_secret_env` returns environment variables with secrets; it may block. Raises
-    `ToolError` if the program cannot be started, has ended by itself (with its last lines), or was stopped (with the
-    reason).
+    `read_secret_env` returns environment variables with secrets; it may block. Once `is_revoked` returns True, nothing
+    more is written to the process. Raises `ToolError` if the program cannot be started, has ended by itself (with its
+    last lines), or was stopped (with the reason).
     """
     process = await _start_process(name, config, await asyncio.to_thread(read_secret_env, config))
     to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -65,7 +66,7 @@ async def open_stdio_transport(
     stderr = _StderrReader(name)
     tasks = (
         asyncio.create_task(_read_messages(name, process, to_session)),
-        asyncio.create_task(_write_messages(process, from_session, to_session)),
+        asyncio.create_task(_write_messages(process, from_session, to_session, is_revoked)),
         asyncio.create_task(stderr.read_until_end(process)),
     )
     tasks[0].add_done_callback(lambda _: ended())
@@ -158,11 +159,14 @@ async def _write_messages(
     process: asyncio.subprocess.Process,
     from_session: MemoryObjectReceiveStream[SessionMessage],
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
+    is_revoked: Callable[[], bool],
 ) -> None:
     assert process.stdin is not None
     with suppress(ConnectionError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with from_session:
             async for message in from_session:
+                if is_revoked():
+                    return
                 data = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 process.stdin.write(data.encode() + b"\n")
                 await process.stdin.drain()

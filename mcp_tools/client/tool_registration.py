@@ -43,6 +43,7 @@ class ToolRegistration:
         self._offered_instructions = ""
         self._definitions: dict[str, ToolDefinition] = {}
         self._revision = 0
+        self._is_closed = False
         self._pin_damage = ""
         self._excluded: tuple[str, ...] = ()
         self._ignored_settings: tuple[str, ...] = ()
@@ -65,6 +66,8 @@ class ToolRegistration:
 
         Raises `StoreError`; then the registered tools stay as they were.
         """
+        if self._is_closed:
+            return
         self._offers = self._select_usable(tools)
         self._offered_instructions = sanitize_text(instructions).text[:INSTRUCTIONS_CHARS].strip()
         await self._apply_pins()
@@ -99,9 +102,10 @@ class ToolRegistration:
         except PinsDamagedError as error:
             await self._withhold_all(error)
 
-    def unregister_all(self) -> None:
-        """Removes the server's tools from the registry."""
+    def close(self) -> None:
+        """Removes the server's tools from the registry for good: later lists and decisions register nothing."""
         self._register((), {})
+        self._is_closed = True
 
     def require_unchanged(self, tool: str, definition: ToolDefinition) -> None:
         """Raises `ToolQuarantinedError` unless the tool is registered with this definition: a run may hold an older
@@ -174,6 +178,8 @@ class ToolRegistration:
 
     def _register(self, tools: tuple[types.Tool, ...], quarantined: Mapping[str, str]) -> None:
         """Replaces the server's tools in the registry, and makes it reject calls of quarantined ones."""
+        if self._is_closed:
+            return  # its successor may have registered tools of the same origin already
         for name in sorted(quarantined.keys() - self.quarantined.keys()):
             log.warning("%s", self._format_refusal(name, quarantined[name]))
         self.quarantined = dict(quarantined)
@@ -213,6 +219,8 @@ class ToolRegistration:
 
     def _write_cache(self) -> None:
         """Stores the list for the next start, where it is compared with the pins again."""
+        if self._is_closed:
+            return
         self._cache.parent.mkdir(parents=True, exist_ok=True)
         data = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in self._offers]
         self._cache.write_text(json.dumps(data), "utf-8")

@@ -3,6 +3,7 @@
 Requests carry what the operator's file says and nothing of the caller, in particular not their token.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -25,7 +26,7 @@ from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.stdio import open_stdio_transport
 
 CONNECT_TIMEOUT_S = 15.0
-"""Time limit of the connection, in seconds; it is tried again later."""
+"""Time limit of one HTTP connection, and of listing the tools again, in seconds."""
 MAX_TOOLS = 500
 
 OnEnd = Callable[[], None]
@@ -57,13 +58,15 @@ def make_client(
             elicitation_callback=requests.elicit if requests is not None else None,
             sampling_callback=requests.sample if requests is not None else None,
             logging_callback=make_log_handler(name),
-            read_timeout_seconds=config.timeout,
+            read_timeout_seconds=max(config.timeout, config.startup_limit_s),
             client_info=types.Implementation(name="stepgate", title="Stepgate", version=version("stepgate")),
         )
 
     access = access or ServerAuthentication()
     if config.transport == "stdio":
-        return build_client(open_stdio_transport(name, config, ended, access.read_secret_env))
+        return build_client(
+            open_stdio_transport(name, config, ended, access.read_secret_env, lambda: access.is_revoked)
+        )
     auth = access.make_auth(name, config)
     headers = dict(config.headers)
     if config.transport == "sse":
@@ -86,7 +89,8 @@ async def fetch_tools(client: Client) -> list[types.Tool]:
 async def execute_call(client: Client, call: RemoteCall, limit: float) -> types.CallToolResult:
     """Returns the result of a call, within `limit` seconds. Raises what the client raises."""
     if is_resource_tool(call.definition):
-        return await call_resource_tool(client, call.definition, call.args)
+        async with asyncio.timeout(limit):
+            return await call_resource_tool(client, call.definition, call.args)
     meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.idempotency_key})  # type: ignore[typeddict-unknown-key]
     progress = make_progress_handler(call.report_progress)
     return await client.call_tool(
