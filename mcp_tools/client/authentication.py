@@ -20,6 +20,7 @@ from agent.net import SafeClient
 from agent.storage.credentials import Bearer, CredentialError, Credentials
 from mcp_tools.client.checked_transport import CheckedTransport
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
+from mcp_tools.client.lenient_messages import LenientHttpClient
 from mcp_tools.client.oauth_tokens import Login, LoginFile
 
 REFRESH_TIMEOUT_S = 20.0
@@ -101,11 +102,9 @@ class ServerAuthentication:
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:  # fmt: skip
         """Returns the SDK's HTTP client, which also records rejected credentials."""
-        client = create_mcp_http_client(headers, timeout, auth)
-        if self._safe is not None:
-            client = httpx2.AsyncClient(
-                headers=client.headers, timeout=client.timeout, auth=auth, transport=CheckedTransport(self._safe)
-            )
+        limits = create_mcp_http_client(timeout=timeout).timeout
+        transport = None if self._safe is None else CheckedTransport(self._safe)
+        client = LenientHttpClient(headers=headers, timeout=limits, auth=auth, transport=transport)
         client.event_hooks = {"request": [self._on_request], "response": [self._on_response]}
         return client
 

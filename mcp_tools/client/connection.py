@@ -7,12 +7,17 @@ from time import monotonic
 
 from mcp import Client
 
+from agent.core.cancellation import cancel_until_ended
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.remote_tool import ReportProgress, get_connect_wait_s
 from mcp_tools.client.starting import StartClock
 
 START_REPORT_S = 5.0
 """How often a call that waits for a starting server reports it."""
+CLOSE_TIMEOUT_S = 10.0
+"""How long closing connections may take."""
+CANCEL_AGAIN_S = 5.0
+"""When a task that has not ended is cancelled again: later than a program takes to end in its own time."""
 
 
 @dataclass
@@ -80,3 +85,8 @@ class ConnectionSlot:
                 async with asyncio.timeout(min(limit - waited, START_REPORT_S)):
                     await self._ready.wait()
         return self.connection
+
+
+async def end_owner_tasks(tasks: set["asyncio.Task[None]"]) -> "set[asyncio.Task[None]]":
+    """Cancels the tasks that own connections. Returns those that have not ended within `CLOSE_TIMEOUT_S`."""
+    return await cancel_until_ended(*tasks, timeout_s=CLOSE_TIMEOUT_S, again_s=CANCEL_AGAIN_S)

@@ -18,14 +18,13 @@ from typing import Literal
 
 import mcp_types as types
 
-from agent.core.cancellation import cancel_until_ended
 from agent.core.errors import ToolError
 from agent.net import SafeClient
 from agent.storage.credentials import Credentials
 from agent.tools import ToolRegistry
 from mcp_tools.client.authentication import ServerAuthentication
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
-from mcp_tools.client.connection import Connection, ConnectionSlot
+from mcp_tools.client.connection import Connection, ConnectionSlot, end_owner_tasks
 from mcp_tools.client.errors import (
     RETIRED,
     ConnectionEndedError,
@@ -36,6 +35,7 @@ from mcp_tools.client.errors import (
     make_retired_error,
 )
 from mcp_tools.client.idle_stop import UsageTracker
+from mcp_tools.client.lenient_results import ResultRepairs
 from mcp_tools.client.remote_tool import RemoteCall
 from mcp_tools.client.resources import find_resource_tools
 from mcp_tools.client.server_requests import ServerRequests
@@ -55,8 +55,6 @@ END_REASON_WAIT_S = 1.0
 """How long a failed call waits for the reason why its server ended."""
 RELIST_SECONDS = 300.0
 """How often the tool list is fetched from a server that announces no changes."""
-CLOSE_TIMEOUT_S = 10.0
-"""How long closing connections may take."""
 LIST_PAUSE_S = 1.0
 """The shortest time between two fetches, however often a server announces changes."""
 PIN_POLL_SECONDS = 2.0
@@ -80,8 +78,7 @@ class McpServer:
         starts: StartQueue | None = None,
     ) -> None:
         """`starts` limits how many servers start at the same time."""
-        self.name = name
-        self.config = config
+        self.name, self.config = name, config
         self.status: Status = "disabled" if config.disabled else "connecting"
         self.reason = ""
         # A room's server is stored under its whole name: `x@a.b` and `x@a_b` may belong to different owners.
@@ -89,9 +86,8 @@ class McpServer:
         self._registration = ToolRegistration(self, registry, cache / f"{file_name}.json", pinning)
         self._authentication = ServerAuthentication(cache, credentials, safe if config.public_only else None)
         self._usage = UsageTracker(config.idle_stop)
-        self._requests = ServerRequests(name)
-        self._starts = starts or StartQueue()
-        self._start = StartClock(config.startup_limit_s)
+        self._requests, self._repairs = ServerRequests(name), ResultRepairs(name)
+        self._starts, self._start = starts or StartQueue(), StartClock(config.startup_limit_s)
         self._slot = ConnectionSlot()
         self._listed_at = 0.0
         self._has_resources = False
@@ -216,10 +212,9 @@ class McpServer:
                 f"MCP server {self.name!r} is {self.status}: {why}; see `stepgate mcp-servers test {self.name}`",
                 agent_id=self.name,
             ) from error
-        if self._is_retired():
-            raise ToolError(f"MCP server {self.name!r} is no longer used: {RETIRED}", agent_id=self.name)
         if connection is None:
-            raise ToolError(f"MCP server {self.name!r} is down: {self.reason}", agent_id=self.name)
+            state = f"no longer used: {RETIRED}" if self._is_retired() else f"down: {self.reason}"
+            raise ToolError(f"MCP server {self.name!r} is {state}", agent_id=self.name)
         return connection
 
     async def _serve_once(self) -> None:
@@ -252,7 +247,7 @@ class McpServer:
                 self._start.start()
                 client = make_client(
                     self.name, self.config, self._on_message,
-                    access=self._authentication, ended=broken.set, requests=self._requests,
+                    access=self._authentication, ended=broken.set, requests=self._requests, repairs=self._repairs,
                 )  # fmt: skip
                 connection = Connection(await stack.enter_async_context(client), broken)
                 await self._refresh_tools(connection)
@@ -309,11 +304,12 @@ class McpServer:
         await self._usage.wait_for_call(seconds - FIRST_PAUSE_S)
 
     async def _refresh_tools(self, connection: Connection) -> None:
-        tools = await fetch_tools(connection.client)
+        tools, faults = await fetch_tools(connection.client)
         resources = await find_resource_tools(connection.client, tools)
         self._has_resources = bool(resources)
         self._listed_at = monotonic()
-        await self._registration.update_offers([*tools, *resources], connection.client.instructions or "")
+        faults = (*faults, *self._repairs.take_faults())
+        await self._registration.update_offers([*tools, *resources], connection.client.instructions or "", faults)
 
     async def _on_message(self, message: object) -> None:
         connection = self._connection
@@ -327,8 +323,7 @@ class McpServer:
             connection.broken.set()
 
     def _show_problems(self) -> None:
-        if not self._is_retired():
-            self.reason = self._registration.problems
+        self.reason = RETIRED if self._is_retired() else self._registration.problems
 
 
 class McpHub:
@@ -390,11 +385,11 @@ class McpHub:
             self.servers.pop(name).retire()
         stopping = {self._tasks.pop(name) for name in outdated if name in self._tasks}
         self._stopping |= stopping
-        self._stopping -= stopping - await cancel_until_ended(*stopping, timeout_s=CLOSE_TIMEOUT_S)
+        self._stopping -= stopping - await end_owner_tasks(stopping)
 
     async def aclose(self) -> None:
         """Closes every connection."""
-        await cancel_until_ended(*self._tasks.values(), *self._stopping, timeout_s=CLOSE_TIMEOUT_S)
+        await end_owner_tasks({*self._tasks.values(), *self._stopping})
 
     def _start_server(self, server: McpServer) -> None:
         if server.status != "disabled":

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager, suppress
 from time import monotonic
 
 import anyio
-import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
@@ -23,6 +22,7 @@ from mcp.shared.message import SessionMessage
 from agent.core.errors import ToolError
 from agent.core.subprocesses import close_pipes, signal_group, wait_for_exit
 from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.lenient_messages import parse_message
 from mcp_tools.client.sanitize import escape_invisible
 
 log = logging.getLogger(__name__)
@@ -127,9 +127,8 @@ async def _read_messages(
                 started = monotonic()
             if not line.strip():
                 continue
-            try:
-                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValueError:
+            message = parse_message(line)
+            if message is None:
                 if not has_logged:
                     log.warning("MCP server %r writes invalid messages to its output: %s", name, _escape_line(line))
                 has_logged = True

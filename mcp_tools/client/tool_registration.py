@@ -45,6 +45,7 @@ class ToolRegistration:
         self._revision = 0
         self._is_closed = False
         self._pin_damage = ""
+        self._faults: tuple[str, ...] = ()
         self._excluded: tuple[str, ...] = ()
         self._ignored_settings: tuple[str, ...] = ()
         self._collisions: tuple[str, ...] = ()
@@ -58,16 +59,20 @@ class ToolRegistration:
     @property
     def problems(self) -> str:
         """Problems with the server's pins or tools, in one line; empty if there are none."""
-        parts = (self._pin_damage, *self._excluded, *self._collisions, *self._ignored_settings)
+        parts = (self._pin_damage, *self._faults, *self._excluded, *self._collisions, *self._ignored_settings)
         return "; ".join(filter(None, parts))
 
-    async def update_offers(self, tools: Iterable[types.Tool], instructions: str = "") -> None:
-        """Registers the accepted ones of the tools that the server offers now, and quarantines the others.
+    async def update_offers(
+        self, tools: Iterable[types.Tool], instructions: str = "", faults: Iterable[str] = ()
+    ) -> None:
+        """Registers the accepted ones of the tools that the server offers now, and quarantines the others. `faults` are
+        the entries of its lists that are left out or repaired.
 
         Raises `StoreError`; then the registered tools stay as they were.
         """
         if self._is_closed:
             return
+        self._report_faults(faults)
         self._offers = self._select_usable(tools)
         self._offered_instructions = sanitize_text(instructions).text[:INSTRUCTIONS_CHARS].strip()
         await self._apply_pins()
@@ -131,6 +136,14 @@ class ToolRegistration:
                 log.warning("MCP server %r: a tool is not registered, %s", self._server.name, line)
         self._excluded = left_out
         return tuple(tool for name, tool in wanted.items() if problems[name] is None)
+
+    def _report_faults(self, faults: Iterable[str]) -> None:
+        """Logs once each fault of the server's lists."""
+        lines = tuple(escape_invisible(line)[:200] for line in faults)
+        for line in lines:
+            if line not in self._faults:
+                log.warning("MCP server %r: %s", self._server.name, line)
+        self._faults = lines
 
     def _warn_about_ignored(self, wanted: Mapping[str, types.Tool]) -> None:
         """Logs once each setting of the operator that has no effect."""

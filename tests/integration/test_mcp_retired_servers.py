@@ -103,7 +103,7 @@ async def test_a_server_gets_nothing_after_its_removal(tmp_path: Path, stage: st
                 for caller in callers:
                     caller.cancel()
                 assert credentials_since(server, answered) == [], f"round {round_}"
-                assert answered - before < 3
+                assert answered - before < 8
                 if change != "changed":
                     assert "srv__echo" not in registry
                 assert [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "mcp srv"] == (

@@ -26,6 +26,8 @@ from tests.support.processes import ROOT
 from tests.support.serving import running
 
 ECHO: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
+ABSENT = "(absent)"
+"""The value of a member that an answer leaves out, such as `jsonrpc`."""
 DEFAULTS: dict[str, Any] = {
     "tools/list": {"result": {"tools": [ECHO]}},
     "tools/call": {"result": {"content": [{"type": "text", "text": "done"}]}},
@@ -45,12 +47,14 @@ def answer(message: Mapping[str, Any], script: Mapping[str, Any]) -> dict[str, A
         capabilities = script.get("capabilities", {"tools": {}})
         info = {"name": "raw", "version": "1"}
         version = params["protocolVersion"]
-        return {**head, "result": {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}}
+        own = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
+        return {**head, "result": {**own, **script.get("initialize", {})}}
     known = {**DEFAULTS, **script}
     reply = known.get(f"{method} {params.get('name')}", known.get(method))
     if isinstance(reply, list):
         reply = reply[int(params.get("cursor") or 0)]
-    return {**head, **(reply or {"error": {"code": -32601, "message": "no such method"}})}
+    reply = reply or {"error": {"code": -32601, "message": "no such method"}}
+    return {name: value for name, value in {**head, **reply}.items() if value != ABSENT}
 
 
 @dataclass
@@ -60,6 +64,8 @@ class RawHttpServer:
     script: dict[str, Any] = field(default_factory=dict)
     held: str = ""
     delay_s: float = 0.0
+    is_streaming: bool = False
+    """Whether answers are server-sent events."""
     session: str = "s1"
     requests: list[tuple[float, str, str | None]] = field(default_factory=list)
     """When each request came, its HTTP method or that of its message, and its credential."""
@@ -93,7 +99,12 @@ class RawHttpServer:
             return Response(status_code=405)
         reply = answer(message, self.script)
         headers = {"mcp-session-id": self.session}
-        return Response(status_code=202) if reply is None else JSONResponse(reply, headers=headers)
+        if reply is None:
+            return Response(status_code=202)
+        if self.is_streaming:
+            event = f": waiting\r\n\r\nevent: message\r\ndata: {json.dumps(reply)}\r\n\r\n"
+            return Response(event, media_type="text/event-stream", headers=headers)
+        return JSONResponse(reply, headers=headers)
 
 
 def raw_program(folder: Path, script: Mapping[str, Any], name: str = "script") -> dict[str, Any]:

@@ -67,7 +67,16 @@ def test_an_empty_text_of_a_read_is_no_success(text: str, value: JsonValue) -> N
     assert (verdict.outcome, verdict.reason) == (Outcome.RETRY, "the result is empty")
 
 
-NOTHING = [("", None), ("null", None), ("None", None), ("", ""), ('""', ""), ("[]", []), ("{}", {}), (" ", {})]
+NOTHING: list[tuple[str, JsonValue]] = [
+    ("", None),
+    ("null", None),
+    ("None", None),
+    ("", ""),
+    ('""', ""),
+    ("[]", []),
+    ("{}", {}),
+    (" ", {}),
+]
 
 
 @pytest.mark.parametrize(("text", "value"), NOTHING)
