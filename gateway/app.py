@@ -50,6 +50,7 @@ from gateway.doors import (
 from gateway.doors.lazy_a2a import LazyA2ADoor
 from gateway.doors.lazy_mcp import LazyMcpDoor
 from gateway.idempotency.middleware import IdempotencyMiddleware
+from gateway.limits.head_requests import HeadMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
 from gateway.observe.requests import RequestMiddleware
 from gateway.serve_workers.worker_process import WorkerProcess
@@ -114,6 +115,7 @@ def create_app(
     # The last one added is the outermost: every response has a request id, refusals too.
     uploads = {documents.UPLOAD_PATH: settings.max_upload_bytes + documents.FORM_BYTES}
     app.add_middleware(DeferredResponseMiddleware)
+    app.add_middleware(HeadMiddleware)
     app.add_middleware(
         IdempotencyMiddleware,
         store=lambda: app.state.stepgate.idempotency,

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent.core.errors import BusyError
 from agent.core.settings import Settings
 from gateway.bootstrap import Stepgate
+from gateway.doors.mcp_messages import McpMessageMiddleware
 from gateway.errors import HostError, MediaTypeError, RequestFormatError, build_error_response
 from gateway.render.errors import MCP_PATH
 from mcp_tools.server.mcp_server import ServerDependencies, build_server
@@ -40,7 +41,9 @@ class McpDoor:
             for path, view in views.items()
         }
         self.endpoints: Mapping[str, ASGIApp] = {
-            path: McpErrorMiddleware(_TrimmedHeaders(StreamableHTTPASGIApp(manager)))
+            path: McpErrorMiddleware(
+                McpMessageMiddleware(_TrimmedHeaders(StreamableHTTPASGIApp(manager)), settings.max_body_bytes)
+            )
             for path, manager in self._managers.items()
         }
 
