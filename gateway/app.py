@@ -51,6 +51,7 @@ from gateway.doors import (
 from gateway.doors.lazy_a2a import LazyA2ADoor
 from gateway.doors.lazy_mcp import LazyMcpDoor
 from gateway.idempotency.middleware import IdempotencyMiddleware
+from gateway.limits.head_requests import HeadMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
 from gateway.observe.requests import RequestMiddleware
 from gateway.origin_check.body_type import BodyTypeMiddleware
@@ -122,6 +123,7 @@ def create_app(
         return caller
 
     app.add_middleware(DeferredResponseMiddleware)
+    app.add_middleware(HeadMiddleware)
     app.add_middleware(
         IdempotencyMiddleware,
         store=lambda: app.state.stepgate.idempotency,

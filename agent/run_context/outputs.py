@@ -54,8 +54,15 @@ async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
     for step in run.state.list_succeeded_steps():
         output = run.state.get_step(step.id).output
         if output is not None and not step.is_completion:
-            found.append((step, await load_output(run, output)))
+            found.append((step, _name_nothing(step, await load_output(run, output))))
     return _renumber_citations(found)
+
+
+def _name_nothing(step: PlanStep, output: StepOutput) -> StepOutput:
+    """Returns the output; that of a tool that returned nothing with a text that says so, for answers and models."""
+    if step.action == "skill" or output.text.strip():
+        return output
+    return output.model_copy(update={"text": f"{step.tool} ran and returned nothing."})
 
 
 def cut_text(text: str, limit: int) -> str:

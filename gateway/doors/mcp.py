@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent.core.errors import BusyError
 from agent.core.settings import Settings
 from gateway.bootstrap import Stepgate
+from gateway.doors.mcp_messages import McpMessageMiddleware
 from gateway.errors import RequestFormatError, build_error_response
 from gateway.origin_check.body_type import is_json
 from gateway.render.errors import MCP_PATH
@@ -35,7 +36,9 @@ class McpDoor:
             for path, view in views.items()
         }
         self.endpoints: Mapping[str, ASGIApp] = {
-            path: McpErrorMiddleware(_ReadableHeaders(StreamableHTTPASGIApp(manager)))
+            path: McpErrorMiddleware(
+                McpMessageMiddleware(_ReadableHeaders(StreamableHTTPASGIApp(manager)), settings.max_body_bytes)
+            )
             for path, manager in self._managers.items()
         }
 
