@@ -17,6 +17,7 @@ from agent.policy.approval import has_side_effect
 from agent.run_context.message_labels import collect_own_words, get_own_prompt
 from agent.run_context.run import Run
 from agent.text.own_words import OwnWords
+from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, split_name
 
@@ -121,9 +122,8 @@ def _list_unknown_answers(state: RunState) -> list[str]:
 
 
 def _names(text: str, tool: str) -> bool:
-    """Returns whether a text names a tool, as it is written or in words."""
-    said = text.casefold()
-    return tool.casefold() in said or split_name(tool.rpartition("__")[2]).casefold() in said
+    """Returns whether a text has all words of a tool's name, without its server's."""
+    return set(extract_terms(split_name(tool.rpartition("__")[2]))) <= set(extract_terms(split_name(text)))
 
 
 def _get_property(schema: JsonObject, name: str) -> JsonObject:
