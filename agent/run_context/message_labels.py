@@ -4,12 +4,16 @@ The one place for the histories of all doors: whatever a client sends, a run rea
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Final
 
-from agent.core.events import AnswerFinished, TextLabel
+from agent.core.errors import NotFoundError
+from agent.core.events import AnswerFinished, RunWaiting, TextLabel
 from agent.core.models import ChatMessage
+from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
+from agent.policy.approval import format_approval_question
 from agent.policy.message_labels import (
     compute_digests,
     keep_known_text,
@@ -22,6 +26,9 @@ from agent.run_context.run import Run
 from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
 
+MAX_QUESTIONS: Final = 10
+"""Runs whose approval questions are compared with the messages of a client."""
+_QUESTION: Final = re.compile(r"\(`(run_\w{1,100})`\)\s*$")
 INLINE_CHARS: Final = 200_000
 """Longer histories are digested in a thread; these take some milliseconds."""
 
@@ -36,8 +43,32 @@ async def label_messages(
     else:
         digests = list_digests(sent)
     known = await run.engine.conversations.find_answer_labels(run.state.owner, digests)
+    known |= await _find_questions(run, sent)
     labels = tuple(label_message(message, known) for message in sent)
     return tuple(keep_known_text(message, known) for message in history), labels
+
+
+async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, TextLabel]:
+    """Returns the labels of the approval questions among the messages by their digests, the newest few.
+
+    A question names its run, so it is compared with what that run asked: its digest needs no row.
+    """
+    texts = [message.content for message in sent if message.role == "assistant"]
+    named = [found[1] for text in reversed(texts) if (found := _QUESTION.search(text)) is not None]
+    labels: dict[str, TextLabel] = {}
+    for run_id in list(dict.fromkeys(named))[:MAX_QUESTIONS]:
+        try:
+            await run.journal.get_run(run_id, owner=run.state.owner)
+            events = await run.journal.read_events(run_id)
+        except NotFoundError:
+            continue
+        for place, event in enumerate(events, start=1):
+            if isinstance(event.body, RunWaiting):
+                asked = fold(run_id, events[:place])
+                label = _label_text(asked)
+                if label is not None:
+                    labels |= dict.fromkeys(compute_digests(format_approval_question(asked)), label)
+    return labels
 
 
 def label_prompt(prompt: str) -> TextLabel | None:
@@ -70,14 +101,23 @@ def label_answer(run: Run, answer: AnswerFinished) -> AnswerFinished:
 
     An answer that may repeat an unknown message says no more about itself than that message does.
     """
-    state = run.state
-    if state.has_unknown_answers or not answer.text.strip():
+    label = _label_text(run.state)
+    if label is None or not answer.text.strip():
         return answer
-    outputs = [output for step in state.steps.values() if (output := step.output) is not None]
-    trusted = not state.has_outside_text and not any(output.tainted for output in outputs)
-    recalled = state.retrieval.items if state.retrieval is not None else ()
-    label = TextLabel(source="answer", trusted=trusted, private=bool(recalled) or _has_read_private(run))
+    recalled = run.state.retrieval.items if run.state.retrieval is not None else ()
+    label = label.model_copy(update={"private": bool(recalled) or _has_read_private(run)})
     return answer.model_copy(update={"label": label, "digests": compute_digests(answer.text)})
+
+
+def _label_text(state: RunState) -> TextLabel | None:
+    """Returns the label of what a run says now; None if its conversation holds an unknown message."""
+    if state.has_unknown_answers:
+        return None
+    outputs = [output for step in state.steps.values() if (output := step.output) is not None]
+    recalled = state.retrieval.items if state.retrieval is not None else ()
+    tainted = state.has_outside_text or any(item.tainted for item in (*outputs, *recalled))
+    tainted = tainted or bool(state.plans and state.plans[-1].tainted)
+    return TextLabel(source="answer", trusted=not tainted, private=tainted)
 
 
 def _has_read_private(run: Run) -> bool:

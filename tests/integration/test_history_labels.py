@@ -295,3 +295,21 @@ async def test_the_trace_says_what_was_not_the_users(bank: Any) -> None:
         (plan,) = [one["data"] for one in await events_of(it, second) if one["type"] == "plan.proposed"]
     assert plan["tainted_by"] == ["history"]
     assert plan["labels"] == [{"step_id": "s1", "tool_trusted": False, "untrusted_args": ["to", "amount"]}]
+
+
+async def test_a_question_of_ours_and_its_answer_are_known(bank: Any, tmp_path: Path) -> None:
+    """So a conversation in which a person was asked once is not asked about more than before."""
+    (tmp_path / "rooms").mkdir()
+    (tmp_path / "rooms" / "careful.yaml").write_text("approval: side_effects\nsupervision: checks\nmemory: false\n")
+    mail = {"tool": "srv__send_mail", "inputs": {"to": "bo@example.org", "text": "We are late"}}
+    ask = 'Send "We are late" to bo@example.org'
+    async with bank(plans(mail, {"tool": "completion"}, times=1), rooms_dir=tmp_path / "rooms") as it:
+        question = await it.chat(user(ask), model="careful")
+        assert status_of(question) == "awaiting_approval"
+        asked = [user(ask), said(text_of(question)), user("approve")]
+        done = await it.chat(*asked, model="careful")
+        assert it.effects == [["send_mail", {"to": "bo@example.org", "text": "We are late"}]]
+        later = await it.chat(*asked, said(text_of(done)), user("thanks, what is 2+2?"), model="careful")
+        sources = [label for label in await labels_of(it, later) if label[0] != "user"]
+        assert [source for source, _ in sources] == ["answer", "answer"]
+        assert sources[0] == ("answer", True)
