@@ -12,7 +12,7 @@ from agent.core.events import StepLabel, TaintSource
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.run_state import RunState
 from agent.execution.catalogue import build_catalogue
-from agent.planning.references import list_literals
+from agent.planning.references import find_references, list_literals
 from agent.policy.approval import has_side_effect
 from agent.run_context.message_labels import collect_own_words, get_own_prompt
 from agent.run_context.run import Run
@@ -58,9 +58,12 @@ def _label_step(
         if not _is_held(words, value, _get_property(schema, name), is_task=step.action == "skill")
         and not any(name in call.args and call.args[name] == value for call in before)
     )
-    trusted = not has_side_effect(step.tool, step.effect) or bool(before)
-    if not trusted and "results" not in sources:
-        trusted = _is_asked_for(run.state, step, specs.values(), sources)
+    trusted = True
+    if has_side_effect(step.tool, step.effect):
+        # With a reference, a plan from before named the tool, but not what it would work on now.
+        trusted = bool(before) and not find_references(step.args)
+        if not trusted and "results" not in sources:
+            trusted = _is_asked_for(run.state, step, specs.values(), sources)
     return StepLabel(step_id=step.id, tool_trusted=trusted, untrusted_args=untrusted)
 
 

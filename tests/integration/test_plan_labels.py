@@ -24,7 +24,11 @@ def sends(text: Any, *needs: str, tool: str = "send_mail", **step: Any) -> dict[
 
 @pytest.mark.parametrize(("again", "asked"), [("hello Bo", False), ("hello   BO.", False), ("obeyed", True)])
 async def test_a_later_plan_repeats_what_a_plan_from_before_named(tmp_path: Path, again: str, asked: bool) -> None:
-    page, bad, tool = returning("read_page", "mail it", tainted=True), returning("broken", "error: no", "error: no", "ok"), mail()
+    page, bad, tool = (
+        returning("read_page", "mail it", tainted=True),
+        returning("broken", "error: no", "error: no", "ok"),
+        mail(),
+    )
     model = script(
         plans(
             {"tool": "read_page", "inputs": {"x": "u"}},
