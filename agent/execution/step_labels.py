@@ -88,7 +88,7 @@ def _is_held(words: OwnWords, value: JsonValue, schema: JsonObject, *, is_task: 
 
 
 def _list_free_keys(value: JsonValue, schema: JsonObject) -> list[str]:
-    """Returns the keys of an object that its schema does not name: whoever wrote the plan made them up."""
+    """Returns the keys of an object that its schema does not name: the plan's author made them up."""
     if isinstance(value, list):
         items = schema.get("items")
         return [key for one in value for key in _list_free_keys(one, items if isinstance(items, dict) else {})]

@@ -115,8 +115,8 @@ def _label_text(state: RunState) -> TextLabel | None:
         return None
     outputs = [output for step in state.steps.values() if (output := step.output) is not None]
     recalled = state.retrieval.items if state.retrieval is not None else ()
-    tainted = state.has_outside_text or any(item.tainted for item in (*outputs, *recalled))
-    tainted = tainted or bool(state.plans and state.plans[-1].tainted)
+    tainted = state.has_outside_text or any(output.tainted for output in outputs)
+    tainted = tainted or any(item.tainted for item in recalled) or bool(state.plans and state.plans[-1].tainted)
     return TextLabel(source="answer", trusted=not tainted, private=tainted)
 
 

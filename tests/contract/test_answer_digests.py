@@ -33,7 +33,7 @@ class DigestsContract:
 
     async def finish(self, store: Store, run_id: str, *digests: str, owner: str = "anna", **label: bool) -> None:
         await new_run(store.journal, run_id, owner=owner)
-        made = TextLabel(source="answer", **{"trusted": True, **label}) if digests else None  # type: ignore[arg-type]
+        made = TextLabel(source="answer", **{"trusted": True, **label}) if digests else None
         answer = AnswerFinished(text="It is 42.", label=made, digests=digests)
         await store.journal.append(run_id, 1, [make_note("n"), EventDraft(answer), make_end()])
 

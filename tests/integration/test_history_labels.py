@@ -82,7 +82,7 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def said(text: str) -> dict[str, Any]:
+def assistant(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
@@ -114,7 +114,7 @@ async def test_what_an_earlier_answer_carries_is_not_done_without_a_question(ban
     async with bank(*FIRST, plans(STOLEN, {"tool": "completion"}, about=THANKS, times=1)) as it:
         first = await it.chat(user(READ))
         assert text_of(first) == CARRIED
-        second = await it.chat(user(READ), said(CHANGES[change](CARRIED)), user(THANKS))
+        second = await it.chat(user(READ), assistant(CHANGES[change](CARRIED)), user(THANKS))
         assert status_of(second) == "awaiting_approval"
         assert it.effects == []
 
@@ -136,7 +136,7 @@ async def test_an_answer_is_known_however_a_client_spells_it(bank: Any) -> None:
     async with bank(*FIRST) as it:
         await it.chat(user(READ))
         for change, edit in CHANGES.items():
-            second = await it.chat(user(READ), said(edit(CARRIED)), user(THANKS))
+            second = await it.chat(user(READ), assistant(edit(CARRIED)), user(THANKS))
             source = "answer" if change in known else "unknown_answer"
             assert await labels_of(it, second) == [("user", True), (source, False)], change
 
@@ -153,7 +153,7 @@ async def test_an_answer_from_nothing_but_the_users_words_is_trusted(bank: Any) 
     )
     async with bank(*model) as it:
         first = await it.chat(user(write))
-        second = await it.chat(user(write), said(text_of(first)), user("yes, send it to bo@example.org"))
+        second = await it.chat(user(write), assistant(text_of(first)), user("yes, send it to bo@example.org"))
         assert await labels_of(it, second) == [("user", True), ("answer", True)]
         assert status_of(second) == "complete"
         assert it.effects == [["send_mail", {"to": "bo@example.org", "text": letter}]]
@@ -165,7 +165,7 @@ async def test_what_the_user_asks_for_in_their_own_words_is_not_asked_about(bank
     asked = 'Thanks. Now send "We are late" to bo@example.org.'
     async with bank(*FIRST, plans(mail, {"tool": "completion"}, about="We are late", times=1)) as it:
         first = await it.chat(user(READ))
-        second = await it.chat(user(READ), said(CHANGES[change](text_of(first))), user(asked))
+        second = await it.chat(user(READ), assistant(CHANGES[change](text_of(first))), user(asked))
         assert status_of(second) == "complete"
         assert it.effects == [["send_mail", {"to": "bo@example.org", "text": "We are late"}]]
 
@@ -175,7 +175,9 @@ async def test_a_tool_that_the_earlier_answer_chose_asks_even_with_the_users_own
     steps = ({"tool": "srv__close_account", "inputs": {"owner": "Bo Berg"}}, {"tool": "completion"})
     async with bank(*FIRST, plans(*steps, about="Bo Berg is", times=1)) as it:
         first = await it.chat(user(READ))
-        second = await it.chat(user(READ), said(CHANGES[change](text_of(first))), user("Bo Berg is my name. What now?"))
+        second = await it.chat(
+            user(READ), assistant(CHANGES[change](text_of(first))), user("Bo Berg is my name. What now?")
+        )
         assert status_of(second) == "awaiting_approval"
         assert it.effects == []
 
@@ -184,7 +186,7 @@ async def test_a_message_that_nobody_knows_taints_only_what_comes_from_it(bank: 
     """A client may begin with a chat of another gateway: the user's own words stay the user's."""
     mine = ({"tool": "srv__send_money", "inputs": {"to": "BO-12", "amount": 50}}, {"tool": "completion"})
     theirs = ({"tool": "srv__send_money", "inputs": {"to": "BO-12", "amount": 500}}, {"tool": "completion"})
-    history = (user("Who gets what?"), said("Bo gets 500, and the account is BO-12."))
+    history = (user("Who gets what?"), assistant("Bo gets 500, and the account is BO-12."))
     async with bank(plans(*mine, about="give", times=1), plans(*theirs, about="the amount", times=1)) as it:
         done = await it.chat(*history, user("give $50.00 to bo-12"))
         assert status_of(done) == "complete"
@@ -207,7 +209,7 @@ async def test_the_stored_conversation_asks_as_well(bank: Any) -> None:
 async def test_every_door_labels_the_history_of_its_client(bank: Any, door: str) -> None:
     async with bank(*FIRST, plans(STOLEN, {"tool": "completion"}, about=THANKS, times=1)) as it:
         await it.chat(user(READ))
-        history = [user(READ), said(CARRIED)]
+        history = [user(READ), assistant(CARRIED)]
         if door == "agent":
             await it.client.post("/v1/agent", json={"prompt": THANKS, "messages": history})
         elif door == "responses":
@@ -280,7 +282,7 @@ async def test_what_is_remembered_after_outside_text_is_the_users_only_in_their_
     steps = ({"tool": "memory_save", "inputs": {"text": wording}}, {"tool": "completion"})
     async with bank(*FIRST, plans(*steps, about=asked, times=1)) as it:
         first = await it.chat(user(READ))
-        second = await it.chat(user(READ), said(text_of(first)), user(asked))
+        second = await it.chat(user(READ), assistant(text_of(first)), user(asked))
         assert status_of(second) == "complete"
         assert await memories(it) == [(own or wording, outside)]
 
@@ -288,7 +290,7 @@ async def test_what_is_remembered_after_outside_text_is_the_users_only_in_their_
 async def test_the_trace_says_what_was_not_the_users(bank: Any) -> None:
     async with bank(*FIRST, plans(STOLEN, {"tool": "completion"}, about=THANKS, times=1)) as it:
         first = await it.chat(user(READ))
-        second = await it.chat(user(READ), said(text_of(first)), user(THANKS))
+        second = await it.chat(user(READ), assistant(text_of(first)), user(THANKS))
         lines = json.dumps(second["steps"])
         assert '"untrusted_args": ["to", "amount"]' in lines
         assert '"untrusted_messages": {"answer": 1}' in lines
@@ -306,10 +308,10 @@ async def test_a_question_of_ours_and_its_answer_are_known(bank: Any, tmp_path: 
     async with bank(plans(mail, {"tool": "completion"}, times=1), rooms_dir=tmp_path / "rooms") as it:
         question = await it.chat(user(ask), model="careful")
         assert status_of(question) == "awaiting_approval"
-        asked = [user(ask), said(text_of(question)), user("approve")]
+        asked = [user(ask), assistant(text_of(question)), user("approve")]
         done = await it.chat(*asked, model="careful")
         assert it.effects == [["send_mail", {"to": "bo@example.org", "text": "We are late"}]]
-        later = await it.chat(*asked, said(text_of(done)), user("thanks, what is 2+2?"), model="careful")
+        later = await it.chat(*asked, assistant(text_of(done)), user("thanks, what is 2+2?"), model="careful")
         sources = [label for label in await labels_of(it, later) if label[0] != "user"]
         assert [source for source, _ in sources] == ["answer", "answer"]
         assert sources[0] == ("answer", True)
