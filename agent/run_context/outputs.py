@@ -142,7 +142,8 @@ def _replace_citation(own: dict[int, int], match: re.Match[str]) -> str:
 def has_tainted_inputs(state: RunState, step: PlanStep) -> bool:
     """Returns whether any input of this step is tainted."""
     grounds = (state.get_step(dependency).output for dependency in step.depends_on)
-    return state.tainted or any(output.tainted for output in grounds if output is not None)
+    attached = any(label.source == "attachment" for label in state.message_labels)  # a skill reads the instructions
+    return state.tainted or attached or any(output.tainted for output in grounds if output is not None)
 
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
