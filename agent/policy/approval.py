@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import Effect, JsonObject, PlanStep
 from agent.core.run_state import AttemptState, RunState
+from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts
 
 MAX_ARG_CHARS = 2_000
 """Longest argument in a message, in characters. The event has the whole."""
@@ -166,12 +167,13 @@ def format_approval_question(state: RunState) -> str:
     if not waiting:
         return ""
     whole = waiting[0].call_id is None
-    lines = [f"**Approval needed**: {_end_with_period(waiting[0].reason)}", ""]
+    lines = [f"**Approval needed**: {_end_with_period(remove_live_parts(waiting[0].reason))}", ""]
     items = [item for asked in waiting for item in asked.items]
     for number, item in enumerate(items, start=1):
         mark = " — *changes something*" if item.changes else ""
-        lines.append(f"{number}. `{item.tool}`{mark}{': ' + item.intent if item.intent else ''}")
-        lines += [f"   - {name}: {_format_value(value)}" for name, value in item.args.items()]
+        intent = f": {escape_markdown(item.intent)}" if item.intent else ""
+        lines.append(f"{number}. {format_literal(item.tool)}{mark}{intent}")
+        lines += [f"   - {escape_markdown(name)}: {_format_value(value)}" for name, value in item.args.items()]
         lines += ["", item.shown, ""] if item.shown else []
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
     lines += ["", f"Reply `approve` or `reject`. {other} (`{state.run_id}`)"]
@@ -198,7 +200,7 @@ def _build_item(step: PlanStep) -> ApprovalItem:
 def _format_value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
-    if "\n" in text or "`" in text:
+    if len(text.splitlines()) > 1 or "`" in text:  # each of them can end inline code
         fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
         body = "\n".join(f"     {line}" for line in text.splitlines())
         return f"\n     {fence}\n{body}\n     {fence}"

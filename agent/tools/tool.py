@@ -67,6 +67,14 @@ def _ignore_progress(line: str) -> None:
     """Ignores the line: nobody listens."""
 
 
+CheckRedirect = Callable[[str, str], Awaitable[None]]
+"""Called with the address that answered and the one that it redirects to. Raises `ToolDeniedError`."""
+
+
+async def _allow_redirect(source: str, target: str) -> None:
+    """Allows the redirect: outside of a run, nothing was read that it could carry."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool knows about the call."""
@@ -94,6 +102,8 @@ class ToolContext:
     """Sends a progress line to callers that wait for the run. Returns at once; nothing is stored."""
     ask_client: AskClient = refuse_client_request
     """Asks the client that waits for the run, its user or its model; None if no client can carry the request."""
+    check_redirect: CheckRedirect = _allow_redirect
+    """Decides whether a request of the call may be redirected: words must not travel on to another host."""
     call_tool: CallOtherTool | None = None
     """Calls another tool of the run, for tools that are built on others; None outside of a run."""
 
@@ -184,6 +194,8 @@ class TypedTool(ABC, Generic[In, Out]):
     requires_approval: ClassVar[bool] = False
     uses_subagents: ClassVar[bool] = False
     hints: ClassVar[PlanHints] = PlanHints()
+    where_args: ClassVar[tuple[str, ...]] = ()
+    reads_public_pages: ClassVar[bool] = False
     Input: type[In]
     """The model of the arguments, from the type arguments of the base class."""
     Output: type[Out]
@@ -212,6 +224,8 @@ class TypedTool(ABC, Generic[In, Out]):
             uses_subagents=self.uses_subagents,
             always_raises_errors=not self.annotations.open_world,  # web pages report failures as text
             hints=self.hints,
+            where_args=self.where_args,
+            reads_public_pages=self.reads_public_pages,
         )
 
     @property
