@@ -13,6 +13,8 @@ from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import Effect, JsonObject, PlanStep
 from agent.core.run_state import AttemptState, RunState
 
+APPROVAL_ID_BYTES = 16
+"""Random bytes of an approval's id: who has not read it cannot name it (128 bits, as a UUID)."""
 MAX_ARG_CHARS = 2_000
 """Longest argument in a message, in characters. The event has the whole."""
 APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn", "ja"})
@@ -105,7 +107,7 @@ def build_approval_request(
 ) -> ApprovalRequested:
     """Builds an approval request, bound by its digest to the items, the plan's version and the tools' descriptions."""
     return ApprovalRequested(
-        approval_id=f"apr_{secrets.token_hex(8)}",
+        approval_id=f"apr_{secrets.token_hex(APPROVAL_ID_BYTES)}",
         digest=compute_digest(items, plan_version, pin),
         plan_version=plan_version,
         reason=reason,
@@ -162,8 +164,13 @@ def parse_decision(text: str) -> tuple[str, str]:
 def format_approval_question(state: RunState) -> str:
     """Formats the open approval requests as Markdown; empty if the run waits for nobody."""
     waiting = state.pending_approvals
-    if not waiting:
-        return ""
+    return format_question(waiting, state.run_id) if waiting else ""
+
+
+def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str) -> str:
+    """Formats approval requests of one run as Markdown. Their ids stand in the last line: a reply that carries them
+    shows that the caller has read the question.
+    """
     whole = waiting[0].call_id is None
     lines = [f"**Approval needed**: {_end_with_period(waiting[0].reason)}", ""]
     items = [item for asked in waiting for item in asked.items]
@@ -173,14 +180,17 @@ def format_approval_question(state: RunState) -> str:
         lines += [f"   - {name}: {_format_value(value)}" for name, value in item.args.items()]
         lines += ["", item.shown, ""] if item.shown else []
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
-    lines += ["", f"Reply `approve` or `reject`. {other} (`{state.run_id}`)"]
+    ids = ", ".join(f"`{name}`" for name in (run_id, *(asked.approval_id for asked in waiting)))
+    lines += ["", f"Reply `approve` or `reject`. {other} ({ids})"]
     return "\n".join(lines)
 
 
 def _are_calls_named_by_request(state: RunState) -> bool:
-    """Returns whether the caller named exactly these calls with their arguments, which counts as approval."""
+    """Returns whether a caller who may approve named exactly these calls with their arguments, which counts as
+    approval.
+    """
     route = state.understanding.route if state.understanding else "plan"
-    return route == "tool_calls" and state.plans[-1].plan.version == 0
+    return state.may_skip_approval and route == "tool_calls" and state.plans[-1].plan.version == 0
 
 
 def _build_item(step: PlanStep) -> ApprovalItem:

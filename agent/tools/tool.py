@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_orig
 from pydantic import BaseModel, JsonValue
 
 from agent.core.client_requests import AskClient, refuse_client_request
+from agent.core.errors import ToolDeniedError
 from agent.core.models import JsonObject, RetrievalMode, Source, Tier
 from agent.core.subagent_result import SubAgentResult
 from agent.llm.port import ModelReply, ResponseSchema
@@ -87,12 +88,21 @@ class ToolContext:
     """The collections that the room reads; None if it reads all."""
     api_key_id: str | None = None
     """The id of the API key that started the run; None for a caller without one."""
+    scopes: tuple[str, ...] | None = None
+    """The scopes of the key or token that started the run; None for the machine's owner, who needs none."""
     report_progress: Callable[[str], None] = _ignore_progress
     """Sends a progress line to callers that wait for the run. Returns at once; nothing is stored."""
     ask_client: AskClient = refuse_client_request
     """Asks the client that waits for the run, its user or its model; None if no client can carry the request."""
     call_tool: CallOtherTool | None = None
     """Calls another tool of the run, for tools that are built on others; None outside of a run."""
+
+    def require_scope(self, scope: str) -> None:
+        """Raises `ToolDeniedError` if the caller's key or token lacks the scope, which the same work needs at its
+        endpoint.
+        """
+        if self.scopes is not None and scope not in self.scopes:
+            raise ToolDeniedError(f"this needs an API key with the scope {scope!r}")
 
 
 @dataclass(frozen=True, slots=True)
