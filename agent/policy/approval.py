@@ -177,12 +177,23 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str) -> str:
     for number, item in enumerate(items, start=1):
         mark = " — *changes something*" if item.changes else ""
         lines.append(f"{number}. `{item.tool}`{mark}{': ' + item.intent if item.intent else ''}")
-        lines += [f"   - {name}: {_format_value(value)}" for name, value in item.args.items()]
+        lines += [f"   - {name}: {format_value(value)}" for name, value in item.args.items()]
         lines += ["", item.shown, ""] if item.shown else []
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
     ids = ", ".join(f"`{name}`" for name in (run_id, *(asked.approval_id for asked in waiting)))
     lines += ["", f"Reply `approve` or `reject`. {other} ({ids})"]
     return "\n".join(lines)
+
+
+def format_value(value: object) -> str:
+    """Formats a value of a question as Markdown that it cannot break out of; a long one is cut, with its length."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
+    if "\n" in text or "`" in text:
+        fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
+        body = "\n".join(f"     {line}" for line in text.splitlines())
+        return f"\n     {fence}\n{body}\n     {fence}"
+    return f"`{text}`" if text else "*(empty)*"
 
 
 def _are_calls_named_by_request(state: RunState) -> bool:
@@ -202,16 +213,6 @@ def _build_item(step: PlanStep) -> ApprovalItem:
         effect=step.effect,
         changes=has_side_effect(step.tool, step.effect),
     )
-
-
-def _format_value(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
-    if "\n" in text or "`" in text:
-        fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
-        body = "\n".join(f"     {line}" for line in text.splitlines())
-        return f"\n     {fence}\n{body}\n     {fence}"
-    return f"`{text}`" if text else "*(empty)*"
 
 
 def _find_backtick_runs(text: str) -> list[str]:

@@ -128,8 +128,8 @@ async def remove_prompt(name: str, stepgate: Gateway, caller: CurrentCaller) -> 
 async def apply_prompt(name: str, body: PromptApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Make a prompt the system prompt of a managed room."""
     prompt = await stepgate.studio.prompts.get_prompt(caller.owner, name, body.version)
-    changes = {"system_prompt": prompt.text}
-    edited = await stepgate.room_editor.edit_room(body.room, changes, to_editor(caller), version=body.room_version)
+    changes, editor = {"system_prompt": prompt.text}, to_editor(stepgate, caller)
+    edited = await stepgate.room_editor.edit_room(body.room, changes, editor, version=body.room_version)
     return to_detail(edited)
 
 
