@@ -54,6 +54,10 @@ class Principal:
             who = f"the API key {self.key_id}" if self.key_id else f"the token of {self.owner}"
             raise ScopeError(f"{who} lacks the scope 'approve'", scope="approve")
 
+    def may_call(self, tool: str) -> bool:
+        """Returns whether the principal's key, if it has a list of tools, names this one."""
+        return self.tools is None or tool in self.tools
+
     def require_tool(self, tool: str) -> None:
         """Raises `ScopeError` if the principal's key has a list of tools without this one."""
         if self.tools is not None and tool not in self.tools:

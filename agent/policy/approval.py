@@ -180,7 +180,7 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str) -> str:
         lines += [f"   - {name}: {format_value(value)}" for name, value in item.args.items()]
         lines += ["", item.shown, ""] if item.shown else []
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
-    ids = ", ".join(f"`{name}`" for name in (run_id, *(asked.approval_id for asked in waiting)))
+    ids = ", ".join(f"`{name}`" for name in (*(asked.approval_id for asked in waiting), run_id))
     lines += ["", f"Reply `approve` or `reject`. {other} ({ids})"]
     return "\n".join(lines)
 

@@ -33,8 +33,8 @@ DECISIONS: dict[str, Decision] = {"approved": "approve", "rejected": "reject", "
 """The decisions of `parse_decision`, as `AgentService.submit_decision` names them."""
 
 ConversationTrust = Literal["own", "by_key", "never"]
-"""When a bare word decides by the id of its conversation: always, because this gateway made the id; if the caller's key
-made the conversation; or never, because the protocol names what is answered (A2A)."""
+"""When a bare yes counts by the id of its conversation: always, because this gateway made the id; if the caller's key
+made the conversation; or never, as no other word either, because the protocol names what is answered (A2A)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ async def _find_in_conversation(
     trust: ConversationTrust,
 ) -> _Reply | None:
     """Returns the decision on the run that a conversation waits with, if the message may decide on it by the
-    conversation's id. Raises `ConflictError` for a yes or no that may not.
+    conversation's id. Raises `ConflictError` for a yes or no that may not, to the conversation's newest run.
     """
     run = await find_waiting_run(service, conversation_id, owner=caller.owner)
     ends = await service.find_conversation_ends(conversation_id, owner=caller.owner) if run is not None else None
@@ -171,7 +171,10 @@ async def _find_in_conversation(
         return None
     oldest, newest = ends
     waiting = await read_open_approvals(service, run)
-    if trust == "own" or (trust == "by_key" and await _has_made(service, caller, oldest, run)):
+    # Only a yes lets something happen: a no, or other words, may come from anyone who continues the conversation.
+    if trust == "own" or (
+        trust == "by_key" and (decision[0] != "approved" or await _has_made(service, caller, oldest, run))
+    ):
         approval_ids = tuple(one.request.approval_id for one in waiting)
         return _Reply(run.run_id, *decision, approval_ids) if approval_ids else None
     if decision[0] == "answered" or newest.run_id != run.run_id:

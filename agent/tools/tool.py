@@ -10,6 +10,7 @@ from pydantic import BaseModel, JsonValue
 from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.errors import ToolDeniedError
 from agent.core.models import JsonObject, RetrievalMode, Source, Tier
+from agent.core.principal import Principal
 from agent.core.subagent_result import SubAgentResult
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.tools.flat_schema import build_flat_schema
@@ -96,6 +97,12 @@ class ToolContext:
     """Asks the client that waits for the run, its user or its model; None if no client can carry the request."""
     call_tool: CallOtherTool | None = None
     """Calls another tool of the run, for tools that are built on others; None outside of a run."""
+
+    def to_principal(self) -> Principal:
+        """Returns on whose behalf the call is made, for a tool that starts runs: with the caller's own rights."""
+        scopes = None if self.scopes is None else frozenset(self.scopes)
+        may_approve = scopes is None or "approve" in scopes
+        return Principal(self.owner, key_id=self.api_key_id, may_approve=may_approve, scopes=scopes)
 
     def require_scope(self, scope: str) -> None:
         """Raises `ToolDeniedError` if the caller's key or token lacks the scope, which the same work needs at its

@@ -23,7 +23,7 @@ from agent.studio.room_programs import ProgramsNeedApprovalError
 from agent.studio.room_store import RoomRevision, StoredRoom
 from agent.studio.room_view import Editor, RoomOrigin, RoomView
 from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
@@ -115,14 +115,20 @@ _CHANGE_ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/v1/rooms", responses=ERRORS)
+@router.get("/v1/rooms", responses=ERRORS, dependencies=[require_tool("rooms_list")])
 async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
     """List the rooms."""
     views = await stepgate.room_editor.list_rooms(to_editor(stepgate, caller))
     return RoomItems(data=[RoomItem(**_describe(view)) for view in views])
 
 
-@router.post("/v1/rooms", status_code=201, response_model=RoomDetail, responses=_CHANGE_ERRORS)
+@router.post(
+    "/v1/rooms",
+    status_code=201,
+    response_model=RoomDetail,
+    responses=_CHANGE_ERRORS,
+    dependencies=[require_tool("room_create")],
+)
 async def create_room(body: RoomCreateBody, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
     """Create a managed room; 409 if its id exists."""
     fields = {"name": body.name, **(body.model_extra or {})}
@@ -130,13 +136,15 @@ async def create_room(body: RoomCreateBody, http: Request, stepgate: Gateway, ca
     return await change_or_ask(http, stepgate, caller, change, status=201)
 
 
-@router.get("/v1/rooms/{room_id}", responses=ERRORS)
+@router.get("/v1/rooms/{room_id}", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def get_room(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Return a room; 404 if the caller sees none of this id."""
     return to_detail(await stepgate.room_editor.get_room(room_id, to_editor(stepgate, caller)))
 
 
-@router.patch("/v1/rooms/{room_id}", response_model=RoomDetail, responses=_CHANGE_ERRORS)
+@router.patch(
+    "/v1/rooms/{room_id}", response_model=RoomDetail, responses=_CHANGE_ERRORS, dependencies=[require_tool("room_edit")]
+)
 async def edit_room(
     room_id: str, body: RoomEditBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> Response:
@@ -149,7 +157,7 @@ async def edit_room(
     return await change_or_ask(http, stepgate, caller, change)
 
 
-@router.delete("/v1/rooms/{room_id}", status_code=204, responses=ERRORS)
+@router.delete("/v1/rooms/{room_id}", status_code=204, responses=ERRORS, dependencies=[require_tool("room_delete")])
 async def delete_room(
     room_id: str,
     stepgate: Gateway,
@@ -160,14 +168,19 @@ async def delete_room(
     await stepgate.room_editor.delete_room(room_id, to_editor(stepgate, caller), version=version)
 
 
-@router.get("/v1/rooms/{room_id}/versions", responses=ERRORS)
+@router.get("/v1/rooms/{room_id}/versions", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomRevisionItems:
     """List the texts that a room had, newest first; of a deleted one too. 409 where rooms are files."""
     found = await stepgate.room_editor.list_revisions(room_id, to_editor(stepgate, caller))
     return RoomRevisionItems(data=[to_revision_item(one) for one in found])
 
 
-@router.post("/v1/rooms/{room_id}/restore", response_model=RoomDetail, responses=_CHANGE_ERRORS)
+@router.post(
+    "/v1/rooms/{room_id}/restore",
+    response_model=RoomDetail,
+    responses=_CHANGE_ERRORS,
+    dependencies=[require_tool("room_edit")],
+)
 async def restore_room(
     room_id: str, body: RoomRestoreBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> Response:
@@ -176,7 +189,13 @@ async def restore_room(
     return await change_or_ask(http, stepgate, caller, change)
 
 
-@router.post("/v1/rooms/{room_id}/copy", status_code=201, response_model=RoomDetail, responses=_CHANGE_ERRORS)
+@router.post(
+    "/v1/rooms/{room_id}/copy",
+    status_code=201,
+    response_model=RoomDetail,
+    responses=_CHANGE_ERRORS,
+    dependencies=[require_tool("room_copy")],
+)
 async def copy_room(
     room_id: str, body: RoomCopyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> Response:
@@ -191,6 +210,8 @@ async def change_or_ask(
     """Makes the change and returns the room; where it would start programs that a person must allow, asks, and returns
     202 with the question.
     """
+    if isinstance(change, RoomCreation | RoomEdit) and "mcp_servers" in change.fields:
+        caller.principal.require_tool("mcp_server_add")
     try:
         view = await make_change(stepgate.room_editor, change, to_editor(stepgate, caller))
     except ProgramsNeedApprovalError as needed:
