@@ -1,6 +1,6 @@
 """`OwnIds`: ids that nobody outside of this gateway can have chosen, and that it recognises again.
 
-A conversation's id is chosen by whoever names it first. Only for the ids that this gateway has made a short answer such
+The client that names a conversation first chooses its id. Only for the ids that this gateway has made a short answer such
 as `approve` may count by the id alone: others do not know them, and cannot make one that looks like them.
 """
 

@@ -201,7 +201,7 @@ class RoomEditor:
         await asyncio.to_thread(self._guard(room_id, lambda _: text, editor, command), before)
 
     async def _read_revision(self, room_id: str, revision: int, editor: Editor) -> str:
-        """Returns a text that a room had. Raises `ValidationError` if there is none of this number."""
+        """Returns a text that a room had. Raises `ValidationError` for an unknown number."""
         revisions = await self.list_revisions(room_id, editor)
         data = next((one.data for one in revisions if one.revision == revision), None)
         if data is None:

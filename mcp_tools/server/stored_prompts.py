@@ -55,8 +55,8 @@ def get_recipe_prompt(recipe: Recipe, arguments: Mapping[str, str]) -> types.Get
 
 
 async def list_saved_prompts(library: PromptLibrary, exclude: Collection[str]) -> list[types.Prompt]:
-    """Returns the newest version of each prompt, but those with the names in `exclude`; none for a key whose tools do not
-    include `prompts_list`. Raises `StoreError`.
+    """Returns the newest version of each prompt, but those with the names in `exclude`; none for a key whose tools do
+    not include `prompts_list`. Raises `StoreError`.
     """
     if not get_current_principal().may_call("prompts_list"):
         return []

@@ -187,7 +187,7 @@ async def test_a_conversation_whose_id_the_gateway_made_goes_on_without_a_key(se
 @pytest.mark.parametrize("chosen", ["c1", f"conv_{'0' * 48}"])
 async def test_an_id_that_a_caller_without_a_key_chose_approves_nothing(serve: Serve, rooms: Path, chosen: str) -> None:
     talk = {"room": "careful", "conversation_id": chosen}
-    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         asked = (await client.post("/v1/agent", json={"prompt": ASK, **talk})).json()
         await client.post(f"/v1/conversations/{chosen}", json={"metadata": {"made": "here"}})
         refused = await client.post("/v1/agent", json={"prompt": "approve", **talk})

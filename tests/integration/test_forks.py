@@ -256,7 +256,7 @@ async def test_a_fork_adds_an_effect_unasked_only_for_who_may_approve(
     rooms = tmp_path / "rooms"
     rooms.mkdir()
     (rooms / "careful.yaml").write_text("approval: side_effects\nsupervision: checks\n")
-    async with world(tmp_path, model_server, rooms_dir=rooms) as made:
+    async with world(tmp_path, model_server, says("Done.", to="completion"), rooms_dir=rooms) as made:
         if scopes is not None:
             _, key = await made.stepgate.keys.create("local", "x", scopes)
             made.client.headers["authorization"] = f"Bearer {key}"
