@@ -1,7 +1,7 @@
 """`OwnIds`: ids that nobody outside of this gateway can have chosen, and that it recognises again.
 
-The client that names a conversation first chooses its id. A short answer such as `approve` may count by the id alone only
-where this gateway has made it: others do not know these ids, and cannot make one that looks like them.
+The client that names a conversation first chooses its id. A short answer such as `approve` may count by the id alone
+only where this gateway has made it: others do not know these ids, and cannot make one that looks like them.
 """
 
 import hashlib
