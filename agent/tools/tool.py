@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_orig
 from pydantic import BaseModel, JsonValue
 
 from agent.core.client_requests import AskClient, refuse_client_request
+from agent.core.errors import ToolDeniedError
 from agent.core.models import JsonObject, RetrievalMode, Source, Tier
+from agent.core.principal import Principal
 from agent.core.subagent_result import SubAgentResult
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.text.own_words import OwnWords
@@ -98,6 +100,8 @@ class ToolContext:
     """The collections that the room reads; None if it reads all."""
     api_key_id: str | None = None
     """The id of the API key that started the run; None for a caller without one."""
+    scopes: tuple[str, ...] | None = None
+    """The scopes of the key or token that started the run; None for the machine's owner, who needs none."""
     report_progress: Callable[[str], None] = _ignore_progress
     """Sends a progress line to callers that wait for the run. Returns at once; nothing is stored."""
     ask_client: AskClient = refuse_client_request
@@ -106,6 +110,19 @@ class ToolContext:
     """Decides whether a request of the call may be redirected: words must not travel on to another host."""
     call_tool: CallOtherTool | None = None
     """Calls another tool of the run, for tools that are built on others; None outside of a run."""
+
+    def to_principal(self) -> Principal:
+        """Returns on whose behalf the call is made, for a tool that starts runs: with the caller's own rights."""
+        scopes = None if self.scopes is None else frozenset(self.scopes)
+        may_approve = scopes is None or "approve" in scopes
+        return Principal(self.owner, key_id=self.api_key_id, may_approve=may_approve, scopes=scopes)
+
+    def require_scope(self, scope: str) -> None:
+        """Raises `ToolDeniedError` if the caller's key or token lacks the scope, which the same work needs at its
+        endpoint.
+        """
+        if self.scopes is not None and scope not in self.scopes:
+            raise ToolDeniedError(f"this needs an API key with the scope {scope!r}")
 
 
 @dataclass(frozen=True, slots=True)
