@@ -19,6 +19,7 @@ from agent.tools import READ_ONLY, ToolContext, ToolResult, ToolSpec
 from tests.integration.conftest import Serve
 from tests.integration.test_approval import ask, decide, log_of, waiting
 from tests.integration.test_engine import write_skill
+from tests.support.approvals import list_open_ids
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, Rule, Script, plans, says, script
 from tests.support.tools import EFFECT, FunctionTool, returning
@@ -414,7 +415,8 @@ async def test_over_http_the_sink_receives_nothing_until_the_reply(serve: Serve,
             assert "zanzibar" in question
             assert sink.paths() == []
             run_id = asked["id"].removeprefix("chatcmpl-")
-            decided = await client.post(f"/v1/runs/{run_id}/approve", json={})
+            named = {"approvals": await list_open_ids(client, run_id)}
+            decided = await client.post(f"/v1/runs/{run_id}/approve", json=named)
             assert decided.status_code in (200, 202), decided.text
             await client.get(f"/v1/runs/{run_id}/events", timeout=20)  # ends with the run
             assert sink.paths() == ["/?d=zanzibar"]
