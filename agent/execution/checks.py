@@ -13,6 +13,7 @@ from agent.answers.figures import find_unexplained_figures
 from agent.core.events import StepOutput
 from agent.core.failures import FAILURES
 from agent.core.models import Outcome, PlanStep, StepOutcome
+from agent.core.plan_outcome import EMPTY_REPLIES
 from agent.prompts import render
 
 _OUTCOME_OF_ERROR = {
@@ -86,8 +87,7 @@ def check_output(
     if output.error_code is not None:
         return CheckResult(_judge_error(step, output))
     if _is_empty(output):
-        fix = "do the step again and return a result"
-        return CheckResult(_build_failure_verdict(Outcome.RETRY, "the result is empty", fix, step))
+        return CheckResult(_judge_empty_result(step, output))
     # An answer may describe errors ("HTTP 404 means ..."). Its writer reports failures by an error code.
     may_quote_errors = step.is_completion or raises_failures
     if not may_quote_errors and (hidden := find_hidden_error(output, _join_input_texts(step))) is not None:
@@ -178,6 +178,16 @@ def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:
         return CheckResult(StepOutcome(outcome=Outcome.RETRY, reason=doubt, suggested_fix=fix))
     reason = "the answer stands, although it is not in the form the request asks for"
     return CheckResult(StepOutcome(outcome=Outcome.SUCCESS, reason=reason), doubt, misfit=misfit)
+
+
+def _judge_empty_result(step: PlanStep, output: StepOutput) -> StepOutcome:
+    """Returns RETRY, except for a model's reply that was cut off or withheld before its first word: the next one would
+    be too.
+    """
+    if step.is_completion and output.finish_reason in ("length", "content_filter"):
+        return StepOutcome(outcome=Outcome.SUCCESS, reason=EMPTY_REPLIES[output.finish_reason])
+    reason = EMPTY_REPLIES["stop"] if step.is_completion else "the result is empty"
+    return _build_failure_verdict(Outcome.RETRY, reason, "do the step again and return a result", step)
 
 
 def _judge_empty_search(step: PlanStep, *, needed_by_later: bool, unasked: tuple[str, ...]) -> StepOutcome:

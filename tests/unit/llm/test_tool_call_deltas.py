@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from agent.llm.replies import read_chunk, read_reply
+from agent.llm.chunks import ChunkReader
+from agent.llm.replies import read_reply
 from agent.llm.tool_calls import parse_tool_calls, to_openai_call
 
 
@@ -60,5 +61,6 @@ def test_parts_of_a_content_are_read_for_what_they_are() -> None:
     parts = '[{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Yes."}]'
     reply = read_reply(b'{"choices": [{"message": {"content": ' + parts.encode() + b"}}]}", "here")
     assert (reply.text, reply.reasoning) == ("Yes.", "hm")
-    chunk = read_chunk({"choices": [{"delta": {"content": [{"type": "refusal", "refusal": "No."}]}}]})
+    parts_of_delta = [{"type": "refusal", "refusal": "No."}]
+    (chunk,) = ChunkReader("here").read([{"choices": [{"delta": {"content": parts_of_delta}}]}])
     assert (chunk.text, chunk.refusal) == ("", "No.")
