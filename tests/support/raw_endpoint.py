@@ -18,13 +18,15 @@ Part = bytes | float
 class RawEndpoint:
     """The endpoint. `parts` answers streamed calls, `whole` the others; None answers those as `parts` too.
 
-    A part that is repeated for ever is the last one where `endless` is set.
+    With `endless`, the last part is repeated until the client hangs up.
     """
 
     parts: Sequence[Part] = ()
     whole: bytes | None = None
     content_type: str = "text/event-stream"
     endless: bool = False
+    pause_s: float = 0.001
+    """Seconds after each part, so that the parts arrive one by one."""
     url: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
@@ -48,19 +50,18 @@ class RawEndpoint:
     async def _send(self, writer: asyncio.StreamWriter, parts: Sequence[Part]) -> None:
         try:
             for part in parts:
-                await _send_part(writer, part)
+                await self._send_part(writer, part)
             while self.endless and parts:
-                await _send_part(writer, parts[-1])
+                await self._send_part(writer, parts[-1])
         except ConnectionError:
             self.hung_up.set()
             raise
 
-
-async def _send_part(writer: asyncio.StreamWriter, part: Part) -> None:
-    if isinstance(part, bytes):
-        writer.write(part)
-        await writer.drain()
-    await asyncio.sleep(part if isinstance(part, float) else 0.001)  # so that the parts arrive one by one
+    async def _send_part(self, writer: asyncio.StreamWriter, part: Part) -> None:
+        if isinstance(part, bytes):
+            writer.write(part)
+            await writer.drain()
+        await asyncio.sleep(part if isinstance(part, float) else self.pause_s)
 
 
 @asynccontextmanager

@@ -7,9 +7,14 @@ import pytest
 
 from agent.core.errors import ModelDownError, ModelOutputError
 from agent.core.models import Usage
-from agent.llm.faults import extract_provider_message
-from agent.llm.port import ModelChunk
 from agent.llm.chunks import ChunkReader
+from agent.llm.faults import (
+    build_body_error,
+    build_status_error,
+    extract_provider_message,
+    hide_endpoint_details,
+)
+from agent.llm.port import ModelChunk
 from agent.llm.replies import read_reply, read_usage
 from agent.llm.stream_reader import StreamReader
 
@@ -22,6 +27,19 @@ def reply_with(**fields: Any) -> bytes:
 
 def encode_reply(message: object) -> bytes:
     return json.dumps({"choices": [{"message": message}]}).encode()
+
+
+def test_a_caller_reads_the_providers_words_but_not_where_it_is() -> None:
+    reported = build_body_error({"message": "no credit at https://inner.test/v1"}, "http://10.0.0.1/v1")
+    shown = hide_endpoint_details(reported, "http://10.0.0.1/v1")
+    assert shown == "the model's endpoint reported an error: no credit at the model's endpoint"
+    down = build_status_error(502, {}, b"proxy 10.0.0.1 is broken", "http://10.0.0.1/v1")
+    assert "10.0.0.1" not in hide_endpoint_details(down, "http://10.0.0.1/v1")
+
+
+def test_a_web_page_in_place_of_a_reply_is_named() -> None:
+    with pytest.raises(ModelOutputError, match=r"with a web page \('Sign in'\)"):
+        read_reply(b"<html><title>Sign in</title>", "here")
 
 
 @pytest.mark.parametrize("body", [DEEP, b"", b"{}", b"5", b'{"choices": [5]}', b'{"choices": {}}'])

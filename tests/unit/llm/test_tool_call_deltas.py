@@ -48,6 +48,41 @@ def test_an_id_or_a_name_that_is_repeated_begins_no_call() -> None:
     assert parse_deltas(deltas) == [("f", '{"x": 1}')]
 
 
+def test_a_new_id_in_every_piece_begins_no_call() -> None:
+    deltas = [
+        delta(0, "a", "f"),
+        delta(0, "b", arguments='{"x"'),
+        delta(0, "c", arguments=": 1}"),
+        delta(1, "d", "g"),
+        delta(1, "e", "g", arguments='{"y"'),
+        delta(1, "f", "g", arguments=": 2}"),
+    ]
+    assert parse_deltas(deltas) == [("f", '{"x": 1}'), ("g", '{"y": 2}')]
+    assert [call.id for call in parse_tool_calls(deltas)] == ["a", "d"]
+    without_index = [delta(None, "a", "f"), delta(None, "b", arguments='{"x"'), delta(None, "c", arguments=": 1}")]
+    assert parse_deltas(without_index) == [("f", '{"x": 1}')]
+
+
+def test_a_name_in_two_pieces_is_one_name() -> None:
+    arguments = delta(0, arguments='{"city": "Lund"}')
+    for first, second in (("get_", "weather"), ("get_weather", "get_weather"), ("get_", "get_weather")):
+        assert parse_deltas([delta(0, "a", first), delta(0, "", second), arguments]) == [
+            ("get_weather", '{"city": "Lund"}')
+        ]
+    assert parse_deltas([delta(0, "a", "get_"), delta(0, "b", "weather"), arguments])[0][0] == "get_weather"
+
+
+def test_calls_without_arguments_are_told_apart() -> None:
+    assert parse_deltas([delta(0, "a", "f"), delta(1, "b", "f")]) == [("f", "{}"), ("f", "{}")]
+    assert parse_deltas([delta(None, "a", "f"), delta(None, "b", "f")]) == [("f", "{}"), ("f", "{}")]
+    assert parse_deltas([delta(0, "a", "f", arguments="{}"), delta(0, "b", "f", arguments="{}")]) == [("f", "{}")] * 2
+
+
+def test_a_character_that_two_pieces_of_arguments_share_is_whole() -> None:
+    deltas = [delta(0, "a", "f", arguments='{"x": "\ud83d'), delta(0, arguments='\ude00"}')]
+    assert parse_deltas(deltas) == [("f", '{"x": "😀"}')]
+
+
 def test_a_providers_own_fields_stay_where_they_were() -> None:
     call = {**delta(0, "a", "f", arguments="{}", extra_content={"google": {"thought_signature": "s"}})}
     call["function"]["provider_specific_fields"] = {"k": 1}
