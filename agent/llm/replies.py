@@ -23,9 +23,9 @@ def read_reply(body: bytes, where: str) -> ModelReply:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ModelOutputError(f"{where} answered 200 {describe_body(body)}", agent_id="models") from error
-    error = find_body_error(data) if isinstance(data, dict) else None
-    if error is not None:
-        raise build_body_error(error, where)
+    reported = find_body_error(data) if isinstance(data, dict) else None
+    if reported is not None:
+        raise build_body_error(reported, where)
     return read_completion(data, where)
 
 
