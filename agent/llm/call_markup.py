@@ -4,6 +4,8 @@ import json
 import re
 from collections.abc import Mapping
 
+from pydantic import JsonValue
+
 from agent.core.models import JsonObject
 from agent.llm.call_objects import MalformedCallError, RawCall, repair_json
 
@@ -91,7 +93,7 @@ class MarkupReader:
             raise MalformedCallError(f"the call of {name!r} is not complete")
         return RawCall(name, arguments), closed.end()
 
-    def _read_value(self, name: str, key: str, text: str, *, is_text: bool | None) -> object:
+    def _read_value(self, name: str, key: str, text: str, *, is_text: bool | None) -> JsonValue:
         """Returns a value as its schema says: `007` stays text where a text is expected."""
         text = text.removeprefix("\n").removesuffix("\n")
         if is_text is None:
@@ -101,7 +103,7 @@ class MarkupReader:
         if is_text:
             return text
         try:
-            value: object = json.loads(text, strict=False)
+            value: JsonValue = json.loads(text, strict=False)
         except (ValueError, RecursionError):
             return {"True": True, "False": False, "None": None}.get(text.strip(), text)
         return value

@@ -53,8 +53,8 @@ class StreamReader:
         return self._said_done or self._chunks.has_finished
 
     def feed(self, piece: bytes) -> Iterator[ModelChunk]:
-        """Yields the chunks that a piece completes. Raises `ModelOutputError` for what is no completion, and the
-        matching error for an error that the provider sent.
+        """Yields the chunks that a piece completes. Raises `ModelOutputError` for anything but a completion, and
+        the matching error for an error that the provider sent.
         """
         if not self._has_events:
             piece = self._sniff(piece)
