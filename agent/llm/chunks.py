@@ -98,6 +98,19 @@ class ChunkReader:
             joined.finish_reason, self.has_finished = "length", True
         yield from joined.end()
 
+    def read_plain(self, event: Mapping[str, Any]) -> ModelChunk | None:
+        """Returns the chunk of an event with nothing but text, within the limit; None for any other, uncounted."""
+        text = self._read_plain_text(event)
+        if not text:
+            return None
+        self._pieces += 1
+        self._chars += len(text)
+        if self._limit is not None and self._estimate_tokens() > self._limit:
+            self._pieces -= 1
+            self._chars -= len(text)
+            return None
+        return ModelChunk(text)
+
     def end(self, *, is_whole: bool) -> Iterator[ModelChunk]:
         """Yields what is left at the end of the stream. `is_whole` says that the stream declared itself complete: then
         a reply without a finish reason gets one.

@@ -35,6 +35,11 @@ class LineSplitter:
         self._at_start = True
         self._after_cr = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the next byte begins a line."""
+        return not self._rest and not self._after_cr
+
     def feed(self, piece: bytes) -> list[bytes]:
         """Returns the lines that the piece completes. Raises `ModelOutputError` for a line that is too long."""
         if self._at_start:

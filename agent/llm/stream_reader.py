@@ -52,10 +52,29 @@ class StreamReader:
         """Whether the reply is whole. Its usage may follow."""
         return self._said_done or self._chunks.has_finished
 
-    def feed(self, piece: bytes) -> Iterator[ModelChunk]:
+    def feed(self, piece: bytes) -> Iterable[ModelChunk]:
         """Yields the chunks that a piece completes. Raises `ModelOutputError` for anything but a completion, and
         the matching error for an error that the provider sent.
         """
+        if self._has_events and piece.endswith(b"\n\n") and piece.startswith(b"data:") and piece.count(b"\n") == 2:
+            chunk = self._read_single_event(piece)
+            if chunk is not None:
+                return (chunk,)
+        return self._read_piece(piece)
+
+    def _read_single_event(self, piece: bytes) -> ModelChunk | None:
+        """Returns the chunk of a piece that is one whole event with nothing but text, as most are; None for others. The
+        long way takes four times as many instructions.
+        """
+        if not self._lines.is_idle or not self._assembler.is_idle or self._form != "events":
+            return None
+        try:
+            event = from_json(piece[5:])
+        except ValueError:
+            return None
+        return self._chunks.read_plain(event) if isinstance(event, dict) else None
+
+    def _read_piece(self, piece: bytes) -> Iterator[ModelChunk]:
         if not self._has_events:
             piece = self._sniff(piece)
         if self._form == "events":

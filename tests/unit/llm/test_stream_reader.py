@@ -177,7 +177,7 @@ def test_what_is_no_completion_is_named(data: bytes, error: type[ModelError], wo
 
 def test_the_text_before_an_error_comes_first() -> None:
     reader = StreamReader("here")
-    chunks = reader.feed(say("a") + b'data: {"error": "overloaded"}\n\n')
+    chunks = iter(reader.feed(say("a") + b'data: {"error": "overloaded"}\n\n'))
     assert next(chunks).text == "a"
     with pytest.raises(ModelDownError, match="overloaded"):
         next(chunks)
