@@ -201,7 +201,7 @@ async def test_a_body_that_lies_about_its_length_is_stopped_while_it_comes_in(se
             yield b'{"prompt": "' + b"x" * 10_000
 
     async with serve(max_body_bytes=100_000) as url, httpx.AsyncClient(timeout=30) as client:
-        response = await client.post(f"{url}/v1/agent", content=endless())
+        response = await client.post(f"{url}/v1/agent", content=endless(), headers={"content-type": "application/json"})
     assert response.status_code == 413
 
 

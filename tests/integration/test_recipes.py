@@ -12,6 +12,7 @@ from mcp import Client
 
 from agent.skills import validate_skill
 from tests.integration.test_forks import World, world
+from tests.support.approvals import ids_of
 from tests.support.script import plans, says
 from tests.support.scripted_server import ScriptedServer
 
@@ -265,7 +266,9 @@ async def test_the_chat_saves_the_run_before_and_asks_before_it_is_used(
         stored = (await made.client.get("/v1/recipes/order-part")).json()
         asked = (await made.client.post("/v1/agent", json={"prompt": "confirm the recipe", **chat})).json()
         waiting = (await made.client.get("/v1/recipes/order-part")).json()
-        await made.client.post("/v1/agent", json={"prompt": "approve", **chat})
+        run_id = asked["metadata"]["run_id"]
+        await made.client.post(f"/v1/runs/{run_id}/approve", json={"approvals": ids_of(asked)})
+        await made.wait(run_id)
         applied = (await made.client.get("/v1/recipes/order-part")).json()
     assert any(step["title"] == "recipe_save" for step in told["steps"])
     assert (stored["state"], waiting["state"], applied["state"]) == ("staged", "staged", "in use")
