@@ -1,11 +1,11 @@
-"""The visible text of an HTML page, by the standard library's parser."""
+"""The visible text of an HTML page, by a scanner of tags of its own."""
 
 import codecs
 import re
 from collections import Counter
-from html.parser import HTMLParser
+from html import unescape
 
-from agent.ingest.coverage.source_text import SourceText
+from agent.ingest.coverage.source_text import SourceText, split_words
 from agent.search.models import FileType
 
 _VOID = frozenset(
@@ -16,6 +16,15 @@ _SILENT = frozenset(
 )
 _OMITTED = {"svg": "drawing", "select": "choices", "datalist": "choices", "noscript": "text without scripts"}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<[!?][^>]*>|</(?P<end>[a-zA-Z][^\s/>]*)[^>]*>"
+    r"""|<(?P<start>[a-zA-Z][^\s/>]*)(?P<attributes>(?:[^>"']|"[^"]*+"|'[^']*+'){0,20000}+)>""",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
+_RAW = frozenset({"script", "style", "textarea", "title", "iframe", "noframes"})
+"""Elements whose text may look like tags."""
+_PARAGRAPH = frozenset({"p"})
 _CLOSES = {
     "li": {"li"},
     "dt": {"dt", "dd"},
@@ -52,13 +61,11 @@ def read_source(data: bytes, _file_type: FileType, encoding: str) -> SourceText:
 def count_page(text: str) -> SourceText:
     """Counts the words of a page that is text already. Without any other text, that for browsers without scripts
     counts."""
-    parser = _Visible()
-    parser.feed(text)
-    parser.close()
-    parser.flush()
-    source = parser.source
-    if not source.words and parser.without_scripts:
-        source.words["text"] = parser.without_scripts
+    page = _Page()
+    page.scan(text)
+    source = page.source
+    if not source.words and page.without_scripts:
+        source.words["text"] = page.without_scripts
         source.omitted.pop(_OMITTED["noscript"], None)
     return source
 
@@ -81,60 +88,65 @@ def _decode(data: bytes, encoding: str) -> str:
     return data.decode("utf-8", "replace")
 
 
-class _Visible(HTMLParser):
+class _Page:
     """Collects inline text until a block begins or ends, and knows why an element is not shown."""
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.source = SourceText()
         self.without_scripts: Counter[str] = Counter()
         self._open: list[tuple[str, str]] = []
         """Open elements, and why their text is not shown; empty if it is."""
         self._parts: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Opens an element."""
+    def scan(self, text: str) -> None:
+        """Counts the text between the tags."""
+        place = 0
+        while (match := _TOKEN.search(text, place)) is not None:
+            if match.start() > place:
+                self._take(text[place : match.start()])
+            place = match.end()
+            if match["end"]:
+                self._close(match["end"].lower())
+            elif match["start"]:
+                tag = match["start"].lower()
+                self._start(tag, match["attributes"])
+                if tag in _RAW and (end := _find_end(text, tag, place)) is not None:
+                    if tag == "textarea":
+                        self._take(text[place:end])
+                    place = end
+        self._take(text[place:])
+        self.flush()
+
+    def _start(self, tag: str, attributes: str) -> None:
         self._close_implied(tag)
         if not _is_inline(tag):
             self.flush()
-        given = dict(attrs)
-        if tag in _VOID:
-            if tag == "br":
-                self._parts.append(" ")
-            return
-        self._open.append((tag, self._reason or _find_reason(tag, given)))
+        elif tag in {"br", "button", "input", "img"}:
+            self._parts.append(" ")
+        if tag not in _VOID:
+            self._open.append((tag, self._reason or _find_reason(tag, attributes)))
+            if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
+                self._close(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A slash at the end means nothing in HTML, but in a drawing."""
-        self.handle_starttag(tag, attrs)
-        if self._reason == _OMITTED["svg"] and tag not in _VOID:
-            self.handle_endtag(tag)
-
-    def handle_endtag(self, tag: str) -> None:
+    def _close(self, tag: str) -> None:
         """Closes an element and those left open in it; an end without a start is ignored."""
         if not _is_inline(tag):
             self.flush()
+        elif tag == "button":
+            self._parts.append(" ")
         for place in range(len(self._open) - 1, -1, -1):
             if self._open[place][0] == tag:
-                if self._reason:
-                    self.flush()
                 del self._open[place:]
                 return
 
-    def handle_data(self, data: str) -> None:
-        """Takes text."""
+    def _take(self, data: str) -> None:
         reason = self._reason
         if not reason:
-            self._parts.append(data)
+            self._parts.append(unescape(data))
         elif reason != "silent":
-            self.source.omit(reason, data)
+            self.source.omit(reason, unescape(data))
             if reason == _OMITTED["noscript"]:
-                inner = count_page(data) if "<" in data else None
-                if inner is None:
-                    hidden = SourceText()
-                    hidden.add("text", data)
-                    inner = hidden
-                self.without_scripts.update(inner.words.get("text", Counter()))
+                self.without_scripts.update(split_words(unescape(data)))
 
     def flush(self) -> None:
         """Counts the inline text so far."""
@@ -146,9 +158,9 @@ class _Visible(HTMLParser):
         return self._open[-1][1] if self._open else ""
 
     def _close_implied(self, tag: str) -> None:
-        closes = set(_CLOSES.get(tag, ()))
-        if tag in _BLOCKS_END_P:
-            closes.add("p")
+        closes = _CLOSES.get(tag) or (_PARAGRAPH if tag in _BLOCKS_END_P else None)
+        if closes is None or not self._open:
+            return
         scope = _SCOPE.get(tag, _TABLE_SCOPE)
         place = len(self._open) - 1
         last = None
@@ -169,11 +181,19 @@ def _is_inline(tag: str) -> bool:
     return tag not in _BLOCKS and tag not in _CLOSES
 
 
-def _find_reason(tag: str, given: dict[str, str | None]) -> str:
+def _find_end(text: str, tag: str, place: int) -> int | None:
+    match = re.compile(f"</{tag}[\\s>]", re.IGNORECASE).search(text, place)
+    return None if match is None else match.start()
+
+
+def _find_reason(tag: str, attributes: str) -> str:
     if tag in _OMITTED:
         return _OMITTED[tag]
     if tag in _SILENT:
         return "silent"
-    if "hidden" in given or _HIDDEN.search(given.get("style") or ""):
-        return "hidden text"
+    if "hidden" in attributes or "style" in attributes.lower():
+        for name, double, single, bare in _ATTRIBUTE.findall(attributes):
+            value = double or single or bare
+            if name.lower() == "hidden" or (name.lower() == "style" and _HIDDEN.search(unescape(value))):
+                return "hidden text"
     return ""
