@@ -12,6 +12,7 @@ from agent.ingest.coverage.source_text import SourceText
 from agent.search.models import FileType
 
 _MAX_DEPTH = 20
+_ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted"})
 _FIELD = re.compile(rb"^([!-9;-~]+):[ \t]*(.*(?:\r?\n[ \t].*)*)", re.MULTILINE)
 _PARAMETER = re.compile(r""";\s*([\w*-]+)\s*=\s*("[^"]*"|[^;\s]+)""")
 
@@ -58,32 +59,42 @@ def _split(data: bytes) -> _Part:
 
 
 def _count(part: _Part, source: SourceText, depth: int) -> None:
+    kind = part.kind
     if depth > _MAX_DEPTH:
         return
-    kind = part.kind
-    if part.is_attached:
+    if kind in _ENCRYPTED:
+        source.omitted["encrypted part"] += 1
+    elif part.is_attached or not kind.startswith(("multipart/", "text/", "message/")):
         source.omitted["attachment"] += 1
     elif kind.startswith("multipart/"):
-        children = list(_iter_parts(part))
-        if not children:
-            source.add("text of an undivided mail", _decode(part))
-        elif kind == "multipart/alternative":
-            _count_alternatives(children, source, depth)
-        else:
-            for child in children:
-                _count(child, source, depth + 1)
-    elif kind.startswith("text/"):
-        _add_text(part, source)
+        _count_parts(part, source, depth)
     elif kind == "message/rfc822":
-        source.omitted["attached mail"] += 1
+        _count(_split(part.body), source, depth + 1)
+    elif kind.startswith("message/"):
+        source.add("delivery report", _decode(part))
     else:
-        source.omitted["attachment"] += 1
+        _add_text(part, source)
+
+
+def _count_parts(part: _Part, source: SourceText, depth: int) -> None:
+    children = list(_iter_parts(part))
+    if not children:
+        source.add("text of an undivided mail", _decode(part))
+    elif part.kind == "multipart/alternative":
+        _count_alternatives(children, source, depth)
+    else:
+        for child in children:
+            _count(child, source, depth + 1)
 
 
 def _count_alternatives(children: list[_Part], source: SourceText, depth: int) -> None:
-    """Counts the alternative with the most words: one that has little of the others' text is not their equal."""
-    counted = []
+    """Counts the alternative with the most words: one that has little of the others' text is not their equal. A
+    calendar entry says something else than they do."""
+    counted = [(0, SourceText())]
     for child in children:
+        if child.kind == "text/calendar":
+            _count(child, source, depth + 1)
+            continue
         one = SourceText()
         _count(child, one, depth + 1)
         counted.append((sum(words.total() for words in one.words.values()), one))
@@ -124,9 +135,14 @@ def _add_text(part: _Part, source: SourceText) -> None:
 
 def _add_calendar(text: str, source: SourceText) -> None:
     """Counts what a calendar shows of an entry as words; its times are shown in another form."""
+    inside: list[str] = []
     for line in re.sub(r"\r?\n[ \t]", "", text).splitlines():
         name, _, value = line.partition(":")
-        if name.partition(";")[0].upper() in {"SUMMARY", "LOCATION", "DESCRIPTION"}:
+        if name.upper() == "BEGIN":
+            inside.append(value.strip().upper())
+        elif name.upper() == "END" and inside:
+            inside.pop()
+        elif "VALARM" not in inside and name.partition(";")[0].upper() in {"SUMMARY", "LOCATION", "DESCRIPTION"}:
             source.add("calendar entry", re.sub(r"\\[nN]", " ", value))
 
 
