@@ -21,8 +21,10 @@ def has_escaped_quotes(text: str) -> bool:
 
 
 def double_escaped_quotes(text: str) -> str:
-    """Returns the text with doubled quotes in place of escaped ones; other backslashes stay."""
-    return re.sub(r'\\"(?=[^,;\t|\r\n])', '""', text) if has_escaped_quotes(text) else text
+    """Returns the text with doubled quotes in place of escaped ones, where the file escapes any."""
+    if not has_escaped_quotes(text):
+        return text
+    return re.sub(r'\\(["\\])', lambda found: '""' if found[1] == '"' else "\\", text)
 
 
 def find_titles(text: str, delimiter: str = "") -> tuple[tuple[str, ...], int]:

@@ -23,8 +23,13 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
     turned: list[str] = []
     outside: list[str] = []
     for page in range(document.page_count()):
-        left, bottom, right, top = document.page_crop_box(page) or document.page_media_box(page)
-        for one in document.extract_chars(page):
+        try:
+            left, bottom, right, top = document.page_crop_box(page) or document.page_media_box(page)
+            characters = document.extract_chars(page)
+        except RuntimeError:  # a page that the file only claims
+            source.omitted["pages that cannot be opened"] += 1
+            continue
+        for one in characters:
             if not (
                 left - _SLACK <= one.origin_x <= right + _SLACK and bottom - _SLACK <= one.origin_y <= top + _SLACK
             ):

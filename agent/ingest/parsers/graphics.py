@@ -11,6 +11,7 @@ from agent.ingest.parsers.draft import Box, Draft
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
 
+CHOICES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _CHART_EX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
@@ -220,3 +221,10 @@ def _read_point_text(point: Element | None) -> str:
         return ""
     paragraphs = ("".join(run.text or "" for run in p.iter(f"{_DRAWING}t")) for p in body.iter(f"{_DRAWING}p"))
     return " ".join(" ".join(paragraphs).split())
+
+
+def choose_content(element: Element) -> Element:
+    """Returns the branch of an `mc:AlternateContent` that is shown: the first choice that has anything, else the
+    fall-back for old programs."""
+    branches = [child for child in element if child.tag in {f"{CHOICES}Choice", f"{CHOICES}Fallback"}]
+    return next((branch for branch in branches if len(branch)), element)

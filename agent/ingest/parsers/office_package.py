@@ -7,19 +7,17 @@ import io
 import posixpath
 import re
 import zipfile
-from typing import Any, TypeAlias
+from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
-
-Package: TypeAlias = Any
-"""A package of python-docx or python-pptx."""
 
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _OFFICE = b"http://schemas.openxmlformats.org/"
 _STRICT_NAMES = re.compile(rb"http://purl\.oclc\.org/ooxml/([A-Za-z]+)/([A-Za-z/]+)")
 """ISO 29500-1 writes `.../ooxml/wordprocessingml/main` for what ECMA-376 calls `.../wordprocessingml/2006/main`."""
 
-_CORE = "/core-properties"
+_ROOT = "_rels/.rels"
+_CORE = b"/core-properties"
 
 
 def prepare_package(data: bytes) -> bytes:
@@ -42,9 +40,10 @@ def prepare_package(data: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def has_core_properties(package: Package) -> bool:
-    """Returns whether the package has core properties. Libraries invent some where it has none."""
-    return any(relation.reltype.endswith(_CORE) for relation in package.rels.values())
+def has_core_properties(data: bytes) -> bool:
+    """Returns whether a package has core properties. Libraries invent some where it has none."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return _ROOT in archive.namelist() and _CORE in archive.read(_ROOT)
 
 
 def _make_transitional(match: re.Match[bytes]) -> bytes:

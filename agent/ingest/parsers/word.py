@@ -12,16 +12,14 @@ from docx.oxml.ns import qn
 from agent.core.models import JsonObject
 from agent.ingest.parsers.draft import Draft
 from agent.ingest.parsers.file_input import InputFile
-from agent.ingest.parsers.graphics import Part, add_graphics
+from agent.ingest.parsers.graphics import CHOICES, Part, add_graphics, choose_content
 from agent.ingest.parsers.office_package import has_core_properties, prepare_package
 from agent.ingest.parsers.word_inline import (
-    CHOICES,
     HIDDEN,
     VML,
     Inline,
     InlineReader,
     NoteReference,
-    choose_content,
     iter_text_boxes,
 )
 from agent.ingest.parsers.word_notes import Note, Notes, find_part, list_running_heads
@@ -40,7 +38,7 @@ def read_word(source: InputFile) -> Draft:
     """Reads a document. Raises python-docx's errors. `total_pages` is 1 if Word stored no page breaks."""
     document = docx.Document(io.BytesIO(prepare_package(source.data)))
     metadata: JsonObject = {}
-    if has_core_properties(document.part.package):  # python-docx invents a title where there are none
+    if has_core_properties(source.data):  # python-docx invents a title where there are none
         core = document.core_properties
         metadata = {"title": core.title, "authors": [core.author] if core.author else None}
     draft = Draft(metadata={name: value for name, value in metadata.items() if value})

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, TypeAlias
 from docx.oxml.ns import qn
 
 from agent.ingest.parsers.equations import MATH, format_equation
+from agent.ingest.parsers.graphics import CHOICES, choose_content
+from agent.ingest.parsers.superscripts import raise_figures
 from agent.ingest.parsers.symbol_fonts import convert_symbol, convert_symbol_text
 from agent.ingest.parsers.word_styles import Styles, is_on
 
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
 
-CHOICES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 VML = "{urn:schemas-microsoft-com:vml}"
 _HIDDEN_NAMES = (
     "del moveFrom delText delInstrText instrText pPr rPr sdtPr sdtEndPr tblPr tblGrid tblPrEx trPr tcPr sectPr rubyPr "
@@ -110,11 +111,18 @@ class InlineReader:
 
     def _visit_run(self, run: Element, inline: Inline) -> None:
         properties = run.find(qn("w:rPr"))
-        if properties is not None and self._is_hidden(properties):
+        if properties is None:
+            self._visit_children(run, inline)
+            return
+        if self._is_hidden(properties):
             return
         start = len(inline.parts)
         self._visit_children(run, inline)
-        fonts = None if properties is None else properties.find(qn("w:rFonts"))
+        raised = properties.find(qn("w:vertAlign"))
+        if raised is not None and raised.get(qn("w:val")) == "superscript":
+            before = inline.parts[start - 1] if start else ""
+            inline.parts[start:] = [raise_figures(before, "".join(inline.parts[start:]))]
+        fonts = properties.find(qn("w:rFonts"))
         if fonts is not None and (font := fonts.get(qn("w:ascii")) or fonts.get(qn("w:hAnsi"))):
             inline.parts[start:] = [convert_symbol_text(font, part) for part in inline.parts[start:]]
 
@@ -168,13 +176,6 @@ class InlineReader:
         before = inline.text.split()
         kind, number = _NOTES[reference.tag], reference.get(qn("w:id"), "")
         inline.notes.append(NoteReference(kind, number, before[-1] if before else ""))
-
-
-def choose_content(element: Element) -> Element:
-    """Returns the branch of an `mc:AlternateContent` that is shown: the first choice that has anything, else the
-    fall-back for old programs."""
-    branches = [child for child in element if child.tag in {f"{CHOICES}Choice", f"{CHOICES}Fallback"}]
-    return next((branch for branch in branches if len(branch)), element)
 
 
 def iter_text_boxes(graphic: Element) -> Iterator[Element]:

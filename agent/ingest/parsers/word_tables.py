@@ -5,7 +5,8 @@ from typing import Any, TypeAlias
 
 from docx.oxml.ns import qn
 
-from agent.ingest.parsers.word_inline import CHOICES, HIDDEN, choose_content
+from agent.ingest.parsers.graphics import CHOICES, choose_content
+from agent.ingest.parsers.word_inline import HIDDEN
 
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
