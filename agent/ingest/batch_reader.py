@@ -19,7 +19,7 @@ from agent.ingest.index_writer import IndexWriter, PreparedDocument
 from agent.ingest.ingest_resources import IngestResources
 from agent.ingest.jobs import Job
 from agent.search.documents import Document
-from agent.search.models import SourceType
+from agent.search.models import CoverageSummary, SourceType
 from agent.search.naming import VectorSets
 from agent.storage.leases import LeaseLostError, hold_lease, keep_renewed
 from agent.storage.sql import UnchangedError
@@ -109,6 +109,7 @@ class BatchReader:
                 update={
                     "read": len(prepared),
                     "chunks": chunks,
+                    "coverage": CoverageSummary.of(one.document.coverage for one in prepared),
                     "embedder": next((one.embedder for one in placed.documents if one.embedder), ""),
                     "notes": tuple(dict.fromkeys(filter(None, (*result.notes, writer.vector_failure)))),
                 }

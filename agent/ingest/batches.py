@@ -12,7 +12,7 @@ from agent.core.errors import BusyError
 from agent.core.failures import AgentFailure
 from agent.core.models import FrozenModel
 from agent.core.surrogates import replace_surrogates
-from agent.search.models import FileType
+from agent.search.models import CoverageSummary, FileType
 from agent.storage.sql import Row, SqlClient, SqlStatement
 
 OPEN = "status IN ('queued', 'running')"
@@ -68,6 +68,7 @@ class BatchResult(FrozenModel):
     skipped: tuple[SkippedItem, ...] = ()
     notes: tuple[str, ...] = ()
     embedder: str = ""
+    coverage: CoverageSummary | None = None
     attempts: int = 1
     failure: AgentFailure | None = None
 

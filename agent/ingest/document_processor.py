@@ -65,6 +65,7 @@ class ProcessedDocument:
             fingerprint=self.fingerprint,
             source_type=source_type,
             url=url,
+            coverage=self.parsed.coverage,
         )
 
 

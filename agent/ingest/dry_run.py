@@ -179,6 +179,7 @@ class DryRun:
                 "chunks": len(made.chunks),
                 "characters": sum(len(chunk.text) for chunk in made.chunks),
                 "uncertainties": made.parsed.uncertainties,
+                "coverage": made.parsed.coverage,
                 "seconds": round(made.parser_s + made.chunker_s, 4),
             }
         )

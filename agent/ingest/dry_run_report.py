@@ -3,7 +3,7 @@
 Field names and thresholds follow the pipeline builder's specification.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from statistics import median
 from typing import Literal
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agent.core.models import FrozenModel, JsonObject
 from agent.ingest.pipeline_diff import PipelineDiff
-from agent.search.models import Chunk, FileType
+from agent.search.models import COMPLETE_SHARE, USABLE_SHARE, Chunk, Coverage, FileType
 from agent.text.plurals import format_count
 
 READY, NOTABLE = 0.95, 0.90
@@ -54,6 +54,7 @@ class FileResult(FrozenModel):
     chunks: int = 0
     characters: int = Field(default=0, description="characters of all chunks")
     uncertainties: tuple[str, ...] = ()
+    coverage: Coverage | None = None
     seconds: float = 0.0
 
 
@@ -163,6 +164,7 @@ def build_report(
         uncertainties=(
             *_list_uncertainties(rate, len(files), categories),
             *(ReportUncertainty(severity="blocking", message=message) for message in blocking),
+            *_list_incomplete(files),
             *_list_info_uncertainties(notes),
         ),
         summary=_build_summary(rate, files, categories, fixes),
@@ -201,6 +203,22 @@ def _list_uncertainties(rate: float, tested: int, categories: Mapping[str, Failu
     message = f"{failed} of {format_count(tested, 'file')} failed ({100 - rate * 100:.0f} %)"
     severity: Literal["blocking", "notable"] = "blocking" if assessment == "blocking_issues" else "notable"
     return [ReportUncertainty(severity=severity, message=message, context=context)]
+
+
+def _list_incomplete(files: Sequence[FileResult]) -> Iterator[ReportUncertainty]:
+    """Yields an uncertainty for each file of which less than half was read, which blocks, and one for the others that
+    are incomplete."""
+    measured = [(one, one.coverage) for one in files if one.coverage is not None]
+    for one, coverage in measured:
+        if coverage.share < USABLE_SHARE:
+            context: JsonObject = {"file": one.name, "coverage": coverage.share, "missing": {**coverage.missing}}
+            message = f"{one.name}: {coverage.describe()}"
+            yield ReportUncertainty(severity="blocking", message=message, context=context)
+    incomplete = [(one, cov) for one, cov in measured if USABLE_SHARE <= cov.share < COMPLETE_SHARE]
+    if incomplete:
+        shown = "; ".join(f"{one.name}: {coverage.describe()}" for one, coverage in incomplete[:EXAMPLES])
+        message = f"{format_count(len(incomplete), 'file')} not read as a whole: {shown}"
+        yield ReportUncertainty(severity="notable", message=message, context={"files": len(incomplete)})
 
 
 def _list_info_uncertainties(notes: Sequence[str]) -> list[ReportUncertainty]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from agent.ingest.local_files import TYPES
+from agent.search.models import CoverageSummary
 
 Progress = Callable[[str, int, int | None], None]
 """Called for each document with its name, how many are done, and how many there are (None while unknown)."""
@@ -48,6 +49,7 @@ class IngestReport:
     notes: list[str] = field(default_factory=list)
     template: str = ""
     embedder: str = ""
+    coverage: CoverageSummary | None = None
 
     @property
     def by_reason(self) -> dict[str, int]:

@@ -16,6 +16,7 @@ from agent.ingest.index_writer import IndexWriter, PreparedDocument
 from agent.ingest.ingest_report import IngestReport
 from agent.ingest.walk import ChangedDocument, SourceWalk, close_walk
 from agent.search.documents import Document
+from agent.search.models import CoverageSummary
 
 READ_AHEAD = 3
 """Files read ahead of the one that is written: enough to keep the parser processes busy."""
@@ -110,6 +111,7 @@ class Ingestion:
         (placed,) = await self.writer.write_documents(await self.writer.embed_documents([prepared]))
         self.report.read += 1
         self.report.chunks += len(made.chunks)
+        self.report.coverage = CoverageSummary.merge(self.report.coverage, CoverageSummary.of([document.coverage]))
         self.report.embedder = placed.embedder or self.report.embedder
         self.report.add_notes(
             *(f"{found.name}: {uncertainty}" for uncertainty in made.parsed.uncertainties), self.writer.vector_failure

@@ -32,7 +32,7 @@ from agent.ingest.jobs import Job, JobStore, WalkResult
 from agent.ingest.uploads import Uploads
 from agent.ingest.walk import ChangedDocument, SourceWalk, close_walk
 from agent.search.documents import Document
-from agent.search.models import ConnectorInput
+from agent.search.models import ConnectorInput, CoverageSummary
 
 log = logging.getLogger(__name__)
 
@@ -242,6 +242,7 @@ class JobIngestion:
             report.read += one.read
             report.chunks += one.chunks
             report.embedder = one.embedder or report.embedder
+            report.coverage = CoverageSummary.merge(report.coverage, one.coverage)
             report.skipped += [SkippedDocument(item.source, item.code, item.reason) for item in one.skipped]
             report.add_notes(*one.notes)
         _raise_failure(report, results)

@@ -303,7 +303,8 @@ class JobStore:
 
 def report_to_json(report: IngestReport) -> JsonObject:
     """Returns a report as it is stored and sent; long lists of skipped documents are cut, and counted in full."""
-    kept: JsonObject = json.loads(json.dumps({**asdict(report), "by_reason": report.by_reason}))
+    coverage = report.coverage.model_dump() if report.coverage is not None else None
+    kept: JsonObject = json.loads(json.dumps({**asdict(report), "by_reason": report.by_reason, "coverage": coverage}))
     kept["asks"] = {one.code: one.remedy for one in report.skipped if one.remedy}
     skipped = kept["skipped"]
     kept["skipped_count"] = len(report.skipped)

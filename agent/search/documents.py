@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from agent.core.surrogates import replace_surrogates
-from agent.search.models import FileType, SourceType
+from agent.search.models import Coverage, FileType, SourceType
 from agent.storage.sql import SqlClient, SqlStatement
 
 
@@ -61,10 +61,13 @@ class Document:
     embedder: str = ""
     source_type: SourceType = "local"
     url: str | None = None
+    coverage: Coverage | None = None
+    """Absent for documents read by an earlier version, and for those without text that can be counted."""
 
     def to_json(self) -> str:
         """Returns the document as JSON text."""
-        return replace_surrogates(json.dumps(asdict(self), ensure_ascii=False))
+        data = asdict(self) | {"coverage": self.coverage.model_dump() if self.coverage is not None else None}
+        return replace_surrogates(json.dumps(data, ensure_ascii=False))
 
     @staticmethod
     def from_json(text: str) -> "Document":
@@ -76,6 +79,8 @@ class Document:
         data["stale"] = tuple(
             PassageRange(one, 0) if isinstance(one, str) else PassageRange(*one) for one in data["stale"]
         )
+        coverage = data.get("coverage")
+        data["coverage"] = Coverage.model_validate(coverage) if coverage is not None else None
         known = {field.name for field in fields(Document)}
         return Document(**{name: value for name, value in data.items() if name in known})
 

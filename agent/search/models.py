@@ -3,7 +3,7 @@
 Names and fields follow the agent contracts that the product comes from; additional fields have defaults.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -66,6 +66,71 @@ class ParsedChunk(FrozenModel):
     heading_path: tuple[str, ...] = Field(default=(), description="the headings above this block, outermost first")
 
 
+COMPLETE_SHARE = 0.98
+"""A document with less coverage has an uncertainty that names what is missing."""
+USABLE_SHARE = 0.5
+"""Documents with less coverage block a pipeline."""
+
+
+class Coverage(FrozenModel):
+    """How much of a file's text is in its document, as a module measures it that shares nothing with the readers."""
+
+    share: float = Field(ge=0, le=1, description="of the text that the file shows")
+    unit: Literal["words", "characters", "cells"] = "words"
+    total: int = Field(description="words, characters or cells that the file shows")
+    missing: dict[str, int] = Field(default_factory=dict, description="how many are not in the document, by kind")
+    omitted: dict[str, int] = Field(
+        default_factory=dict, description="what is left out on purpose, such as deleted or hidden text, by kind"
+    )
+
+    def describe(self) -> str:
+        """Says how much was read, and what is missing."""
+        kinds = ", ".join(f"{count:,} {self.unit} of {kind}" for kind, count in self.missing.items())
+        return f"{self.share:.0%} of the file's {self.unit} were read" + (f"; missing: {kinds}" if kinds else "")
+
+
+class CoverageSummary(FrozenModel):
+    """The coverage of an ingestion. `incomplete` documents have an uncertainty that names what is missing."""
+
+    documents: int = Field(description="documents whose coverage was measured")
+    mean: float
+    lowest: float
+    incomplete: int
+
+    @staticmethod
+    def of(coverages: Iterable[Coverage | None]) -> "CoverageSummary | None":
+        """Sums up documents; None if none of them was measured."""
+        shares = [one.share for one in coverages if one is not None]
+        if not shares:
+            return None
+        return CoverageSummary(
+            documents=len(shares),
+            mean=sum(shares) / len(shares),
+            lowest=min(shares),
+            incomplete=sum(share < COMPLETE_SHARE for share in shares),
+        )
+
+    @staticmethod
+    def merge(*summaries: "CoverageSummary | None") -> "CoverageSummary | None":
+        """Returns one summary of several; None if there is none."""
+        known = [one for one in summaries if one is not None]
+        if not known:
+            return None
+        documents = sum(one.documents for one in known)
+        return CoverageSummary(
+            documents=documents,
+            mean=sum(one.mean * one.documents for one in known) / documents,
+            lowest=min(one.lowest for one in known),
+            incomplete=sum(one.incomplete for one in known),
+        )
+
+    def __str__(self) -> str:
+        text = f"{self.mean:.1%} of the text was read"
+        if self.incomplete:
+            text += f"; {self.incomplete} of {self.documents} documents are incomplete, the least at {self.lowest:.0%}"
+        return text
+
+
 class ParserOutput(FrozenModel):
     """A parsed document. `uncertainties` warn the reader, for example of a scanned page without OCR."""
 
@@ -75,6 +140,7 @@ class ParserOutput(FrozenModel):
     total_pages: int
     processing_time_ms: float
     uncertainties: tuple[str, ...] = ()
+    coverage: Coverage | None = Field(default=None, description="absent if the file has no text that can be counted")
 
 
 class ChunkBlock(FrozenModel):

@@ -8,7 +8,7 @@ from time import monotonic
 from agent.ingest.errors import ParserUnsupportedError
 from agent.ingest.parsers import ParserLimits, ParserPool
 from agent.ingest.plugins import AUTO
-from agent.search.models import ParsedChunk, ParserInput, ParserOutput
+from agent.search.models import Coverage, ParsedChunk, ParserInput, ParserOutput
 from agent.subagents.source_files import SourceFiles
 
 SAMPLE_CHARS = 4_000
@@ -32,6 +32,7 @@ class ParsedFile:
     uncertainties: tuple[str, ...]
     samples: tuple[str, ...]
     seconds: float
+    coverage: Coverage | None = None
 
 
 class ParsedFiles:
@@ -83,6 +84,7 @@ def _summarise(output: ParserOutput, seconds: float) -> ParsedFile:
         uncertainties=output.uncertainties,
         samples=tuple(_iter_samples(output.chunks)),
         seconds=seconds,
+        coverage=output.coverage,
     )
 
 

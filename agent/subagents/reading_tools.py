@@ -53,6 +53,7 @@ class ParserTrial(DeferredModel):
     document_types: list[str] = Field(default_factory=list)
     code_share: float = 0.0
     uncertainties: list[str] = Field(default_factory=list)
+    coverage: float | None = Field(default=None, description="share of the file's text that was read")
     seconds: float = 0.0
     excerpt: str = ""
 
@@ -102,6 +103,7 @@ class TryParserTool(SourceTool[TryParserInput, ParserTrial]):
             document_types=detect_document_types(read.samples, file.file_type, file.extension),
             code_share=round(compute_code_share("\n".join(read.samples)), 2),
             uncertainties=list(read.uncertainties[:5]),
+            coverage=read.coverage.share if read.coverage is not None else None,
             seconds=round(read.seconds, 3),
             excerpt=read.samples[0][:EXCERPT_CHARS] if read.samples else "",
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from agent.core.languages import get_language_name
 from agent.core.models import JsonObject
 from agent.core.subagent_result import Severity, Uncertainty
+from agent.search.models import COMPLETE_SHARE, USABLE_SHARE
 from agent.subagents.reading_tools import LanguageResult, ParserTrial
 from agent.subagents.source_tools import EnumerateOutput
 
@@ -79,9 +80,26 @@ def _from_trials(trials: Sequence[ParserTrial]) -> Iterator[Uncertainty]:
     empty = _list_empty_files(trials)
     if empty:
         yield _with_examples("info", f"{len(empty)} of {tried} files tried hold no text", empty)
+    yield from _from_coverage(trials)
     guessed = sorted({trial.file for trial in trials if any("encoding was guessed" in u for u in trial.uncertainties)})
     if guessed:
         yield _with_examples("info", f"the encoding of {len(guessed)} of {tried} files tried was guessed", guessed)
+
+
+def _from_coverage(trials: Sequence[ParserTrial]) -> Iterator[Uncertainty]:
+    """Yields what no parser read as a whole: what is less than half read blocks."""
+    best: dict[str, float] = {}
+    for trial in trials:
+        if trial.coverage is not None:
+            best[trial.file] = max(best.get(trial.file, 0.0), trial.coverage)
+    unusable = sorted(file for file, share in best.items() if share < USABLE_SHARE)
+    if unusable:
+        message = f"of {len(unusable)} of {len(best)} files tried less than half of the text is read"
+        yield _with_examples("blocking", message, unusable)
+    incomplete = sorted(file for file, share in best.items() if USABLE_SHARE <= share < COMPLETE_SHARE)
+    if incomplete:
+        message = f"{len(incomplete)} of {len(best)} files tried are not read as a whole"
+        yield _with_examples("notable", message, incomplete, names_all=False)
 
 
 def _from_content(trials: Sequence[ParserTrial], languages: Sequence[LanguageResult]) -> Iterator[Uncertainty]:

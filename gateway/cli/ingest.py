@@ -189,6 +189,8 @@ def _print_report(report: "IngestReport") -> None:
         f"{report.collection}: {report.read} read, {report.unchanged} unchanged, {report.removed} removed, "
         f"{len(report.skipped)} skipped{left}; {format_count(report.chunks, 'passage')} in {report.seconds:.1f} s"
     )
+    if report.coverage is not None:
+        print(f"  coverage: {report.coverage}")
     for skipped in report.skipped[:MAX_SHOWN_SKIPPED]:
         print(f"  skipped {skipped.source}: {skipped.reason} ({skipped.code})")
     if len(report.skipped) > MAX_SHOWN_SKIPPED:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 from starlette.background import BackgroundTask
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
@@ -20,7 +21,7 @@ from agent.core.record_item import RecordItem
 from agent.ingest.templates import build_requested_pipeline
 from agent.ingest.uploads import SOURCE_PREFIX
 from agent.search.documents import Document
-from agent.search.models import FileType
+from agent.search.models import Coverage, FileType
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
@@ -77,6 +78,9 @@ class DocumentEntry(DeferredModel):
     embedder: str
     read_at: datetime
     uncertainties: list[str]
+    coverage: Coverage | None = Field(
+        description="how much of the file's text was read; null if it has none that can be counted, or was read before"
+    )
 
 
 class DocumentEntries(DeferredModel):
@@ -127,6 +131,7 @@ def to_document_entry(collection: str, document: Document) -> DocumentEntry:
         embedder=document.embedder,
         read_at=datetime.fromtimestamp(document.at, UTC),
         uncertainties=list(document.uncertainties),
+        coverage=document.coverage,
     )
 
 

@@ -92,14 +92,26 @@ function quoted({ words, at, where }) {
 /** The passage with the quoted words marked. Offsets count code points, not JavaScript's UTF-16 units. */
 async function passage(at) {
   const path = `v1/documents/${encodeURIComponent(at.source_id)}?collection=${encodeURIComponent(at.collection)}`;
-  const { chunks } = await get(path);
+  const { chunks, coverage, uncertainties } = await get(path);
   const chunk = chunks.find((one) => one.chunk_id === at.chunk_id);
   if (!chunk) return el("p.problem", {}, "The document has been read again since; this passage no longer exists.");
   const letters = Array.from(chunk.text);
   const end = at.offset + Array.from(at.text_snippet).length;
   const cut = (from, to) => letters.slice(from, to).join("");
   return el("div.passage", {}, el("h3", {}, [...new Set(chunk.title.split(" / "))].join(" / ") || "Passage"),
-    el("p", {}, cut(0, at.offset), el("mark", {}, cut(at.offset, end)), cut(end)));
+    el("p", {}, cut(0, at.offset), el("mark", {}, cut(at.offset, end)), cut(end)),
+    reading(coverage, uncertainties));
+}
+
+/** How much of the file was read, what is missing, and what was left out on purpose. */
+function reading(coverage, uncertainties = []) {
+  const omitted = Object.entries(coverage?.omitted ?? {}).map(([kind, count]) => `${kind} (${count})`);
+  const lines = [
+    coverage && `${Math.floor(coverage.share * 1000) / 10} % of the file's ${coverage.unit} were read.`,
+    omitted.length && `Left out on purpose: ${omitted.join(", ")}.`,
+    ...uncertainties,
+  ].filter(Boolean);
+  return lines.length ? el("ul.quiet", {}, lines.map((line) => el("li", {}, line))) : null;
 }
 
 /** Opens the file. It is fetched because a link cannot carry the key. PDFs are shown, other files are saved. */

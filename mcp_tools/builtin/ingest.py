@@ -13,7 +13,7 @@ from agent.ingest.errors import ConnectorAuthError
 from agent.ingest.ingest_report import REMEDIES
 from agent.ingest.source_specs import parse_source_address
 from agent.ingest.templates import build_requested_pipeline
-from agent.search.models import ConnectorInput, SourceType
+from agent.search.models import ConnectorInput, CoverageSummary, SourceType
 from agent.text.plurals import format_count
 from agent.tools import ToolAnnotations, ToolContext, TypedTool
 
@@ -68,6 +68,9 @@ class IngestOutput(DeferredModel):
     skipped_count: int
     skipped: list[SkippedDocument]
     notes: list[str]
+    coverage: CoverageSummary | None = Field(
+        default=None, description="how much of the text of the files read is in the collection"
+    )
 
 
 class IngestTool(TypedTool[IngestInput, IngestOutput]):
@@ -118,6 +121,8 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
         )
         if not output.read and not output.unchanged and not output.skipped_count:
             first += " It holds nothing that can be read."
+        if output.coverage is not None:
+            first += f" {str(output.coverage).capitalize()}."
         skipped = [f"Skipped {one.source}: {one.reason} ({one.code})" for one in output.skipped]
         asks = {one.code: f"{one.code}: {one.ask}" for one in output.skipped if one.ask}
         return "\n".join([first, *skipped, *asks.values()])
@@ -151,4 +156,5 @@ def _make_output(report: IngestReport) -> IngestOutput:
             for one in report.skipped[:MAX_SHOWN_SKIPPED]
         ],
         notes=report.notes[:MAX_SHOWN_SKIPPED],
+        coverage=report.coverage,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import PurePosixPath
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel, Source
@@ -29,9 +29,19 @@ MAX_COLUMN_CHARS = 200
 class DescribeTableInput(DeferredModel):
     """Arguments of `describe_table`."""
 
-    path: str = Field(
-        min_length=1, description="a CSV, TSV, XLSX, Parquet or JSON lines file, relative to a readable folder"
+    paths: list[str] = Field(
+        min_length=1,
+        max_length=MAX_FILES,
+        description="the table files (CSV, TSV, XLSX, Parquet, JSON lines), relative to a readable folder",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_single_path(cls, given: object) -> object:
+        """Recipes of earlier versions name one file as `path`."""
+        if isinstance(given, dict) and "path" in given and "paths" not in given:
+            return {"paths": [given["path"]], **{name: value for name, value in given.items() if name != "path"}}
+        return given
 
 
 class ColumnDescription(DeferredModel):
@@ -39,6 +49,7 @@ class ColumnDescription(DeferredModel):
 
     name: str
     type: str = Field(description="SQL type")
+    format: str = Field(default="", description="how an Excel sheet shows the column's numbers; empty for its default")
     missing: int = Field(description="number of rows without a value")
     min: JsonValue = None
     max: JsonValue = None
@@ -52,6 +63,7 @@ class TableDescription(DeferredModel):
     row_count: int
     columns: list[ColumnDescription]
     sample: list[list[JsonValue]] = Field(description="the first rows")
+    notes: list[str] = Field(default_factory=list, description="what a reader of the table should know")
 
 
 class DescribeTableOutput(DeferredModel):
@@ -73,17 +85,21 @@ class DescribeTableTool(FileTool[DescribeTableInput, DescribeTableOutput]):
 
     async def run(self, args: DescribeTableInput, context: ToolContext) -> DescribeTableOutput:
         with ExitStack() as stack:
-            files = await _open_files(self._roots, [args.path], stack)
+            files = await _open_files(self._roots, args.paths, stack)
             reply = await run_worker(files, None, max_rows=SAMPLE_ROWS, timeout_s=QUERY_SECONDS)
         return DescribeTableOutput.model_validate(reply)
 
     def format_text(self, output: DescribeTableOutput) -> str:
         parts = []
         for table in output.tables:
-            columns = [[column.name, column.type, column.missing, column.min, column.max] for column in table.columns]
+            columns = [
+                [column.name, column.type, column.format, column.missing, column.min, column.max]
+                for column in table.columns
+            ]
             parts += [
                 f"Table `{table.table}` of {table.path}: {table.row_count:,} rows.",
-                format_markdown_table(["column", "type", "missing", "min", "max"], columns),
+                *(f"Note: {note}" for note in table.notes),
+                format_markdown_table(["column", "type", "format", "missing", "min", "max"], columns),
                 "First rows:",
                 format_markdown_table([column.name for column in table.columns], table.sample),
             ]
@@ -122,6 +138,7 @@ class TableName(DeferredModel):
 
     table: str
     path: str
+    notes: list[str] = Field(default_factory=list, description="what a reader of the table should know")
 
 
 class QueryTableOutput(DeferredModel):
@@ -154,10 +171,11 @@ class QueryTableTool(FileTool[QueryTableInput, QueryTableOutput]):
         return QueryTableOutput.model_validate(reply)
 
     def format_text(self, output: QueryTableOutput) -> str:
+        notes = "".join(f"Note on {table.table}: {note}\n\n" for table in output.tables for note in table.notes)
         if not output.rows:
-            return "The query returned no rows."
+            return f"{notes}The query returned no rows."
         rows = output.rows[:MAX_TEXT_ROWS]
-        table = format_markdown_table([column.name for column in output.columns], rows)
+        table = notes + format_markdown_table([column.name for column in output.columns], rows)
         if output.more:
             return f"{table}\n\n[more rows; aggregate, or use LIMIT and OFFSET]"
         if len(rows) < len(output.rows):

@@ -28,9 +28,6 @@ _HREF = re.compile(
 )
 _DNS_SECONDS = 2.0
 """How long a lookup may take before the fetcher service gets the name unchecked."""
-_META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
-_HEAD_BYTES = 1024
-"""HTML requires the `meta` charset within the first so many bytes."""
 
 
 class WebFetchInput(DeferredModel):
@@ -208,11 +205,11 @@ def _from_html(html: str, url: str) -> _Readable:
     # Imported here, in the thread: the library takes 0.1 s to import, and most runs fetch no page.
     import trafilatura  # noqa: PLC0415
 
-    from mcp_tools.builtin.web_tables import put_tables, take_tables  # noqa: PLC0415 - lxml, 4 MB
+    from mcp_tools.builtin.web_tables import prepare_page, put_tables  # noqa: PLC0415 - lxml, 4 MB
 
     metadata = trafilatura.extract_metadata(html, default_url=url)
     title = (metadata.title or "") if metadata is not None else ""
-    html, tables = take_tables(html, url)
+    html, tables = prepare_page(html, url)
     text = trafilatura.extract(html, url=url, output_format="markdown", include_links=True, include_tables=True) or ""
     text = put_tables(text, tables)
     if len(text.strip()) < 40:  # a page with only a line has no main content: take all its text
@@ -234,12 +231,12 @@ def _list_links(html: str, url: str) -> tuple[str, ...]:
 
 
 def _decode(page: Page) -> str:
-    """Returns the body as text: by the charset of the server, else of the page itself, else UTF-8."""
-    found = _META_CHARSET.search(page.body[:_HEAD_BYTES]) if page.content_type in HTML_TYPES else None
-    for charset in (page.charset, found and found[1].decode("ascii")):
-        if charset:
-            try:
-                return page.body.decode(charset)
-            except (LookupError, UnicodeError):
-                continue
-    return page.body.decode("utf-8", errors="replace")
+    """Returns the body as text: pages as ingestion does, other text by the charset of the server, else as UTF-8."""
+    if page.content_type in HTML_TYPES:
+        from agent.ingest.parsers.web_encoding import decode_page  # noqa: PLC0415 - charset-normalizer, as above
+
+        return decode_page(page.body, page.charset).text
+    try:
+        return page.body.decode(page.charset or "utf-8")
+    except (LookupError, UnicodeError):
+        return page.body.decode("utf-8", errors="replace")

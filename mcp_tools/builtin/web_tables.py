@@ -11,7 +11,8 @@ from urllib.parse import urljoin
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from agent.ingest.parsers.web_tables import is_data_table, read_table_rows
+from agent.ingest.parsers.web_tables import is_data_table, iter_loose_texts, read_table_rows
+from agent.ingest.parsers.web_visibility import remove_hidden
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`, which has no type stubs."""
@@ -19,17 +20,19 @@ Element: TypeAlias = Any
 MAX_TABLES = 500
 MAX_COLUMNS = 100
 _PLACEHOLDER = "stepgatetable{number}placeholder"
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+"""lxml refuses a text that declares an encoding."""
 _FOUND = re.compile(r"[ \t]*stepgatetable(\d+)placeholder[ \t]*")
 
 
-def take_tables(page: str, url: str) -> tuple[str, list[str]]:
-    """Returns the page with its data tables replaced by placeholders, and the tables as Markdown."""
-    if "<table" not in page.lower():
-        return page, []
+def prepare_page(page: str, url: str) -> tuple[str, list[str]]:
+    """Returns the page without what a browser hides, its data tables replaced by placeholders; and the tables as
+    Markdown."""
     try:
-        root = html.document_fromstring(page)
-    except (etree.LxmlError, ValueError):  # not HTML, or with an encoding declaration that lxml refuses
+        root = html.document_fromstring(_DECLARATION.sub("", page))
+    except (etree.LxmlError, ValueError):  # not HTML
         return page, []
+    remove_hidden(root)
     tables: list[str] = []
     for table in list(root.iter("table")):
         is_nested = next(table.iterancestors("table"), None) is not None
@@ -39,7 +42,7 @@ def take_tables(page: str, url: str) -> tuple[str, list[str]]:
         if markdown:
             _replace(table, _PLACEHOLDER.format(number=len(tables)))
             tables.append(markdown)
-    return (html.tostring(root, encoding="unicode"), tables) if tables else (page, [])
+    return html.tostring(root, encoding="unicode"), tables
 
 
 def put_tables(text: str, tables: list[str]) -> str:
@@ -68,8 +71,7 @@ def format_table(table: Element, url: str) -> str:
     width = max(map(len, rows))
     lines = [f"| {' | '.join((*row, *[''] * (width - len(row))))} |" for row in rows]
     lines.insert(1, "|" + " --- |" * width)
-    caption = table.findtext("caption") or ""
-    return "\n".join([*([f"{' '.join(caption.split())}\n"] if caption.strip() else []), *lines])
+    return "\n".join([*(f"{' '.join(text.split())}\n" for text in iter_loose_texts(table)), *lines])
 
 
 def _format_cell(text: str) -> str:

@@ -13,14 +13,15 @@ import math
 import sys
 import threading
 from collections.abc import Sequence
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import duckdb
 
 from agent.core.process_limits import leave_network, limit_memory, limit_time
-from mcp_tools.tables.loading import Connection, InputError, add_aliases, load_file, quote
+from mcp_tools.tables.loading import Connection, LoadedTable, add_aliases, load_file, quote
+from mcp_tools.tables.text_files import InputError
 
 MAX_CELL_CHARS = 2_000
 """Longer text in a cell of the result is cut."""
@@ -68,17 +69,20 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
     timer.daemon = True
     timer.start()
     names: dict[str, str] = {}
+    loaded: list[LoadedTable] = []
     for file in request["files"]:
         for table in load_file(connection, file, names):
-            names[table] = file["path"]
+            names[table.name] = file["path"]
+            loaded.append(table)
     add_aliases(connection, names)
     # From here on SQL of the caller runs: no file, no extension, and no way to change that.
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     if request.get("sql") is None:
-        return {"tables": [describe(connection, table, path, request["rows"]) for table, path in names.items()]}
+        return {"tables": [describe(connection, table, names[table.name], request["rows"]) for table in loaded]}
     result = run_query(connection, request["sql"], request["rows"], list(names))
-    return {"tables": [{"table": table, "path": path} for table, path in names.items()], **result}
+    tables = [{"table": one.name, "path": names[one.name], "notes": list(one.notes)} for one in loaded]
+    return {"tables": tables, **result}
 
 
 def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str]) -> dict[str, Any]:
@@ -97,6 +101,8 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
         raise
     except duckdb.Error as error:
         known = f"; the tables are {', '.join(tables)}" if isinstance(error, duckdb.CatalogException) else ""
+        if "(INTERVAL)" in str(error):
+            known += "; add up or average spans as seconds: to_seconds(sum(epoch(column)))"
         raise InputError(f"{str(error).strip()}{known}") from error
     return {
         "columns": columns,
@@ -105,8 +111,11 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
     }
 
 
-def describe(connection: Connection, table: str, path: str, sample: int) -> dict[str, Any]:
-    """Returns the size of a table and, for each column, its type, how many values are missing, and the extremes."""
+def describe(connection: Connection, loaded: LoadedTable, path: str, sample: int) -> dict[str, Any]:
+    """Returns the size of a table and, for each column, its type and format, how many values are missing, and the
+    extremes."""
+    table = loaded.name
+    formats = loaded.formats
     schema = connection.execute(f"DESCRIBE {quote(table)}").fetchall()
     parts = ["count(*)"]
     for name, kind, *_ in schema:
@@ -118,6 +127,7 @@ def describe(connection: Connection, table: str, path: str, sample: int) -> dict
         {
             "name": name,
             "type": kind,
+            "format": formats[at] if at < len(formats) else "",
             "missing": count - figures[3 * at],
             "min": to_json(figures[3 * at + 1]),
             "max": to_json(figures[3 * at + 2]),
@@ -126,7 +136,14 @@ def describe(connection: Connection, table: str, path: str, sample: int) -> dict
     ]
     rows = connection.execute(f"SELECT * FROM {quote(table)} LIMIT {int(sample)}").fetchall()
     sample_rows = [[to_json(value) for value in row] for row in rows]
-    return {"table": table, "path": path, "row_count": count, "columns": columns, "sample": sample_rows}
+    return {
+        "table": table,
+        "path": path,
+        "row_count": count,
+        "columns": columns,
+        "sample": sample_rows,
+        "notes": list(loaded.notes),
+    }
 
 
 def to_json(value: Any) -> Any:
@@ -141,8 +158,8 @@ def to_json(value: Any) -> Any:
         return float(value) if len(value.as_tuple().digits) <= 15 else str(value.normalize())
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
+    if isinstance(value, datetime | date | time | timedelta):
+        return format_span(value) if isinstance(value, timedelta) else value.isoformat()
     if isinstance(value, bytes):
         return value.hex()[:MAX_CELL_CHARS]
     if isinstance(value, list | tuple):
@@ -150,6 +167,15 @@ def to_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): to_json(item) for key, item in list(value.items())[:MAX_ITEMS]}
     return str(value)[:MAX_CELL_CHARS]
+
+
+def format_span(span: timedelta) -> str:
+    """Returns a span as hours, minutes and seconds: 27:05:00."""
+    seconds = abs(span).total_seconds()
+    whole = int(seconds)
+    part = f"{seconds - whole:.3f}"[1:].rstrip("0").rstrip(".")
+    sign = "-" if span < timedelta() else ""
+    return f"{sign}{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}{part}"
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ async def rows(folder: Path, sql: str, *paths: str, **options: Any) -> Any:
 
 
 async def describe(folder: Path, path: str) -> Any:
-    value = (await DescribeTableTool(FileRoots((folder,))).call({"path": path}, CONTEXT)).value
+    value = (await DescribeTableTool(FileRoots((folder,))).call({"paths": [path]}, CONTEXT)).value
     assert isinstance(value, dict)
     return value["tables"]
 

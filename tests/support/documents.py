@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from email.message import EmailMessage
 from hashlib import md5
 from itertools import accumulate
+from math import cos, radians, sin
 from typing import NamedTuple
 
 import docx
@@ -20,12 +21,14 @@ Rows = Sequence[Sequence[str]]
 
 
 class Words(NamedTuple):
-    """A line of a PDF page: its text, its place in points from the top left, its size."""
+    """A line of a PDF page: its text, its place in points from the top left, its size, its turn to the left in
+    degrees."""
 
     text: str
     x: float = 72
     y: float = 72
     size: float = 11
+    turn: float = 0
 
 
 def pdf(*pages: Iterable[Words], extra_trailer: str = "") -> bytes:
@@ -194,10 +197,16 @@ def _saved(save: object) -> bytes:
 
 
 def _shown(lines: Iterable[Words]) -> bytes:
-    shown = [
-        f"BT /F1 {line.size} Tf {line.x} {792 - line.y - line.size} Td ({_escaped(line.text)}) Tj ET" for line in lines
-    ]
-    return "\n".join(shown).encode("cp1252")
+    return "\n".join(map(_shown_line, lines)).encode("cp1252")
+
+
+def _shown_line(line: Words) -> str:
+    place = f"{line.x} {792 - line.y - line.size}"
+    if not line.turn:
+        return f"BT /F1 {line.size} Tf {place} Td ({_escaped(line.text)}) Tj ET"
+    cosine, sine = cos(radians(line.turn)), sin(radians(line.turn))
+    matrix = f"{cosine:.4f} {sine:.4f} {-sine:.4f} {cosine:.4f} {place} Tm"
+    return f"BT /F1 {line.size} Tf {matrix} ({_escaped(line.text)}) Tj ET"
 
 
 def _escaped(text: str) -> str:

@@ -68,6 +68,12 @@ class Draft:
         text = " ".join(description.split())
         self.blocks.append(Block(f"[image: {text}]" if text else "[image]", "image", page, bbox))
 
+    def use_first_heading_as_title(self) -> None:
+        """Gives a document without a title that of its first heading."""
+        heading = next((block.title or block.text for block in self.blocks if block.level is not None), "")
+        if heading:
+            self.metadata.setdefault("title", heading)
+
 
 def compute_document_id(data: bytes) -> str:
     """Returns the SHA-256 of a file's bytes, hex: the same file is the same document wherever it came from."""

@@ -20,6 +20,8 @@ class InputFile:
     deadline: float = inf
     """In `time.monotonic`; the worker is killed then."""
     password: str | None = field(default=None, repr=False)
+    is_repaired: bool = False
+    """Whether a reader has mended the bytes."""
 
 
 def open_input_file(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -10,6 +11,9 @@ from agent.ingest.parsers.file_input import InputFile
 from agent.ingest.parsers.plain import decode, make_draft
 
 _FRONT_MATTER = "---"
+_FRONT_MATTER_ENDS = (_FRONT_MATTER, "...")
+_MAX_HEADER = 65_536
+"""Characters; a longer block between two rules is text."""
 
 
 def read_markdown(source: InputFile) -> Draft:
@@ -25,19 +29,25 @@ def read_markdown(source: InputFile) -> Draft:
 
 
 def _take_front_matter(lines: list[str], draft: Draft) -> list[str]:
-    """Returns the lines without a YAML header, whose title becomes metadata."""
-    if (
-        not lines
-        or lines[0].rstrip() != _FRONT_MATTER
-        or _FRONT_MATTER not in (rest := [x.rstrip() for x in lines[1:]])
-    ):
+    """Returns the lines without a YAML header, whose title becomes metadata.
+
+    Only a mapping is a header: otherwise the first line is a rule, and what follows is text.
+    """
+    if lines[0].rstrip() != _FRONT_MATTER:
         return lines
-    end = rest.index(_FRONT_MATTER)
-    for line in rest[:end]:
-        key, _, value = line.partition(":")
-        if key.strip() == "title" and value.strip():
-            draft.metadata["title"] = value.strip().strip("'\"")
-    return lines[end + 2 :]
+    end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() in _FRONT_MATTER_ENDS), None)
+    if end is None:
+        return lines
+    header = "\n".join(lines[1:end])
+    try:
+        found = yaml.safe_load(header) if len(header) <= _MAX_HEADER else None
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that does not exist
+        return lines
+    if not isinstance(found, dict):
+        return lines
+    if isinstance(title := found.get("title"), str | int | float) and str(title).strip():
+        draft.metadata["title"] = str(title).strip()
+    return lines[end + 1 :]
 
 
 def _iter_blocks(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:

@@ -7,7 +7,8 @@ import contextlib
 import html
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from liteparse import LiteParse, ParseError
@@ -17,15 +18,25 @@ from agent.ingest.errors import ParserCorruptError, ParserEmptyError, ParserEncr
 from agent.ingest.parsers import ocr
 from agent.ingest.parsers.draft import Block, Box, Draft
 from agent.ingest.parsers.file_input import InputFile
+from agent.ingest.parsers.pdf_repair import repair_trailer, strip_head
 from agent.ingest.parsers.pdf_tables import read_table_rows
+from agent.ingest.parsers.pdf_turned import (
+    is_upside_down,
+    iter_notes,
+    join_items,
+    list_turned_items,
+    split_items,
+    take_column_heads,
+)
 
 if TYPE_CHECKING:
-    from liteparse import AnnotationRect, LayoutBlock, ParsedPage, ParseResult
+    from liteparse import AnnotationRect, LayoutBlock, ParsedPage, ParseResult, TextItem
 
 _UNREADABLE = frozenset({"scanned", "garbled"})
 """liteparse's reasons to distrust a page's text; its other reasons are hints, also `no-text` if there are a few words.
 """
 
+_FEW_PAGES = 20
 _DPI = 200
 """Tesseract needs capitals of at least 20 pixels: 10-point type at 200 dpi. 300 dpi takes twice the time."""
 
@@ -55,9 +66,14 @@ def read_pdf(source: InputFile) -> Draft:
     Raises `ParserEncryptedError`, `ParserCorruptError`, `ParserEmptyError` for scans without OCR, and
     `ParserTimeoutError` if there is too little time for OCR.
     """
-    result = _parse(source)
+    source = replace(source, data=strip_head(source.data))
+    result, source = _parse_or_repair(source)
     draft = Draft(pages=result.total_pages, metadata=_read_metadata(result))
-    draft.uncertainties.extend(f"page {error.page_num} could not be read" for error in result.page_errors)
+    if source.is_repaired:
+        draft.uncertainties.append(
+            "the file is cut or damaged: its table of objects was made anew; text may be missing"
+        )
+    draft.uncertainties.extend(_describe_missing_pages(result))
     unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
     reader = ocr.find_tesseract(source.ocr_languages) if unread else None
     missed: list[int] = []
@@ -69,7 +85,7 @@ def read_pdf(source: InputFile) -> Draft:
             read[page.page_num] = reader.read(picture, page.page_num)
         elif picture:
             missed.append(page.page_num)
-        draft.blocks.extend((read[page.page_num].blocks if page.page_num in read else ()) or _iter_blocks(page))
+        draft.blocks.extend((read[page.page_num].blocks if page.page_num in read else ()) or _iter_blocks(page, source))
     notes = list(ocr.describe_results(read))
     if notes and not draft.blocks:
         raise ParserEmptyError(f"{source.name} holds pictures only; {'; '.join(notes)}"[:500], reason="scanned")
@@ -78,6 +94,31 @@ def read_pdf(source: InputFile) -> Draft:
         _note_unread_pages(source, missed, draft)
     _note_old_ocr(result.pages, draft)
     return draft
+
+
+def _parse_or_repair(source: InputFile) -> tuple["ParseResult", InputFile]:
+    """Parses the file, or what can be made of it if its table of objects is lost; returns the bytes that were read."""
+    try:
+        return _parse(source), source
+    except ParserCorruptError:
+        repaired = repair_trailer(source.data)
+        if repaired is None:
+            raise
+        source = replace(source, data=repaired, is_repaired=True)
+        result = _parse(source)
+        empty = result.total_pages - sum(bool(page.blocks) and not _is_unreadable(page) for page in result.pages)
+        if 2 * empty > result.total_pages:  # what is left is too little to pass for the document
+            raise
+        return result, source
+
+
+def _describe_missing_pages(result: "ParseResult") -> Iterator[str]:
+    """Says which pages could not be read; a file may claim many that it does not have."""
+    missing = sorted({error.page_num for error in result.page_errors})
+    if len(missing) > _FEW_PAGES:
+        yield f"{len(missing):,} of {result.total_pages:,} pages that the file claims could not be read"
+    else:
+        yield from (f"page {number} could not be read" for number in missing)
 
 
 def _parse(source: InputFile) -> "ParseResult":
@@ -105,6 +146,21 @@ def _parse(source: InputFile) -> "ParseResult":
 def _is_unreadable(page: "ParsedPage") -> bool:
     reasons = page.complexity.reasons if page.complexity else ()
     return not _UNREADABLE.isdisjoint(reasons) or ("no-text" in reasons and not page.blocks)
+
+
+def _parse_words(source: InputFile, page: "ParsedPage") -> "ParsedPage":
+    """Returns the page with the place of each word."""
+    parser = LiteParse(
+        ocr_enabled=False,
+        quiet=True,
+        password=source.password,
+        extract_blocks=True,
+        extract_links=False,
+        emit_word_boxes=True,
+        target_pages=str(page.page_num),
+        num_workers=1,
+    )
+    return next(iter(parser.parse(source.data).pages), page)
 
 
 def _render_page(source: InputFile, page: "ParsedPage", dpi: float) -> ocr.Picture | None:
@@ -152,14 +208,29 @@ def _note_old_ocr(pages: Iterable["ParsedPage"], draft: Draft) -> None:
         draft.uncertainties.append(f"the text of scanned pages {', '.join(layered)} comes from an earlier OCR")
 
 
-def _iter_blocks(page: "ParsedPage") -> Iterable[Block]:
+def _iter_blocks(page: "ParsedPage", source: InputFile) -> Iterable[Block]:
     draft = Draft()
+    turned = list_turned_items(page)
+    if turned:
+        turned = split_items(list_turned_items(_parse_words(source, page)))
     for block in page.blocks or ():
-        _add(draft, block, page)
+        if turned and is_upside_down(block, page):
+            continue
+        heads = take_column_heads(block, turned) if turned and block.kind == "table" else {}
+        _add(draft, block, page, heads)
+    for note in iter_notes(turned):
+        text = join_items(note)
+        draft.add_text(text, page.page_num, _find_union([_find_box(item) for item in note]))
     return draft.blocks
 
 
-def _add(draft: Draft, block: "LayoutBlock", page: "ParsedPage") -> None:
+def _find_union(boxes: Sequence[Box | None]) -> Box | None:
+    known = [box for box in boxes if box is not None]
+    lefts, tops, rights, bottoms = zip(*known, strict=True)
+    return (min(lefts), min(tops), max(rights), max(bottoms))
+
+
+def _add(draft: Draft, block: "LayoutBlock", page: "ParsedPage", heads: Mapping[int, str]) -> None:
     number = page.page_num
     bbox = _find_box(block.bbox)
     text = _remove_marks(block.text or "")
@@ -167,7 +238,10 @@ def _add(draft: Draft, block: "LayoutBlock", page: "ParsedPage") -> None:
         case "heading":
             draft.add_heading(text, block.level or 1, number, bbox)
         case "table":
-            draft.add_table(read_table_rows(block, page.text_items, _remove_marks), number, bbox)
+            rows = read_table_rows(block, page.text_items, _remove_marks)
+            if heads:
+                rows.insert(0, [heads.get(column, "") for column in range(max(map(len, rows)))])
+            draft.add_table(rows, number, bbox)
         case "list_item":
             marker = block.marker if block.ordered and block.marker else "-"
             draft.add_text(f"{marker} {text}", number, bbox)
@@ -186,7 +260,7 @@ def _remove_marks(text: str) -> str:
     return _ESCAPED.sub(r"\1", _BOLD.sub(lambda match: match[1] or match[2], text))
 
 
-def _find_box(rect: "AnnotationRect | None") -> Box | None:
+def _find_box(rect: "AnnotationRect | TextItem | None") -> Box | None:
     if rect is None:
         return None
     return (

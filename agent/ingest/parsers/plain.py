@@ -11,6 +11,7 @@ from charset_normalizer import from_bytes
 from agent.core.models import JsonObject
 from agent.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from agent.ingest.parsers.file_input import InputFile
+from agent.text.delimited import DELIMITERS, double_escaped_quotes, find_separator, find_titles
 
 _BOMS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -27,8 +28,6 @@ _WESTERN = "cp1252"
 _ABOUT_AS_WELL = 0.12
 """Of charset-normalizer's coherence (0 to 1): the largest measured gap between a Western text's wrong and right
 encoding."""
-
-_DELIMITERS = ",;\t|"
 
 
 class Decoded(NamedTuple):
@@ -68,8 +67,13 @@ def read_csv(source: InputFile) -> Draft:
     decoded = decode(source.data)
     draft = make_draft(decoded)
     csv.field_size_limit(len(source.data) + 1)  # the default takes a cell of 128 KB for an error of the file
-    delimiter = _guess_delimiter(decoded.text)
-    rows = list(csv.reader(io.StringIO(decoded.text, newline=""), delimiter=delimiter))
+    named, skipped = find_separator(decoded.text)
+    titles, length = find_titles(decoded.text[skipped:], named)
+    text = double_escaped_quotes(decoded.text[skipped + length :])
+    delimiter = named or _guess_delimiter(text)
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    for title in titles:
+        draft.add_text(title)
     draft.add_table(rows)
     draft.metadata |= {"delimiter": delimiter, "rows": sum(1 for row in rows if any(row))}
     return draft
@@ -110,6 +114,6 @@ def _guess_delimiter(text: str) -> str:
         counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
         common = max(set(counts), key=counts.count, default=1)
         share = counts.count(common) / len(counts) if common > 1 else 0.0
-        return share, common, -_DELIMITERS.index(delimiter)
+        return share, common, -DELIMITERS.index(delimiter)
 
-    return max(_DELIMITERS, key=fit)
+    return max(DELIMITERS, key=fit)

@@ -6,12 +6,13 @@ from dataclasses import replace
 from math import inf
 
 from agent.core.errors import AgentError
+from agent.ingest.coverage import measure_coverage
 from agent.ingest.errors import ParserCorruptError, ParserEmptyError, ParserError
 from agent.ingest.parsers.draft import Draft, compute_document_id, make_parsed_chunks
 from agent.ingest.parsers.file_input import InputFile, open_input_file
 from agent.ingest.parsers.registry import Reader, list_readers
 from agent.ingest.parsers.sniff import check_input_file
-from agent.search.models import ParserInput, ParserOutput
+from agent.search.models import COMPLETE_SHARE, Coverage, ParserInput, ParserOutput
 
 
 def read_file(
@@ -39,6 +40,7 @@ def read_file(
     chunks = make_parsed_chunks(document, draft.blocks)
     if not chunks:
         raise ParserEmptyError(f"{source.name} holds no text", reason="no text")
+    coverage = _measure(source, draft, [chunk.content for chunk in chunks])
     return ParserOutput(
         document_id=document,
         metadata={
@@ -53,7 +55,23 @@ def read_file(
         total_pages=max(draft.pages, 1),
         processing_time_ms=round((time.perf_counter() - began) * 1000, 3),
         uncertainties=tuple(dict.fromkeys(draft.uncertainties)),
+        coverage=coverage,
     )
+
+
+def _measure(source: InputFile, draft: Draft, texts: Sequence[str]) -> Coverage | None:
+    """Measures how much of the file is in the document. What cannot be measured, or is left out, is an uncertainty."""
+    try:
+        encoding = str(draft.metadata.get("encoding", ""))
+        coverage = measure_coverage(source.data, source.file_type, texts, encoding=encoding)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - Rust panics too: the text was read, and only its measure is missing
+        draft.uncertainties.append(f"how much of the file was read could not be measured ({type(error).__name__})")
+        return None
+    if coverage is not None and coverage.share < COMPLETE_SHARE:
+        draft.uncertainties.append(coverage.describe())
+    return coverage
 
 
 def _try_readers(readers: Sequence[Reader], source: InputFile) -> tuple[Draft, Reader]:

@@ -49,6 +49,13 @@ READERS: list[Reader] = [
         "Word files",
     ),
     Reader(
+        "workbook",
+        ("xlsx",),
+        ".sheets:read_sheets",
+        "Excel as its sheets show it: formats, merged cells, long headers, comments, charts, simple formulas",
+        "every Excel file",
+    ),
+    Reader(
         "kreuzberg",
         ("xlsx", "docx"),
         ".office:read_office",
@@ -58,9 +65,9 @@ READERS: list[Reader] = [
     Reader(
         "openpyxl",
         ("xlsx",),
-        ".sheets:read_sheets",
+        ".openpyxl_sheets:read_sheets",
         "Excel cell by cell, values as last calculated",
-        "Excel files that the faster reader refuses",
+        "Excel files that the other readers refuse",
     ),
     Reader(
         "python-pptx",

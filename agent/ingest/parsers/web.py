@@ -4,7 +4,6 @@ kreuzberg is the fall-back: it loses text that follows a table, puts nested tabl
 (docs/adr/0004-parsers.md). Hidden text is left out, because it is the usual place for instructions to a model.
 """
 
-import codecs
 import re
 from collections.abc import Iterable
 
@@ -13,21 +12,21 @@ from lxml import etree, html  # type: ignore[import-untyped]
 from agent.ingest.errors import ParserCorruptError
 from agent.ingest.parsers.draft import Draft
 from agent.ingest.parsers.file_input import InputFile
-from agent.ingest.parsers.plain import decode, make_draft
-from agent.ingest.parsers.web_tables import Element, is_data_table, list_nested_tables, read_table_rows
+from agent.ingest.parsers.plain import make_draft
+from agent.ingest.parsers.superscripts import raise_figures
+from agent.ingest.parsers.web_encoding import decode_page
+from agent.ingest.parsers.web_tables import (
+    BLOCKS,
+    Element,
+    is_data_table,
+    iter_loose_texts,
+    list_nested_tables,
+    read_shown_value,
+    read_table_rows,
+)
+from agent.ingest.parsers.web_visibility import remove_hidden
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_HIDDEN = frozenset(
-    {"script", "style", "template", "noscript", "head", "svg", "canvas", "audio", "video", "iframe", "object"}
-    | {"select", "datalist", "button", "input"}
-)
-_INLINE = frozenset(
-    {"a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins"}
-    | {"kbd", "label", "mark", "math", "nobr", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike"}
-    | {"strong", "sub", "sup", "time", "tt", "u", "var", "wbr"}
-)
-_STYLED_AWAY = re.compile(r"(display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
-_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
 
 
 def read_html(source: InputFile) -> Draft:
@@ -35,8 +34,8 @@ def read_html(source: InputFile) -> Draft:
 
     Raises `ParserCorruptError` for a page nested deeper than the 256 levels that libxml2 follows.
     """
-    text, draft = _decode(source.data)
-    return parse_page(text, draft)
+    decoded = decode_page(source.data)
+    return parse_page(decoded.text, make_draft(decoded))
 
 
 def parse_page(text: str, draft: Draft) -> Draft:
@@ -53,28 +52,10 @@ def parse_page(text: str, draft: Draft) -> Draft:
         draft.metadata.setdefault("title", " ".join(title.split()))
     if language := root.get("lang"):
         draft.metadata.setdefault("language", language)
+    remove_hidden(root)
     body = root.find("body")
     _Walk(draft).visit(root if body is None else body)
     return draft
-
-
-def is_hidden(element: Element) -> bool:
-    """Returns whether the element is invisible to readers."""
-    if not isinstance(element.tag, str) or element.tag in _HIDDEN or element.get("hidden") is not None:
-        return True
-    return bool(_STYLED_AWAY.search(element.get("style", "")))
-
-
-def _decode(data: bytes) -> tuple[str, Draft]:
-    """Decodes the page with its declared charset if the bytes agree, else like plain text."""
-    if match := _CHARSET.search(data[:4096]):
-        try:
-            encoding = codecs.lookup(match[1].decode("ascii")).name
-            return data.decode(encoding), Draft(metadata={"encoding": encoding})
-        except (LookupError, ValueError):
-            pass
-    decoded = decode(data)
-    return decoded.text, make_draft(decoded)
 
 
 class _Walk:
@@ -93,14 +74,22 @@ class _Walk:
         self._flush()
 
     def _visit_element(self, element: Element) -> None:
-        if is_hidden(element):
-            return
         tag = element.tag
+        if not isinstance(tag, str):
+            return
         if tag == "br":
             self._words.append("\n")
         elif tag == "img":
             self._images.append(element.get("alt") or "")
-        elif tag in _INLINE:
+        elif tag == "input":
+            self._words.append(read_shown_value(element))
+        elif tag == "button":
+            self._words.append(" ")
+            self._visit_children(element)
+            self._words.append(" ")
+        elif tag == "sup":
+            self._words.append(raise_figures("".join(self._words[-2:]), extract_visible_text(element)))
+        elif tag not in BLOCKS:  # a browser shows what it does not know as part of the line
             self._visit_children(element)
         else:
             self._flush()
@@ -111,6 +100,8 @@ class _Walk:
         if tag in HEADINGS:
             self._draft.add_heading(extract_visible_text(element), int(tag[1]))
         elif tag == "pre":
+            for line_break in element.iter("br"):
+                line_break.tail = f"\n{line_break.tail or ''}"
             self._draft.add_text(element.text_content())
         elif tag == "table" and is_data_table(element):
             self._add_table(element)
@@ -131,6 +122,8 @@ class _Walk:
             self._words.append(child.tail or "")
 
     def _add_table(self, element: Element) -> None:
+        for text in iter_loose_texts(element):
+            self._draft.add_text(text)
         self._draft.add_table(read_table_rows(element))
         for inner in list_nested_tables(element):
             self._add_table(inner)
@@ -154,16 +147,17 @@ class _Walk:
 
 
 def extract_visible_text(element: Element) -> str:
-    """Returns the visible text of an element in one line."""
+    """Returns the text of an element in one line, with the descriptions of its pictures."""
     return " ".join("".join(_iter_visible(element)).split())
 
 
 def _iter_visible(element: Element) -> Iterable[str]:
     yield element.text or ""
     for child in element:
-        if not is_hidden(child):
-            spaced = " " if child.tag not in _INLINE else ""
+        if isinstance(child.tag, str):
+            spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
             yield spaced
+            yield f" {child.get('alt') or ''} " if child.tag == "img" else ""
             yield from _iter_visible(child)
             yield spaced
         yield child.tail or ""

@@ -1,7 +1,10 @@
 """HTML tables as rows of text: spans filled, nested tables separate, layout tables recognised."""
 
+import math
 from collections.abc import Iterator
 from typing import Any, TypeAlias
+
+from agent.ingest.parsers.superscripts import raise_figures
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
@@ -12,17 +15,24 @@ _MAX_SPAN = 1000
 _MAX_CELLS = 500_000
 _CELLS = ("td", "th")
 _LAYOUT_TAGS = ("h1", "h2", "h3", "h4")
-_SKIPPED = frozenset({"table", "script", "style", "template", "noscript"})
-_TIGHT = frozenset(
-    {"a", "abbr", "b", "cite", "code", "em", "font", "i", "mark", "small", "span", "strong", "sub", "sup", "u", "var"}
+_SHOWN_INPUTS = frozenset(
+    {"", "text", "search", "tel", "url", "email", "number", "submit", "button", "reset"}
+    | {"date", "month", "week", "time", "datetime-local"}
 )
+_BLOCK_NAMES = (
+    "address article aside blockquote body caption center col colgroup dd details dialog dir div dl dt fieldset "
+    "figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav noscript "
+    "ol optgroup option p pre search section summary table tbody td textarea tfoot th thead tr ul"
+)
+BLOCKS = frozenset(_BLOCK_NAMES.split())
+"""Elements that begin a line of their own. All others are part of the line, also unknown ones."""
 
 
 def is_data_table(table: Element) -> bool:
     """Returns whether the table holds data: layout tables say so, have one cell, or contain headings."""
     if table.get("role") in {"presentation", "none"}:
         return False
-    cells = [cell for row in _iter_rows(table) for cell in row if cell.tag in _CELLS]
+    cells = [cell for rows in _iter_sections(table) for row in rows for cell in row if cell.tag in _CELLS]
     return len(cells) > 1 and not any(inner.tag in _LAYOUT_TAGS for cell in cells for inner in cell.iter("*"))
 
 
@@ -33,29 +43,46 @@ def list_nested_tables(table: Element) -> Iterator[Element]:
             yield inner
 
 
+def iter_loose_texts(table: Element) -> Iterator[str]:
+    """Yields the table's caption, and what stands in it outside of cells, which browsers show before it."""
+    yield from filter(str.strip, _iter_loose(table))
+
+
+def _iter_loose(element: Element) -> Iterator[str]:
+    yield element.text or ""
+    for child in element:
+        if child.tag == "caption":
+            yield " ".join("".join(_iter_words(child)).split())
+        elif isinstance(child.tag, str) and child.tag not in {*_CELLS, "table"}:
+            yield from _iter_loose(child)
+        yield child.tail or ""
+
+
 def read_table_rows(table: Element) -> list[list[str]]:
     """Returns the cells' texts. A cell over several rows is repeated in each; one over several columns stands in the
     first."""
     grid: list[list[str]] = []
-    hanging: dict[int, tuple[int, str]] = {}
     cells = 0
-    for row in _iter_rows(table):
-        line = _read_row(row, hanging)
-        cells += len(line)
-        if cells > _MAX_CELLS:
-            break
-        grid.append(line)
+    for rows in _iter_sections(table):
+        hanging: dict[int, tuple[float, str]] = {}  # no cell reaches beyond its group of rows
+        for row in rows:
+            line = _read_row(row, hanging)
+            cells += len(line)
+            if cells > _MAX_CELLS:
+                return grid
+            grid.append(line)
     return grid
 
 
-def _read_row(row: Element, hanging: dict[int, tuple[int, str]]) -> list[str]:
+def _read_row(row: Element, hanging: dict[int, tuple[float, str]]) -> list[str]:
     line: list[str] = []
     for cell in row:
         if cell.tag not in _CELLS:
             continue
         _fill_rowspans(line, hanging)
         text = "".join(_iter_words(cell))
-        rows, columns = _read_span(cell, "rowspan"), _read_span(cell, "colspan")
+        rows = math.inf if cell.get("rowspan", "").strip() == "0" else _read_span(cell, "rowspan")
+        columns = _read_span(cell, "colspan")
         for offset in range(min(columns, _MAX_SPAN - len(line))):
             shown = text if offset == 0 else ""
             if rows > 1:
@@ -65,7 +92,7 @@ def _read_row(row: Element, hanging: dict[int, tuple[int, str]]) -> list[str]:
     return line
 
 
-def _fill_rowspans(line: list[str], hanging: dict[int, tuple[int, str]]) -> None:
+def _fill_rowspans(line: list[str], hanging: dict[int, tuple[float, str]]) -> None:
     """Fills the columns that a cell of an earlier row spans."""
     while (place := len(line)) in hanging:
         left, text = hanging.pop(place)
@@ -74,12 +101,25 @@ def _fill_rowspans(line: list[str], hanging: dict[int, tuple[int, str]]) -> None
         line.append(text)
 
 
-def _iter_rows(table: Element) -> Iterator[Element]:
-    for child in table:
-        if child.tag == "tr":
-            yield child
-        elif child.tag in {"thead", "tbody", "tfoot"}:
-            yield from (row for row in child if row.tag == "tr")
+def _iter_sections(table: Element) -> Iterator[list[Element]]:
+    """Yields the rows of each group, whatever they are wrapped in: forms around rows are common, though not HTML."""
+    rows: list[Element] = []
+    group = None
+    for row in table.iterdescendants("tr"):
+        if _find_table(row) is not table:
+            continue
+        own = next((one for one in row.iterancestors("thead", "tbody", "tfoot", "table") if one is not row), None)
+        if rows and own is not group:
+            yield rows
+            rows = []
+        group = own
+        rows.append(row)
+    if rows:
+        yield rows
+
+
+def _find_table(element: Element) -> Element:
+    return next(element.iterancestors("table"), None)
 
 
 def _read_span(cell: Element, name: str) -> int:
@@ -87,12 +127,28 @@ def _read_span(cell: Element, name: str) -> int:
     return min(max(int(value), 1), _MAX_SPAN) if value.isdecimal() and len(value) < 6 else 1
 
 
+def read_shown_value(element: Element) -> str:
+    """Returns what an input shows: its value, if it is a button or is filled in."""
+    return f" {element.get('value') or ''} " if element.get("type", "").lower() in _SHOWN_INPUTS else ""
+
+
 def _iter_words(element: Element) -> Iterator[str]:
-    yield element.text or ""
+    before = element.text or ""
+    yield before
     for child in element:
-        if isinstance(child.tag, str) and child.tag not in _SKIPPED and child.get("hidden") is None:
-            spaced = "" if child.tag in _TIGHT else " "
-            yield spaced
-            yield from _iter_words(child)
-            yield spaced
-        yield child.tail or ""
+        if isinstance(child.tag, str) and child.tag != "table":
+            if child.tag == "img":
+                yield f" {child.get('alt') or ''} "
+            elif child.tag == "input":
+                yield read_shown_value(child)
+            elif child.tag == "button":
+                yield f" {''.join(_iter_words(child))} "
+            elif child.tag == "sup":
+                yield raise_figures(before, "".join(_iter_words(child)))
+            else:
+                spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
+                yield spaced
+                yield from _iter_words(child)
+                yield spaced
+        before = child.tail or ""
+        yield before

@@ -1,126 +1,254 @@
-"""docx by python-docx and its XML: headings by outline level, lists, tables with merged cells, and the page breaks that
-Word stored."""
+"""docx by python-docx and its XML: everything the program shows, in its order, with headings by outline level, lists,
+tables with merged cells, notes where they belong, and the page breaks that Word stored."""
 
 import io
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import docx
 from docx.oxml.ns import qn
-from docx.table import Table
-from docx.text.paragraph import Paragraph
 
+from agent.core.models import JsonObject
 from agent.ingest.parsers.draft import Draft
 from agent.ingest.parsers.file_input import InputFile
+from agent.ingest.parsers.graphics import CHOICES, Part, add_graphics, choose_content
+from agent.ingest.parsers.office_package import has_core_properties, prepare_package
+from agent.ingest.parsers.word_inline import (
+    HIDDEN,
+    VML,
+    Inline,
+    InlineReader,
+    NoteReference,
+    iter_text_boxes,
+)
+from agent.ingest.parsers.word_notes import Note, Notes, find_part, list_running_heads
+from agent.ingest.parsers.word_styles import ListNumbers, Styles
+from agent.ingest.parsers.word_tables import read_grid
 
-if TYPE_CHECKING:
-    from docx.document import Document
-    from docx.oxml.xmlchemy import BaseOxmlElement
-    from docx.styles.style import BaseStyle
+Element: TypeAlias = Any
+"""An lxml element; lxml has no types."""
 
-_CONTAINERS = (qn("w:sdt"), qn("w:sdtContent"), qn("w:customXml"), qn("w:smartTag"), qn("w:ins"))
-_MAX_STYLES = 20
-"""A longer chain of styles is circular."""
+_PARAGRAPH = qn("w:p")
+_TABLE = qn("w:tbl")
+_PICTURES = ("{http://schemas.openxmlformats.org/drawingml/2006/picture}pic", f"{VML}imagedata")
 
 
 def read_word(source: InputFile) -> Draft:
     """Reads a document. Raises python-docx's errors. `total_pages` is 1 if Word stored no page breaks."""
-    document = docx.Document(io.BytesIO(source.data))
-    core = document.core_properties
-    metadata = {"title": core.title, "authors": [core.author] if core.author else None}
+    document = docx.Document(io.BytesIO(prepare_package(source.data)))
+    metadata: JsonObject = {}
+    if has_core_properties(source.data):  # python-docx invents a title where there are none
+        core = document.core_properties
+        metadata = {"title": core.title, "authors": [core.author] if core.author else None}
     draft = Draft(metadata={name: value for name, value in metadata.items() if value})
-    walk = _Walk(document, draft)
-    for element in _iter_children(document.element.body):
-        walk.add(element)
+    part, body = document.part, document.element.body
+    context = _Context.of(part)
+    heads = list_running_heads(part, body)
+    _add_running_heads(draft, [head for head in heads if head.kind == "header"], context)
+    walk = _Walk(draft, part, context)
+    walk.add_blocks(body)
+    walk.add_open_comments()
+    _add_running_heads(draft, [head for head in heads if head.kind == "footer"], context)
     draft.pages = walk.page
+    draft.use_first_heading_as_title()
     return draft
 
 
-def _iter_children(parent: "BaseOxmlElement") -> Iterator["BaseOxmlElement"]:
-    for child in parent:
-        if child.tag in _CONTAINERS:
-            yield from _iter_children(child)
-        else:
-            yield child
+@dataclass(frozen=True)
+class _Context:
+    """What the parts of a document share."""
+
+    styles: Styles
+    numbers: ListNumbers
+    notes: Notes
+
+    @staticmethod
+    def of(part: Part) -> "_Context":
+        styles, numbering = (find_part(part, name) for name in ("styles", "numbering"))
+        return _Context(Styles(styles and styles.root), ListNumbers(numbering and numbering.root), Notes.of(part))
 
 
-class _Style(NamedTuple):
-    """What paragraphs of a style have without saying so: an outline level from 0, and the id of a list's numbering."""
+@dataclass
+class _Extras:
+    """What stands in the cells of a table and cannot be in its text: it follows the table."""
 
-    outline: str = ""
-    numbering: str = ""
+    graphics: list[Element] = field(default_factory=list)
+    tables: list[Element] = field(default_factory=list)
+    notes: list[NoteReference] = field(default_factory=list)
 
 
 class _Walk:
-    """Adds paragraphs and tables in order, counting pages and numbered lists."""
+    """Adds paragraphs and tables of one part in order, counting pages."""
 
-    def __init__(self, document: "Document", draft: Draft) -> None:
-        self._document = document
+    def __init__(self, draft: Draft, part: Part, context: _Context) -> None:
         self._draft = draft
-        self._numbers: dict[str, int] = {}
-        self._styles: dict[str | None, _Style] = {}
+        self._part = part
+        self._context = context
+        self._inline = InlineReader(context.styles)
+        self._open = ""
+        """The text of paragraphs whose mark was deleted: it goes on in the next one."""
         self.page = 1
 
-    def add(self, element: "BaseOxmlElement") -> None:
-        """Adds a body element's blocks."""
-        if element.tag == qn("w:p"):
-            self._add_paragraph(Paragraph(element, self._document._body))
-        elif element.tag == qn("w:tbl"):
-            self._draft.add_table(_read_rows(Table(element, self._document._body)), self.page)
+    def add_blocks(self, parent: Element) -> None:
+        """Adds the blocks below an element, whatever they are wrapped in."""
+        for child in parent:
+            tag = child.tag
+            if not isinstance(tag, str) or tag in HIDDEN:
+                continue
+            if tag == _PARAGRAPH:
+                self._add_paragraph(child)
+            elif tag == _TABLE:
+                self._add_table(child)
+            elif tag == qn("w:altChunk"):
+                self._note_embedded(child)
+            elif tag == f"{CHOICES}AlternateContent":
+                self.add_blocks(choose_content(child))
+            elif next(child.iter(_PARAGRAPH, _TABLE, qn("w:altChunk")), None) is not None:
+                self.add_blocks(child)
+            else:
+                self._add_inline(self._inline.read(child), "")
+        if self._open:
+            self._draft.add_text(self._open, self.page)
+            self._open = ""
 
-    def _add_paragraph(self, paragraph: Paragraph) -> None:
-        element = paragraph._p
+    def add_open_comments(self) -> None:
+        """Adds the comments that no place of the text refers to."""
+        for note in self._context.notes.take_open_comments():
+            self._add_note(note, "")
+
+    def _add_paragraph(self, element: Element) -> None:
         breaks = _find_page_breaks(element)
         starts = sum(1 for at_start in breaks if at_start)
         self.page += starts
-        text = paragraph.text.strip()
-        if text and (level := self._get_heading_level(paragraph)) is not None:
+        inline = self._inline.read(element)
+        if self._is_hidden(element):
+            inline.parts.clear()
+        text = (self._open + inline.text).strip()
+        self._open = ""
+        if _is_mark_deleted(element):
+            self._open = inline.text
+        elif text and (level := self._get_heading_level(element)) is not None:
             self._draft.add_heading(text, level, self.page)
         elif text:
-            self._draft.add_text(self._format_marker(paragraph) + text, self.page)
-        for picture in element.iter(qn("wp:docPr")):
-            self._draft.add_image(picture.get("descr") or picture.get("title") or "", self.page)
-        for inner in _iter_text_boxes(element):
-            self._draft.add_text("\n".join(Paragraph(p, paragraph._parent).text for p in inner), self.page)
+            self._draft.add_text(self._format_marker(element) + text, self.page)
+        self._add_graphics(inline.graphics)
+        self._add_notes(inline.notes)
         self.page += len(breaks) - starts
 
-    def _format_marker(self, paragraph: Paragraph) -> str:
-        own = paragraph._p.xpath("./w:pPr/w:numPr/w:numId/@w:val")
-        number = own[0] if own else self._find_style(paragraph).numbering
-        if number in {"0", ""} or not number.isdecimal():
-            return ""
-        if "bullet" in self._format(number):
-            return "- "
-        self._numbers[number] = self._numbers.get(number, 0) + 1
-        return f"{self._numbers[number]}. "
+    def _add_inline(self, inline: Inline, marker: str) -> None:
+        if text := inline.text.strip():
+            self._draft.add_text(marker + text, self.page)
+        self._add_graphics(inline.graphics)
+        self._add_notes(inline.notes)
 
-    def _get_heading_level(self, paragraph: Paragraph) -> int | None:
-        own = paragraph._p.xpath("./w:pPr/w:outlineLvl/@w:val")
-        level = own[0] if own else self._find_style(paragraph).outline
+    def _add_graphics(self, graphics: list[Element]) -> None:
+        for graphic in graphics:
+            descriptions = [_read_description(shape) for shape in graphic.iter(qn("wp:docPr"), f"{VML}shape")]
+            shown = list(filter(None, descriptions))
+            if not shown and next(graphic.iter(*_PICTURES), None) is not None:
+                shown = [""]
+            for description in dict.fromkeys(shown):
+                self._draft.add_image(description, self.page)
+            for path in graphic.iter(f"{VML}textpath"):  # WordArt of older files
+                self._draft.add_text(path.get("string", ""), self.page)
+            add_graphics(self._draft, graphic, self._part, self.page)
+            for box in iter_text_boxes(graphic):
+                self.add_blocks(box)
+
+    def _add_notes(self, references: list[NoteReference]) -> None:
+        for reference in references:
+            if (note := self._context.notes.take(reference)) is not None:
+                self._add_note(note, reference.word)
+
+    def _add_note(self, note: Note, word: str) -> None:
+        text = _read_text(note.element, note.part, self._context)
+        if text:
+            place = f" on “{word}”" if word else ""
+            self._draft.add_text(f"{note.label}{place}: {text}", self.page)
+
+    def _add_table(self, table: Element) -> None:
+        extras = _Extras()
+        self._draft.add_table(read_grid(table, lambda cell: self._read_cell(cell, extras)), self.page)
+        self._add_graphics(extras.graphics)
+        for inner in extras.tables:
+            self._add_table(inner)
+        self._add_notes(extras.notes)
+
+    def _read_cell(self, cell: Element, extras: _Extras) -> str:
+        texts: list[str] = []
+        for block in self._iter_cell_blocks(cell):
+            if block.tag == _TABLE:
+                extras.tables.append(block)
+            elif block.tag == qn("w:altChunk"):
+                self._note_embedded(block)
+            elif not (block.tag == _PARAGRAPH and self._is_hidden(block)):
+                inline = self._inline.read(block)
+                texts.append(inline.text)
+                extras.graphics += inline.graphics
+                extras.notes += inline.notes
+        return "\n".join(texts)
+
+    def _iter_cell_blocks(self, parent: Element) -> Iterator[Element]:
+        for child in parent:
+            tag = child.tag
+            if not isinstance(tag, str) or tag in HIDDEN:
+                continue
+            if tag == f"{CHOICES}AlternateContent":
+                yield from self._iter_cell_blocks(choose_content(child))
+            elif tag in {_PARAGRAPH, _TABLE, qn("w:altChunk")}:
+                yield child
+            elif next(child.iter(_PARAGRAPH, _TABLE, qn("w:altChunk")), None) is not None:
+                yield from self._iter_cell_blocks(child)
+            else:
+                yield child
+
+    def _note_embedded(self, element: Element) -> None:
+        try:
+            name = str(self._part.rels[element.get(qn("r:id"))].target_ref)
+        except KeyError:
+            name = "missing in the file"
+        self._draft.uncertainties.append(f"an embedded document was not read: {name}")
+
+    def _is_hidden(self, paragraph: Element) -> bool:
+        return self._context.styles.find(paragraph.style).hidden
+
+    def _format_marker(self, paragraph: Element) -> str:
+        own = paragraph.xpath("./w:pPr/w:numPr/w:numId/@w:val")
+        number = own[0] if own else self._context.styles.find(paragraph.style).numbering
+        return self._context.numbers.format_marker(number)
+
+    def _get_heading_level(self, paragraph: Element) -> int | None:
+        own = paragraph.xpath("./w:pPr/w:outlineLvl/@w:val")
+        level = own[0] if own else self._context.styles.find(paragraph.style).outline
         return int(level) + 1 if level.isdecimal() and int(level) < 9 else None  # 9 is body text
 
-    def _find_style(self, paragraph: Paragraph) -> _Style:
-        """Returns the style of a paragraph. python-docx searches all styles for one, so that each is read once."""
-        name = paragraph._p.style
-        if name not in self._styles:
-            self._styles[name] = _read_style(paragraph.style)
-        return self._styles[name]
 
-    def _format(self, number: str) -> str:
-        """Returns `bullet` or a number format from numbering.xml: the list's definition, then its first level."""
-        try:
-            numbering = self._document.part.numbering_part.element
-        except (KeyError, NotImplementedError):
-            return "bullet"
-        found = numbering.xpath(f"./w:num[@w:numId={number}]/w:abstractNumId/@w:val")
-        formats = (
-            numbering.xpath(f"./w:abstractNum[@w:abstractNumId={found[0]}]/w:lvl/w:numFmt/@w:val") if found else []
-        )
-        return str(formats[0]) if formats else "bullet"
+def _add_running_heads(draft: Draft, heads: list[Note], context: _Context) -> None:
+    """Adds the text of headers or footers, each once, for it repeats on every page."""
+    texts = dict.fromkeys(_read_text(head.element, head.part, context) for head in heads)
+    for text in texts:
+        if any(letter.isalpha() for letter in text):  # a page number alone says nothing
+            draft.add_text(f"{heads[0].label}: {text}", 1 if heads[0].kind == "header" else None)
 
 
-def _find_page_breaks(paragraph: "BaseOxmlElement") -> list[bool]:
+def _read_text(element: Element, part: Part, context: _Context) -> str:
+    """Returns the text of a note, a header or a footer."""
+    inner = Draft()
+    _Walk(inner, part, context).add_blocks(element)
+    return "\n".join(block.text.strip() for block in inner.blocks if block.text.strip() != "[image]")
+
+
+def _read_description(shape: Element) -> str:
+    return shape.get("descr") or shape.get("title") or shape.get("alt") or ""
+
+
+def _is_mark_deleted(paragraph: Element) -> bool:
+    """Returns whether the end of a paragraph was deleted, so that the next one goes on in it."""
+    return bool(paragraph.xpath("./w:pPr/w:rPr/w:del"))
+
+
+def _find_page_breaks(paragraph: Element) -> list[bool]:
     """Returns a flag for each page break in a paragraph; true for those before its first text."""
     found, seen_text, asked = [], False, False
     for element in paragraph.iter(qn("w:t"), qn("w:br"), qn("w:lastRenderedPageBreak")):
@@ -134,39 +262,3 @@ def _find_page_breaks(paragraph: "BaseOxmlElement") -> list[bool]:
                 found.append(not seen_text)
             asked = False
     return found
-
-
-def _read_style(style: "BaseStyle | None") -> _Style:
-    """Returns the nearest outline level and numbering of a style and those it is based on."""
-    outline = numbering = ""
-    for _ in range(_MAX_STYLES):
-        if style is None:
-            break
-        level = style.element.xpath("./w:pPr/w:outlineLvl/@w:val")
-        number = style.element.xpath("./w:pPr/w:numPr/w:numId/@w:val")
-        outline = outline or ("0" if style.name == "Title" else next(iter(level), ""))
-        numbering = numbering or next(iter(number), "")
-        style = getattr(style, "base_style", None)
-    return _Style(outline, numbering)
-
-
-def _iter_text_boxes(paragraph: "BaseOxmlElement") -> Iterator[list["BaseOxmlElement"]]:
-    """Yields the paragraphs of each text box, without its copy for old programs (`mc:Fallback`)."""
-    for box in paragraph.iter(qn("w:txbxContent")):
-        if not any(parent.tag.endswith("}Fallback") for parent in box.iterancestors()):
-            yield list(box.iter(qn("w:p")))
-
-
-def _read_rows(table: Table) -> list[list[str]]:
-    """Returns the table's rows. A merged cell stands in its first column of every row; rows that start late are
-    shifted."""
-    rows = []
-    for row in table.rows:
-        cells = [None, *row.cells]
-        texts = [
-            "" if before is not None and before._tc is cell._tc else cell.text
-            for before, cell in pairwise(cells)
-            if cell is not None
-        ]
-        rows.append([""] * row.grid_cols_before + texts)
-    return rows

@@ -1,0 +1,90 @@
+"""PDFs whose cross-reference table or trailer is missing, as after a cut download: a new one is written behind them.
+
+The objects are found by their heads ("7 0 obj"), those in object streams are unpacked (PDF 1.7, 7.5.7).
+"""
+
+import re
+import zlib
+from collections.abc import Iterator
+
+_HEAD = b"%PDF-"
+_HEAD_BYTES = 1024
+"""Readers accept the head within the first 1,024 bytes (PDF 1.7, appendix H.3.4.1)."""
+_OBJECT = re.compile(rb"(?<![0-9])([0-9]{1,8})[ \t\r\n]+([0-9]{1,5})[ \t\r\n]+obj\b")
+_CATALOG = re.compile(rb"/Type\s*/Catalog\b")
+_STREAMED = re.compile(rb"/Type\s*/ObjStm\b")
+_NUMBER = re.compile(rb"/(N|First)\s+([0-9]{1,8})\b")
+_STREAM = re.compile(rb"stream\r?\n")
+_MAX_OBJECTS = 500_000
+_MAX_UNPACKED = 64 * 2**20
+
+
+def strip_head(data: bytes) -> bytes:
+    """Returns the file without what stands before its head: addresses count from there."""
+    start = data[:_HEAD_BYTES].find(_HEAD)
+    return data[start:] if start > 0 else data
+
+
+def repair_trailer(data: bytes) -> bytes | None:
+    """Returns the file with a new table of its objects; None if it has no catalog, or is encrypted."""
+    if b"/Encrypt" in data:
+        return None
+    body = data.rstrip()
+    if not body.endswith((b"endobj", b"%%EOF")):
+        body += b"\nendstream\nendobj"
+    found = list(_OBJECT.finditer(body))[:_MAX_OBJECTS]
+    places: dict[int, int] = {}
+    catalog = None
+    extra: list[bytes] = []
+    for match, following in zip(found, [*found[1:], None], strict=True):
+        number = int(match[1])
+        places[number] = match.start()
+        end = following.start() if following is not None else len(body)
+        content = body[match.end() : end]
+        if _CATALOG.search(content[:4096]):
+            catalog = number
+        if _STREAMED.search(content[:4096]):
+            extra += _unpack(content)
+    body += b"\n"
+    for one in extra:
+        number = int(one.split(b" ", 1)[0])
+        places[number] = len(body)
+        body += one
+        if _CATALOG.search(one):
+            catalog = number
+    if catalog is None:
+        return None
+    return body + _make_table(places, catalog, len(body))
+
+
+def _unpack(content: bytes) -> Iterator[bytes]:
+    """Yields the objects of an object stream, each with a head of its own."""
+    start = _STREAM.search(content)
+    given = {name: int(value) for name, value in _NUMBER.findall(content[: start.start() if start else 0])}
+    if start is None or b"N" not in given or b"First" not in given:
+        return
+    unpacker = zlib.decompressobj()
+    try:
+        data = unpacker.decompress(content[start.end() :], _MAX_UNPACKED)
+    except zlib.error:
+        return
+    numbers = [int(word) for word in data[: given[b"First"]].split() if word.isdigit()]
+    heads = list(zip(numbers[::2], numbers[1::2], strict=False))[: given[b"N"]]
+    for (number, offset), following in zip(heads, [*heads[1:], None], strict=True):
+        end = given[b"First"] + following[1] if following is not None else len(data)
+        yield b"%d 0 obj\n" % number + data[given[b"First"] + offset : end] + b"\nendobj\n"
+
+
+def _make_table(places: dict[int, int], catalog: int, offset: int) -> bytes:
+    lines = [b"xref\n0 1\n0000000000 65535 f \n"]
+    run: list[int] = []
+    for number in [*sorted(number for number in places if number), None]:
+        if run and (number is None or number != run[-1] + 1):
+            lines.append(b"%d %d\n" % (run[0], len(run)))
+            lines += [b"%010d 00000 n \n" % places[one] for one in run]
+            run = []
+        if number is not None:
+            run.append(number)
+    size = max(places, default=0) + 1
+    trailer = b"trailer\n<</Size %d/Root %d 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (size, catalog, offset)
+    return b"".join(lines) + trailer

@@ -1,0 +1,74 @@
+"""Which parts of an HTML page a browser shows. Ingestion and `web_fetch` remove the others before they read a page.
+
+Hidden text is the usual place for keys by which columns are sorted, and for instructions to a model.
+"""
+
+import re
+from typing import Any, TypeAlias
+
+Element: TypeAlias = Any
+"""An `lxml.html.HtmlElement`; lxml has no types."""
+
+_HIDDEN = frozenset(
+    {"script", "style", "template", "svg", "canvas", "audio", "video", "iframe", "object", "noframes"}
+    | {"select", "datalist", "annotation", "annotation-xml"}
+)
+_NOT_DISPLAYED = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+_INVISIBLE = re.compile(r"visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
+_VISIBLE = re.compile(r"visibility\s*:\s*visible", re.IGNORECASE)
+_CELLS = ("td", "th")
+
+
+def remove_hidden(root: Element) -> None:
+    """Removes what is not shown from a page's body.
+
+    Text for browsers without scripts is shown only where nothing else is: there the page is made by scripts.
+    """
+    body = root.find("body")
+    body = root if body is None else body
+    without_scripts = []
+    for element in list(body.iter("*")):
+        if element is body or element.getparent() is None:
+            continue
+        if element.tag == "noscript":
+            without_scripts.append(element)
+        elif _is_hidden(element):
+            _remove(element)
+    shown = [element for element in without_scripts if _has_parent(element, body)]
+    hidden_text = sum(len("".join(element.itertext()).strip()) for element in shown)
+    if len("".join(body.itertext()).strip()) > hidden_text or next(body.iter("img"), None) is not None:
+        for element in shown:
+            _remove(element)
+
+
+def _is_hidden(element: Element) -> bool:
+    if element.tag in _HIDDEN or element.get("hidden") is not None:
+        return True
+    style = element.get("style")
+    if not style:
+        return False
+    if _NOT_DISPLAYED.search(style):
+        return True
+    if not _INVISIBLE.search(style):
+        return False
+    return not any(_VISIBLE.search(inner.get("style", "")) for inner in element.iterdescendants("*"))
+
+
+def _remove(element: Element) -> None:
+    """Removes an element, but not the text after it. A cell that is only invisible keeps its place in the table."""
+    parent = element.getparent()
+    if parent is None:
+        return
+    is_displayed = element.get("hidden") is None and not _NOT_DISPLAYED.search(element.get("style", ""))
+    if element.tag in _CELLS and is_displayed:
+        tail = element.tail
+        spans = {name: value for name, value in element.attrib.items() if name in {"rowspan", "colspan"}}
+        element.clear()
+        element.attrib.update(spans)
+        element.tail = tail
+    else:
+        element.drop_tree()
+
+
+def _has_parent(element: Element, root: Element) -> bool:
+    return any(parent is root for parent in element.iterancestors())

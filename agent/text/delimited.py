@@ -1,0 +1,49 @@
+"""What CSV files have besides rows: the `sep=` of Excel, lines above the table, quotes that a backslash escapes."""
+
+import csv
+import re
+
+DELIMITERS = ",;\t|"
+_SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
+_ESCAPED = re.compile(r'(?:^|[,;\t|])"[^"\n]*\\"[^,;\t|\r\n]', re.MULTILINE)
+_MAX_TITLES = 10
+
+
+def find_separator(text: str) -> tuple[str, int]:
+    """Returns the delimiter that a first line `sep=;` names, and that line's length; empty and 0 without one."""
+    match = _SEPARATOR.match(text)
+    return (match[1], match.end()) if match else ("", 0)
+
+
+def has_escaped_quotes(text: str) -> bool:
+    """Returns whether quotes in cells are written with a backslash before them."""
+    return _ESCAPED.search(text) is not None
+
+
+def double_escaped_quotes(text: str) -> str:
+    """Returns the text with doubled quotes in place of escaped ones, where the file escapes any."""
+    if not has_escaped_quotes(text):
+        return text
+    return re.sub(r'\\(["\\])', lambda found: '""' if found[1] == '"' else "\\", text)
+
+
+def find_titles(text: str, delimiter: str = "") -> tuple[tuple[str, ...], int]:
+    """Returns the lines above a table, and how many characters they take: lines of one cell before wider ones."""
+    lines = text.split("\n", 50)[:50]
+    wide = next((index for index, line in enumerate(lines[: _MAX_TITLES + 1]) if _count_cells(line, delimiter) > 1), 0)
+    above = lines[:wide]
+    # A narrow line among wide ones is a row: the next lines after a title are wide.
+    following = [line for line in lines[wide : wide + 3] if line.strip()]
+    if not above or len(following) < 2 or any(_count_cells(line, delimiter) < 2 for line in following):
+        return (), 0
+    titles = tuple(title for line in above if (title := line.strip().strip('"').strip(DELIMITERS).strip()))
+    return titles, sum(len(line) + 1 for line in above)
+
+
+def _count_cells(line: str, delimiter: str) -> int:
+    """Returns how many cells of a line are filled, by its best delimiter."""
+    try:
+        rows = [next(csv.reader([line], delimiter=sign), []) for sign in (delimiter or DELIMITERS)]
+    except csv.Error:  # a cell longer than the module allows
+        return 1
+    return max((sum(bool(cell.strip()) for cell in row) for row in rows), default=0)

@@ -1,0 +1,141 @@
+"""Dates, times and spans of a workbook: serial numbers, and how a format shows them."""
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from locale import windows_locale
+
+from agent.workbooks.format_sections import Section, Token
+
+_MAX_SERIAL = 2_958_465
+"""The end of 9999."""
+_DAY_MS = 86_400_000
+_ENGLISH = 0x409
+_LEAP_BUG = 60
+"""Excel counts 29 February 1900, which there never was, as day 60."""
+
+
+def to_datetime(serial: float, *, date1904: bool = False) -> dt.datetime | None:
+    """Returns the moment of a serial number to the millisecond, or None if it is none. Time has no zone."""
+    if not math.isfinite(serial) or serial < 0 or serial >= _MAX_SERIAL + 1:
+        return None
+    days, milliseconds = divmod(round(serial * _DAY_MS), _DAY_MS)
+    epoch = dt.datetime(1904, 1, 1) if date1904 else dt.datetime(1899, 12, 30)  # noqa: DTZ001 - sheets know no zone
+    if not date1904 and days < _LEAP_BUG:
+        days += 1
+    try:
+        return epoch + dt.timedelta(days=days, milliseconds=milliseconds)
+    except OverflowError:
+        return None
+
+
+def format_moment(section: Section, serial: float, *, date1904: bool) -> str | None:
+    """Returns a serial number in a date format; None for one that no calendar has."""
+    tokens = section.tokens
+    has_fraction = _has_fraction(tokens)
+    elapsed = next((token for token in tokens if token.kind == "elapsed"), None)
+    if not has_fraction and any(token.text[:1] == "s" for token in tokens if token.kind in {"date", "elapsed"}):
+        serial = round(serial * 86_400) / 86_400
+    if elapsed is not None:
+        return _format_elapsed(tokens, serial)
+    moment = to_datetime(serial, date1904=date1904)
+    if moment is None:
+        return None
+    half = any(token.kind == "date" and "/" in token.text for token in tokens)
+    parts = []
+    for index, token in enumerate(tokens):
+        if token.kind == "date":
+            is_minute = token.text[0] == "m" and _is_minute(tokens, index)
+            parts.append(_format_part(token.text, moment, section.locale, is_minute=is_minute, half=half))
+        elif has_fraction and token.kind == "digit":
+            parts.append(_take_digit(tokens, index, moment.microsecond))
+        elif token.kind == "general":
+            parts.append(f"{serial:.15g}")
+        else:
+            parts.append(token.text)
+    return "".join(parts).strip()
+
+
+def _has_fraction(tokens: Sequence[Token]) -> bool:
+    """Returns whether seconds have digits behind a point."""
+    return any(a.kind == "point" and b.kind == "digit" for a, b in pairwise(tokens))
+
+
+def _take_digit(tokens: Sequence[Token], index: int, microsecond: int) -> str:
+    place = sum(1 for token in tokens[:index] if token.kind == "digit")
+    return f"{microsecond:06}"[place] if place < 6 else "0"
+
+
+def _is_minute(tokens: Sequence[Token], index: int) -> bool:
+    """`m` is minutes directly after hours or before seconds, else months."""
+    if len(tokens[index].text) > 2:
+        return False
+    timed = [(at, token.text[0]) for at, token in enumerate(tokens) if token.kind in {"date", "elapsed"}]
+    place = [at for at, _ in timed].index(index)
+    before = timed[place - 1][1] if place else ""
+    after = timed[place + 1][1] if place + 1 < len(timed) else ""
+    return before == "h" or after == "s"
+
+
+def _format_part(text: str, moment: dt.datetime, locale: int, *, is_minute: bool, half: bool) -> str:
+    width = len(text)
+    match text[0]:
+        case "y" | "e" | "b":
+            return f"{moment.year:04}" if width > 2 or text[0] != "y" else f"{moment.year % 100:02}"
+        case "m" if is_minute:
+            return f"{moment.minute:0{width}}"
+        case "m":
+            return _format_month(moment.month, width, locale)
+        case "d":
+            return f"{moment.day:0{width}}" if width < 3 else _get_names(locale, "days", width)[moment.weekday()]
+        case "h":
+            return f"{(moment.hour % 12 or 12) if half else moment.hour:0{min(width, 2)}}"
+        case "s":
+            return f"{moment.second:0{min(width, 2)}}"
+        case _:
+            return _format_half(text, moment.hour)
+
+
+def _format_half(text: str, hour: int) -> str:
+    names = text.split("/")
+    return names[1] if hour >= 12 else names[0]
+
+
+def _format_month(month: int, width: int, locale: int) -> str:
+    if width < 3:
+        return f"{month:0{width}}"
+    name = _get_names(locale, "months", 4 if width == 5 else width)[month - 1]
+    return name[0] if width == 5 else name
+
+
+@lru_cache(maxsize=64)
+def _get_names(locale: int, what: str, width: int) -> tuple[str, ...]:
+    """Returns the names of months or of days from Monday on in a language, short below a width of 4."""
+    from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - only for formats with names
+
+    try:
+        found = Locale.parse(windows_locale.get(locale & 0xFFFF, "en_US"))
+    except (UnknownLocaleError, ValueError):
+        found = Locale("en")
+    form = "wide" if width > 3 else "abbreviated"
+    names = found.months["format"][form] if what == "months" else found.days["format"][form]
+    return tuple(names[key].rstrip(".") for key in sorted(names))
+
+
+def _format_elapsed(tokens: Sequence[Token], serial: float) -> str:
+    """Returns a span: the unit in brackets counts on, the smaller ones are what is left."""
+    milliseconds = abs(round(serial * _DAY_MS))
+    units = {"h": 3_600_000, "m": 60_000, "s": 1000}
+    parts = ["-"] if serial < 0 else []
+    left = milliseconds
+    for index, token in enumerate(tokens):
+        if token.kind in {"elapsed", "date"} and token.text[0] in units:
+            count, left = divmod(left, units[token.text[0]])
+            parts.append(f"{count:0{len(token.text)}}")
+        elif token.kind == "digit":
+            parts.append(_take_digit(tokens, index, left * 1000))
+        else:
+            parts.append(token.text)
+    return "".join(parts).strip()

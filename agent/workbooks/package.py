@@ -1,0 +1,118 @@
+"""The parts of a workbook's file: which sheets there are, shared strings, formats of styles, comments."""
+
+import io
+import posixpath
+import zipfile
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple, TypeAlias
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from agent.workbooks.number_formats import BUILTIN_FORMATS, GENERAL
+
+Element: TypeAlias = Any
+"""An lxml element; lxml has no types."""
+
+_RELATIONS = (
+    "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id",
+    "{http://purl.oclc.org/ooxml/officeDocument/relationships}id",
+)
+
+
+class SheetPart(NamedTuple):
+    """A sheet: its name, the path of its part, and whether it is shown."""
+
+    name: str
+    path: str
+    is_shown: bool
+
+
+class Relation(NamedTuple):
+    """A relationship of a part: the last word of its type, and the path of its target."""
+
+    kind: str
+    target: str
+
+
+class WorkbookPackage:
+    """An open xlsx. Raises `zipfile.BadZipFile` and KeyError for other files."""
+
+    def __init__(self, file: bytes | IO[bytes]) -> None:
+        self._archive = zipfile.ZipFile(io.BytesIO(file) if isinstance(file, bytes) else file)
+        self._names = frozenset(self._archive.namelist())
+        relations = self.list_relations("")
+        main = next((one.target for one in relations.values() if one.kind == "officeDocument"), "xl/workbook.xml")
+        root = self.read(main)
+        if root is None:
+            raise KeyError(main)
+        self._relations = self.list_relations(main)
+        settings = next((one for one in root if get_name(one) == "workbookPr"), None)
+        self.date1904 = settings is not None and settings.get("date1904") in {"1", "true"}
+        self.sheets = tuple(self._iter_sheets(root))
+
+    def _iter_sheets(self, root: Element) -> Iterator[SheetPart]:
+        for sheet in root.iter("{*}sheet"):
+            relation = self._relations.get(next((v for name in _RELATIONS if (v := sheet.get(name))), ""))
+            if relation is not None and relation.kind == "worksheet":
+                yield SheetPart(sheet.get("name", ""), relation.target, sheet.get("state", "visible") == "visible")
+
+    def read(self, path: str) -> Element | None:
+        """Returns the element of a part; None if it is missing."""
+        if path not in self._names:
+            return None
+        return etree.fromstring(self._archive.read(path), etree.XMLParser(resolve_entities=False, no_network=True))
+
+    def open(self, path: str) -> IO[bytes]:
+        """Opens a part as a stream."""
+        return self._archive.open(path)
+
+    def list_relations(self, path: str) -> dict[str, Relation]:
+        """Returns the relationships of a part by their ids."""
+        folder, name = posixpath.split(path)
+        root = self.read(posixpath.join(folder, "_rels", f"{name}.rels"))
+        found = {}
+        for one in () if root is None else root.iter("{*}Relationship"):
+            target = one.get("Target", "")
+            full = target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
+            if one.get("TargetMode") != "External":
+                found[one.get("Id", "")] = Relation(one.get("Type", "").rpartition("/")[2], full)
+        return found
+
+    def read_strings(self) -> list[str]:
+        """Returns the shared strings."""
+        path = next((one.target for one in self._relations.values() if one.kind == "sharedStrings"), "")
+        root = self.read(path)
+        return [] if root is None else [collect_string(item) for item in root if get_name(item) == "si"]
+
+    def read_formats(self) -> list[str]:
+        """Returns the format code of each cell style."""
+        path = next((one.target for one in self._relations.values() if one.kind == "styles"), "")
+        root = self.read(path)
+        if root is None:
+            return []
+        own = {one.get("numFmtId", ""): one.get("formatCode", "") for one in root.iter("{*}numFmt")}
+        styles = next((one for one in root if get_name(one) == "cellXfs"), ())
+        return [_find_format(style.get("numFmtId", "0"), own) for style in styles if get_name(style) == "xf"]
+
+
+def _find_format(number: str, own: dict[str, str]) -> str:
+    if own.get(number):
+        return own[number]
+    return BUILTIN_FORMATS.get(int(number), GENERAL) if number.isdecimal() else GENERAL
+
+
+def get_name(element: Element) -> str:
+    """Returns an element's name without its namespace."""
+    return str(element.tag).rpartition("}")[2]
+
+
+def collect_string(item: Element) -> str:
+    """Returns the runs of a string in order, without its phonetic reading."""
+    parts = []
+    for one in item:
+        name = get_name(one)
+        if name == "t":
+            parts.append(one.text or "")
+        elif name == "r":
+            parts += [inner.text or "" for inner in one if get_name(inner) == "t"]
+    return "".join(parts)

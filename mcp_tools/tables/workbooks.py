@@ -1,0 +1,159 @@
+"""Sheets of a workbook as text with types: dates, times, spans and booleans keep theirs, codes stay text."""
+
+import csv
+import datetime as dt
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from agent.workbooks import Sheet, Workbook, open_workbook
+from agent.workbooks.number_formats import GENERAL
+from agent.workbooks.sheets import MAX_CELLS, TypedValue, format_address
+from agent.workbooks.tables import SheetTable, find_table, get_typed_cell, show_cell
+from mcp_tools.tables.numbers import is_number_text
+from mcp_tools.tables.text_files import InputError, open_temporary_file
+
+MAX_SHEETS = 20
+MAX_EXACT_INTEGER = 2**53
+"""The largest integer up to which a double holds every integer."""
+_MAX_ADDRESSES = 10
+_NUMBERS = frozenset({"general", "number"})
+_TYPES: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"date"}), "DATE"),
+    (frozenset({"date", "datetime"}), "TIMESTAMP"),
+    (frozenset({"time"}), "TIME"),
+    (frozenset({"time", "duration"}), "INTERVAL"),
+    (frozenset({"boolean"}), "BOOLEAN"),
+)
+"""The type of a column by what all of its values are; the first that holds them all."""
+
+
+@dataclass
+class SheetText:
+    """A sheet's rows as CSV behind a descriptor. `types` are SQL types by column, empty where the text decides;
+    `formats` are how the sheet shows the columns' numbers."""
+
+    name: str
+    descriptor: int
+    has_header: bool
+    types: list[str]
+    formats: list[str]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_sheets(descriptor: int) -> list[SheetText]:
+    """Returns the sheets that are not empty. Raises `InputError`."""
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        try:
+            book = open_workbook(file)
+            return list(_iter_texts(book))
+        except (MemoryError, InputError):
+            raise
+        except Exception as error:  # the boundary to a parser of untrusted files, which raises what it likes
+            raise InputError(f"it is no readable workbook ({type(error).__name__})") from error
+
+
+def _iter_texts(book: Workbook) -> Iterator[SheetText]:
+    for sheet in book.sheets[:MAX_SHEETS]:
+        table = find_table(book, sheet, with_hidden=True)
+        if table is not None:
+            yield _write(book, sheet, table)
+
+
+def _write(book: Workbook, sheet: Sheet, table: SheetTable) -> SheetText:
+    columns = [_Column(book, sheet, table, column) for column in table.columns]
+    text = open_temporary_file()
+    with os.fdopen(os.dup(text), "w", encoding="utf-8", newline="") as output:
+        writer = csv.writer(output, quoting=csv.QUOTE_ALL)
+        names = table.names if table.has_header else [column.show(table.first_row) for column in columns]
+        writer.writerow([" ".join(name.split()) for name in names])
+        for row in table.rows:
+            writer.writerow([column.format(row) for column in columns])
+    notes = [f"above the table: {title}" for title in table.titles]
+    notes += book.describe_formulas(sheet)
+    errors = [address for column in columns for address in column.lost_errors]
+    if errors:
+        shown = ", ".join(errors[:_MAX_ADDRESSES]) + (" and more" if len(errors) > _MAX_ADDRESSES else "")
+        notes.append(f"sheet {sheet.name}: cells with an error have no value here: {shown}")
+    if not sheet.is_shown:
+        notes.append(f"sheet {sheet.name} is hidden")
+    if sheet.is_cut:
+        notes.append(f"sheet {sheet.name} was cut after {MAX_CELLS:,} cells")
+    types, formats = [column.type for column in columns], [column.format_code for column in columns]
+    return SheetText(sheet.name, text, table.has_header, types, formats, notes)
+
+
+class _Column:
+    """A column of a sheet: its type, and how its values are written."""
+
+    def __init__(self, book: Workbook, sheet: Sheet, table: SheetTable, column: int) -> None:
+        self._book = book
+        self._sheet = sheet
+        self._table = table
+        self._column = column
+        rows: Sequence[int] = table.rows if table.has_header else (table.first_row, *table.rows)
+        values = [value for row in rows if (value := self._get(row)) is not None]
+        kinds = frozenset(value.kind for value in values) - {"error"}
+        texts = [str(value.value) for value in values if value.kind == "text"]
+        self._as_shown = False
+        self.type = self._choose_type(kinds, texts)
+        self.format_code = self._find_format(rows)
+        self.lost_errors = (
+            [] if self._as_shown else [format_address(r, column) for r in rows if self._is_error(self._get(r))]
+        )
+
+    def _get(self, row: int) -> TypedValue | None:
+        return get_typed_cell(self._book, self._sheet, self._table, row, self._column)
+
+    def _is_error(self, value: TypedValue | None) -> bool:
+        return value is not None and value.kind == "error"
+
+    def _choose_type(self, kinds: frozenset[str], texts: Sequence[str]) -> str:
+        if kinds <= _NUMBERS:
+            return ""
+        if "text" in kinds and kinds <= _NUMBERS | {"text"} and all(map(is_number_text, texts)):
+            return ""
+        found = next((name for members, name in _TYPES if kinds <= members), None)
+        if found is None:
+            self._as_shown = True
+            return "" if kinds == {"text"} else "VARCHAR"
+        return found
+
+    def _find_format(self, rows: Sequence[int]) -> str:
+        codes: Counter[str] = Counter()
+        for row in rows:
+            cell = self._sheet.rows.get(row, {}).get(self._column)
+            if cell is not None and not isinstance(cell.value, str | bool):
+                codes[self._book.get_format(cell)] += 1
+        codes.pop(GENERAL, None)
+        return codes.most_common(1)[0][0] if codes else ""
+
+    def show(self, row: int) -> str:
+        """Returns a cell as the sheet shows it."""
+        return show_cell(self._book, self._sheet, self._table, row, self._column)
+
+    def format(self, row: int) -> str:
+        """Returns a cell as text that the column's type reads back."""
+        value = self._get(row)
+        if value is None:
+            return ""
+        if self._as_shown:
+            return self.show(row)
+        return "" if value.kind == "error" else _format_typed(value.value)
+
+
+def _format_typed(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return f"{value.total_seconds():f} seconds"
+    if isinstance(value, float):
+        if value.is_integer() and abs(value) < MAX_EXACT_INTEGER:
+            return str(int(value))
+        return repr(float(f"{value:.15g}"))  # Excel keeps 15 digits: 0.1 + 0.2 is 0.3
+    return str(value)

@@ -1,0 +1,112 @@
+"""Every part of a mail that a mail program shows is read, in its order; the others are named."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.ingest.parsers.read_file import read_file
+from agent.search.models import ParserInput, ParserOutput
+
+PLAIN = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+
+
+def part(kind: str, body: str, *fields: str) -> str:
+    return "\r\n".join([f"Content-Type: {kind}", *fields, "", body])
+
+
+def multipart(kind: str, *parts: str, boundary: str = "b1") -> str:
+    inner = "".join(f"--{boundary}\r\n{one}\r\n" for one in parts)
+    return part(f'multipart/{kind}; boundary="{boundary}"', f"{inner}--{boundary}--\r\n")
+
+
+def read(content: str, tmp_path: Path) -> ParserOutput:
+    path = tmp_path / "mail.eml"
+    path.write_bytes(f"From: Ann <ann@example.org>\r\nSubject: Berths\r\nMIME-Version: 1.0\r\n{content}".encode())
+    return read_file(ParserInput(file_path=str(path), file_type="eml"), max_bytes=2**20)
+
+
+def body(output: ParserOutput) -> list[str]:
+    return [chunk.content for chunk in output.chunks[2:]]
+
+
+def complete(output: ParserOutput) -> bool:
+    return output.coverage is not None and output.coverage.share == 1.0
+
+
+def test_all_inline_texts_are_read_in_order(tmp_path: Path) -> None:
+    picture = part("image/png; name=a.png", "aGk=", "Content-Disposition: inline", "Content-Transfer-Encoding: base64")
+    inner = multipart("related", part(HTML, "<p>Third.</p>"), boundary="b2")
+    output = read(multipart("mixed", part(PLAIN, "First."), picture, part(PLAIN, "Second."), inner), tmp_path)
+    assert body(output) == ["First.", "Second.", "Third."]
+    assert output.uncertainties == ("attachments were not read: a.png",)
+    assert complete(output)
+
+
+@pytest.mark.parametrize("plain", ["", "_____\r\nlist footer: unsubscribe"])
+def test_the_page_is_read_where_the_plain_text_is_empty_or_a_footer(plain: str, tmp_path: Path) -> None:
+    page = part(HTML, "<p>The dredging starts on 3 June at the north quay.</p>")
+    output = read(multipart("alternative", part(PLAIN, plain), page), tmp_path)
+    assert body(output) == ["The dredging starts on 3 June at the north quay."]
+    assert complete(output)
+
+
+def test_equal_alternatives_are_read_once_as_plain_text(tmp_path: Path) -> None:
+    output = read(multipart("alternative", part(PLAIN, "Same *text*."), part(HTML, "<p>Same text.</p>")), tmp_path)
+    assert body(output) == ["Same *text*."]
+    assert complete(output)
+
+
+def test_an_invitation_is_read_beside_its_text(tmp_path: Path) -> None:
+    lines = [
+        "BEGIN:VCALENDAR", "BEGIN:VTIMEZONE", "DTSTART:19700101T000000", "END:VTIMEZONE", "BEGIN:VEVENT",
+        "SUMMARY:Audit\\, part 2", "DTSTART;TZID=Europe/Oslo:20260310T090000", "DTEND:20260310T100000Z",
+        "LOCATION:Quay", "  3", "ORGANIZER;CN=Bo Lee:mailto:bo@example.org", "BEGIN:VALARM", "SUMMARY:no",
+        "END:VALARM", "END:VEVENT", "END:VCALENDAR",
+    ]  # fmt: skip
+    calendar = part("text/calendar; method=REQUEST", "\r\n".join(lines))
+    output = read(multipart("alternative", part(PLAIN, "You are invited."), calendar), tmp_path)
+    assert body(output) == [
+        "You are invited.",
+        "Event: Audit, part 2\nStart: 2026-03-10 09:00 (Europe/Oslo)\nEnd: 2026-03-10 10:00 UTC\nLocation: Quay 3\n"
+        "Organizer: Bo Lee <bo@example.org>",
+    ]
+    assert complete(output)
+
+
+@pytest.mark.parametrize("kind", ["multipart/mixed", 'multipart/mixed; boundary="never"'])
+def test_parts_without_a_boundary_are_told_and_read_as_one_text(kind: str, tmp_path: Path) -> None:
+    output = read(part(kind, "It claims parts and has none: pump 6 leaks."), tmp_path)
+    assert body(output) == ["It claims parts and has none: pump 6 leaks."]
+    assert any("no boundary" in note for note in output.uncertainties)
+    assert complete(output)
+
+
+def test_a_forwarded_mail_is_read(tmp_path: Path) -> None:
+    forwarded = part("message/rfc822", f"From: Eve <eve@example.org>\r\nSubject: Old\r\n{part(PLAIN, 'Its text.')}")
+    output = read(multipart("mixed", part(PLAIN, "See below."), forwarded), tmp_path)
+    assert body(output) == ["See below.", "Forwarded message\nOld\nFrom: Eve <eve@example.org>", "Its text."]
+    assert complete(output)
+
+
+def test_encrypted_parts_and_attachments_are_told(tmp_path: Path) -> None:
+    secret = part("application/pkcs7-mime; name=smime.p7m", "x", "Content-Disposition: attachment; filename=smime.p7m")
+    notes = part(PLAIN, "not shown", "Content-Disposition: attachment; filename=notes.txt")
+    output = read(multipart("mixed", part(PLAIN, "Text."), secret, notes), tmp_path)
+    assert body(output) == ["Text."]
+    assert output.uncertainties == (
+        "an encrypted or signed part was not read: smime.p7m",
+        "attachments were not read: notes.txt",
+    )
+    assert output.coverage is not None
+    assert output.coverage.omitted == {"encrypted part": 1, "attachment": 1}
+
+
+def test_coverage_falls_when_a_part_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agent.ingest.parsers import mail
+
+    monkeypatch.setattr(mail, "iter_entries", lambda text: iter(["Event: other"]))
+    calendar = part("text/calendar", "BEGIN:VEVENT\r\nSUMMARY:Audit\r\nLOCATION:Quay 3\r\nEND:VEVENT")
+    output = read(multipart("mixed", part(PLAIN, "Come."), calendar), tmp_path)
+    assert output.coverage is not None
+    assert output.coverage.missing == {"calendar entry": 3}

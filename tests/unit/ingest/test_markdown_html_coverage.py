@@ -1,0 +1,159 @@
+"""Markdown and HTML: what a person sees is read, what is hidden is not, in ingestion and in `web_fetch` alike."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.ingest.parsers.read_file import read_file
+from agent.ingest.parsers.web_tables import BLOCKS
+from agent.net import Page
+from agent.search.models import FileType, ParserInput, ParserOutput
+from mcp_tools.builtin.web_fetch import extract
+
+
+def read(text: str | bytes, file_type: FileType, tmp_path: Path) -> ParserOutput:
+    path = tmp_path / f"file.{file_type}"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_file(ParserInput(file_path=str(path), file_type=file_type), max_bytes=2**20)
+
+
+def lines(output: ParserOutput) -> list[str]:
+    return [chunk.content for chunk in output.chunks]
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "expected"),
+    [
+        ("---\ntitle: Tides\n---\nBody.", "Tides", ["Body."]),
+        ("---\ntitle: Tides\n...\n# Body\ntext\n---\nmore", "Tides", ["# Body", "## text", "more"]),
+        ("---\ntitle: 'A: b'\nby:\n- Ada\n---\nBody.", "A: b", ["Body."]),
+        ("---\n\n# Rules\n\nWear gloves.\n\n---\n\nEnd.", "Rules", ["# Rules", "Wear gloves.", "End."]),
+        ("---\nOnly prose between rules.\n---\nAfter.", None, ["## Only prose between rules.", "After."]),
+        ("---\n| a | b |\n|---|---|\n| 1 | 2 |\n---\nAfter", None, ["| a | b |\n|---|---|\n| 1 | 2 |", "After"]),
+        ("---\n[not: closed\n---\nAfter.", None, ["## [not: closed", "After."]),
+        ("---\ntitle: never closed\n\nText.", None, ["title: never closed", "Text."]),
+        ("---", None, []),
+    ],
+)
+def test_only_a_mapping_is_front_matter(text: str, title: str | None, expected: list[str], tmp_path: Path) -> None:
+    if not expected:
+        with pytest.raises(Exception, match="holds no text"):
+            read(text, "md", tmp_path)
+        return
+    output = read(text, "md", tmp_path)
+    assert lines(output) == expected
+    assert output.metadata.get("title") == title
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+def test_buttons_summaries_and_captions_are_read(tmp_path: Path) -> None:
+    page = (
+        "<h3><button>How long?</button></h3><div>36 months.</div><details><summary>Returns</summary><p>21 days.</p>"
+        "</details><p>Press <button>Start</button> to begin; speed <input value=5> <input type=hidden value=x></p>"
+        "<table><caption>Opening hours</caption><tr><th><button>Day</button><th>Open<tr><td>Mon<td><img alt=yes src=a>"
+        "</table>"
+    )
+    output = read(page, "html", tmp_path)
+    assert lines(output) == [
+        "How long?", "36 months.", "Returns", "21 days.", "Press Start to begin; speed 5", "Opening hours",
+        "| Day | Open |\n| --- | --- |\n| Mon | yes |",
+    ]  # fmt: skip
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+def test_an_element_that_nobody_knows_does_not_split_a_sentence(tmp_path: Path) -> None:
+    page = "<p>The fee is <my-price><o:p>12</o:p></my-price> crowns, <blink>net</blink>.</p>"
+    assert lines(read(page, "html", tmp_path)) == ["The fee is 12 crowns, net."]
+    assert "my-price" not in BLOCKS
+
+
+def test_rows_in_a_form_and_text_outside_of_cells_are_read(tmp_path: Path) -> None:
+    page = "<table>Prices<form><tr><td>Bolt<td>12</tr></form><tr><td>Nut<td>4</tr></table><p>After."
+    output = read(page, "html", tmp_path)
+    assert lines(output)[:2] == ["Prices", "| Bolt | 12 |\n| --- | --- |\n| Nut | 4 |"]
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+def test_a_row_span_of_zero_reaches_to_the_end_of_its_group(tmp_path: Path) -> None:
+    page = (
+        "<table><tbody><tr><td>Zone<td>Plan</tr><tr><td rowspan=0>West<td>L</tr><tr><td>M</tr></tbody>"
+        "<tbody><tr><td>East<td>S</tr></tbody></table>"
+    )
+    assert lines(read(page, "html", tmp_path)) == [
+        "| Zone | Plan |\n| --- | --- |\n| West | L |\n| West | M |\n| East | S |"
+    ]
+
+
+HIDDEN = {
+    "attribute": "<p hidden>secret 700</p>",
+    "style": "<p style='color:red; DISPLAY : none'>secret 700</p>",
+    "descendant": "<div style='display:none'><p>secret 700</p></div>",
+    "visibility": "<p style='visibility:hidden'>secret 700</p>",
+    "drawing": "<svg><text>secret 700</text></svg>",
+    "choices": "<select><option>secret 700</select>",
+    "row": "<table><tr hidden><td>secret<td>700<tr><td>a<td>b</table>",
+    "cell": "<table><tr><td>a<td>b<span style='display:none'>secret 700</span></table>",
+    "noscript": "<noscript>secret 700</noscript>",
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_is_hidden_is_left_out_and_counted(name: str, tmp_path: Path) -> None:
+    sentence = "<p>A page with a sentence that is long enough to be read.</p>"
+    page = f"<html><body>{sentence}{HIDDEN[name]}<p>End.</p></body></html>"
+    output = read(page, "html", tmp_path)
+    assert "700" not in "".join(lines(output))
+    assert lines(output)[-1] == "End."
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+    assert sum(output.coverage.omitted.values()) == 2
+    fetched = extract(Page("https://example.org", 200, "text/html", page.encode(), None, truncated=False))
+    assert "700" not in fetched.text
+    assert "long enough" in fetched.text
+
+
+def test_hidden_keys_do_not_change_figures(tmp_path: Path) -> None:
+    table = (
+        "<table><tr><th>Town<th>Area<tr><td>Elmby<td><span style='display:none'>7004279940000000000</span>27,994"
+        "<tr><td>Ashby<td style='visibility:hidden'>x<td>5</table>"
+    )
+    expected = "| Town | Area |  |\n| --- | --- | --- |\n| Elmby | 27,994 |  |\n| Ashby |  | 5 |"
+    assert lines(read(table, "html", tmp_path)) == [expected]
+    fetched = extract(Page("https://example.org", 200, "text/html", table.encode(), None, truncated=False))
+    assert "| Elmby | 27,994 |" in fetched.text
+    assert "7004279940000000000" not in fetched.text
+
+
+def test_a_page_of_scripts_shows_its_text_without_them(tmp_path: Path) -> None:
+    page = "<body><noscript><p>Call 555-0199.</p></noscript><div id=app></div><script>start()</script></body>"
+    output = read(page, "html", tmp_path)
+    assert lines(output) == ["Call 555-0199."]
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+    fetched = extract(Page("https://example.org", 200, "text/html", page.encode(), None, truncated=False))
+    assert "555-0199" in fetched.text
+
+
+@pytest.mark.parametrize("charset", ["iso-8859-1", "latin1", "us-ascii", "windows-1252"])
+def test_a_latin_page_is_read_as_browsers_read_it(charset: str, tmp_path: Path) -> None:
+    page = f"<meta charset={charset}><p>Smörgås € “ok” and some more words, so that it is a page.</p>".encode("cp1252")
+    assert lines(read(page, "html", tmp_path)) == ["Smörgås € “ok” and some more words, so that it is a page."]
+    fetched = extract(Page("https://example.org", 200, "text/html", page, charset, truncated=False))
+    assert "Smörgås € “ok”" in fetched.text
+
+
+def test_a_byte_order_mark_counts_more_than_a_declaration(tmp_path: Path) -> None:
+    page = "<meta charset=iso-8859-1><p>Smörgås</p>".encode("utf-8-sig")
+    assert lines(read(page, "html", tmp_path)) == ["Smörgås"]
+
+
+def test_raised_figures_do_not_join_those_before_them(tmp_path: Path) -> None:
+    page = "<p>10<sup>3</sup> m<sup>2</sup> and 10<sup>-6</sup></p><table><tr><td>a<td>27<sup>1</sup></table>"
+    assert lines(read(page, "html", tmp_path)) == ["10³ m2 and 10⁻⁶", "| a | 27¹ |\n| --- | --- |"]
+
+
+def test_lines_of_preformatted_text_stay_lines(tmp_path: Path) -> None:
+    assert lines(read("<pre>a = 1<br>b = 2\n  c</pre>", "html", tmp_path)) == ["a = 1\nb = 2\n  c"]

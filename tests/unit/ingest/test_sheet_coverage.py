@@ -1,0 +1,104 @@
+"""A workbook is read as its sheets show it; what is hidden or has no value is told."""
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from agent.ingest.parsers import sheets
+from agent.ingest.parsers.read_file import read_file
+from agent.search.models import ParserInput, ParserOutput
+from agent.workbooks import Sheet, Workbook
+from agent.workbooks.tables import SheetTable, show_cell
+from tests.support.workbooks import workbook
+
+
+def read(data: bytes, tmp_path: Path) -> ParserOutput:
+    path = tmp_path / "book.xlsx"
+    path.write_bytes(data)
+    return read_file(ParserInput(file_path=str(path), file_type="xlsx"), max_bytes=2**22)
+
+
+def complete(output: ParserOutput) -> bool:
+    return output.coverage is not None and output.coverage.share == 1.0
+
+
+def table(output: ParserOutput) -> str:
+    return next(chunk.content for chunk in output.chunks if chunk.layout_type == "table")
+
+
+def test_cells_are_shown_in_their_formats(tmp_path: Path) -> None:
+    rows = [
+        ["Code", "Day", "Share", "Price", "Span", "Flag", "Error"],
+        [7, dt.date(2026, 3, 1), 0.175, 1234.5, 1.128472222222222, True, "#N/A"],
+    ]
+    formats = {"A2": "00000", "B2": "dd.mm.yyyy", "C2": "0.0%", "D2": '#,##0.00 "SEK"', "E2": "[h]:mm"}
+    output = read(workbook({"Ledger": rows}, formats=formats), tmp_path)
+    assert table(output).splitlines()[2] == "| 00007 | 01.03.2026 | 17.5% | 1,234.50 SEK | 27:05 | TRUE | #N/A |"
+    assert output.metadata["parser"] == "workbook"
+    assert complete(output)
+
+
+def test_merged_cells_and_headers_over_two_rows(tmp_path: Path) -> None:
+    rows = [
+        ["Costs of March", None, None, None],
+        ["Region", "City", "2025", None],
+        [None, None, "Q1", "Q2"],
+        ["North", "Oslo", 5, 6],
+        [None, "Bergen", 7, 8],
+    ]
+    output = read(workbook({"S": rows}, merged=["A2:A3", "B2:B3", "C2:D2", "A4:A5"]), tmp_path)
+    assert [chunk.content for chunk in output.chunks] == [
+        "S",
+        "Costs of March",
+        "| Region | City | 2025 Q1 | 2025 Q2 |\n| --- | --- | --- | --- |\n| North | Oslo | 5 | 6 |\n"
+        "| North | Bergen | 7 | 8 |",
+    ]
+    assert complete(output)
+
+
+def test_a_merge_over_whole_columns_ends_with_the_cells(tmp_path: Path) -> None:
+    output = read(workbook({"S": [["a", "b"], [1, 2]]}, merged=["D1:XFD1048576"]), tmp_path)
+    assert table(output) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_formulas_without_a_value_are_computed_or_told(tmp_path: Path) -> None:
+    rows = [["Item", "Sum"], ["a", "=1+1"], ["b", '=VLOOKUP("x",A1:B2,2)']]
+    output = read(workbook({"S": rows}), tmp_path)
+    assert '| b | [formula without value B3: =VLOOKUP("x",A1:B2,2)] |' in table(output)
+    assert "| a | 2 |" in table(output)
+    assert output.uncertainties == (
+        "sheet S: computed, because the file stores no value: B2",
+        "sheet S: formula without value: B3",
+    )
+
+
+def test_comments_are_read_and_hidden_cells_are_told(tmp_path: Path) -> None:
+    rows = [["Item", "Key", "Qty"], ["Rope", 99, 4], ["Secret", 98, 5]]
+    data = workbook(
+        {"S": rows, "Lists": [["hidden", 1]]}, comments={"A2": "At most 90 litres"}, hidden=["Lists", "3", "B"]
+    )
+    output = read(data, tmp_path)
+    text = "\n".join(chunk.content for chunk in output.chunks)
+    assert text == "S\n| Item | Qty |\n| --- | --- |\n| Rope | 4 |\nComment on A2: At most 90 litres"
+    assert output.coverage is not None
+    assert output.coverage.omitted == {"cells of hidden rows and columns": 5, "cells of hidden sheets": 2}
+    assert len(output.uncertainties) == 2
+
+
+def test_coverage_falls_when_cells_are_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = workbook({"S": [["Item", "Qty"], ["Rope", 4], ["Anchor", 77.5]]}, comments={"A2": "At most 90 litres"})
+
+    def show(book: Workbook, sheet: Sheet, found: SheetTable, row: int, column: int) -> str:
+        return "" if (row, column) == (3, 2) else show_cell(book, sheet, found, row, column)
+
+    monkeypatch.setattr(sheets, "show_cell", show)
+    output = read(data, tmp_path)
+    assert output.coverage is not None
+    assert output.coverage.missing == {"cells": 1}
+
+
+def test_the_1904_system_is_followed(tmp_path: Path) -> None:
+    rows = [["Day"], [dt.date(2026, 3, 1)]]
+    output = read(workbook({"S": rows}, date1904=True, formats={"A2": "yyyy-mm-dd"}), tmp_path)
+    assert "2026-03-01" in table(output)
