@@ -22,7 +22,11 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help run dev test format lint type unit bench bench-fleet bench-search check-browser check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
+=======
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
+>>>>>>> readers
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -68,6 +72,9 @@ eval-relevance: $(DEV_STAMP) ## Print how many labelled questions with and witho
 
 eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
 	@$(BIN)/python -m tests.bench.retrieval
+
+bench-reading: $(DEV_STAMP) ## Print how much of each file is read beside other readers, and write it into docs/retrieval.md
+	@$(BIN)/python -m tests.bench.reading
 
 bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among many passages (BENCH_PASSAGES, BENCH_STORE)
 	@$(BIN)/python -m tests.bench.search_scale

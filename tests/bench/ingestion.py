@@ -97,7 +97,7 @@ async def theirs(files: Sequence[Path], pages: dict[str, Reading]) -> Side:
 async def both(folder: Path | None, *, with_peer: bool) -> tuple[Side, Side]:
     """The two sides, on the files that both can read."""
     with tempfile.TemporaryDirectory() as made:
-        place = folder or (SHARED if SHARED.is_dir() else _made(Path(made)))
+        place = folder or (SHARED if SHARED.is_dir() else make_files(Path(made)))
         files = await asyncio.to_thread(lambda: sorted(path for path in place.iterdir() if path.is_file()))
         own = await ours(files)
         other = await theirs(files, own.readings) if with_peer else Side("MarkItDown", {}, 0.0, "it was not asked for")
@@ -128,7 +128,7 @@ def _peak_kb(pid: int) -> float:
     return float(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")))
 
 
-def _made(folder: Path) -> Path:
+def make_files(folder: Path) -> Path:
     """A folder of files of our own, where the shared ones are not."""
     lines = [[documents.Words(f"Line {at} of a page about valves.", y=72.0 + 14 * at) for at in range(45)]] * 20
     table = [["part", "price"], *([f"valve {n}", str(n)] for n in range(200))]

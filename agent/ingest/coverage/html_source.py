@@ -191,7 +191,8 @@ def _find_reason(tag: str, attributes: str) -> str:
         return _OMITTED[tag]
     if tag in _SILENT:
         return "silent"
-    if "hidden" in attributes or "style" in attributes.lower():
+    given = attributes.lower()
+    if "hidden" in given or "none" in given or "collapse" in given:
         for name, double, single, bare in _ATTRIBUTE.findall(attributes):
             value = double or single or bare
             if name.lower() == "hidden" or (name.lower() == "style" and _HIDDEN.search(unescape(value))):

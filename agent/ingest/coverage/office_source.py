@@ -47,6 +47,10 @@ class Package:
         except ET.ParseError:
             return None
 
+    def holds(self, path: str, text: bytes) -> bool:
+        """Returns whether a part is there and has these bytes."""
+        return path in self.names and text in self._archive.read(path)
+
     def open(self, path: str) -> "zipfile.ZipExtFile":
         """Opens a part as a stream."""
         return self._archive.open(path)  # type: ignore[return-value]  # typeshed says IO[bytes]

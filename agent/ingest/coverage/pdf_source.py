@@ -29,13 +29,14 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
         except RuntimeError:  # a page that the file only claims
             source.omitted["pages that cannot be opened"] += 1
             continue
+        left, bottom, right, top = left - _SLACK, bottom - _SLACK, right + _SLACK, top + _SLACK
         for one in characters:
-            if not (
-                left - _SLACK <= one.origin_x <= right + _SLACK and bottom - _SLACK <= one.origin_y <= top + _SLACK
-            ):
+            if not (left <= one.origin_x <= right and bottom <= one.origin_y <= top):
                 outside.append(one.char)
+            elif -_TURNED <= one.rotation_degrees <= _TURNED:
+                upright.append(one.char)
             else:
-                (turned if abs(one.rotation_degrees) > _TURNED else upright).append(one.char)
+                turned.append(one.char)
     source.add_characters("text", "".join(upright))
     source.add_characters("turned text", "".join(turned))
     source.omit("words outside of the page", "".join(outside))
