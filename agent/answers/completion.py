@@ -240,9 +240,12 @@ class CompletionWriter:
     ) -> tuple[JsonObject, ...]:
         """Returns the planner's conversation with the instruction to write the answer; () if it cannot be continued.
 
-        The endpoint has read all but the instruction already. A second attempt, images and a persona need more."""
+        The endpoint has read all but the instruction already. A second attempt, images, a persona and
+        memories from outside need more."""
         run = self._run
-        if not run.planner_messages or feedback or run.state.request.images or run.room.persona:
+        recalled = run.state.retrieval.items if run.state.retrieval else ()
+        needs_more = feedback or run.state.request.images or run.room.persona or any(item.tainted for item in recalled)
+        if not run.planner_messages or needs_more:
             return ()
         failed = list_abandoned_steps(run.state)
         language = run.state.understanding.language if run.state.understanding else ENGLISH

@@ -1,8 +1,9 @@
 """The JSON schema of a planner's decision: calls with inputs typed by each tool, a question, a search, or the answer.
 
 Endpoints that accept `json_schema` compile it into a grammar, so that a small model cannot write anything else. The
-root is an object and every object is closed. `kind` comes first and the answer is the last choice: the free choice is
-the one that small models take when it is offered first.
+root is an object and every object is closed. A decision says first what is still missing, then chooses, with the answer
+as the last choice: small models take the free choice when it is offered first, and stop early when nothing makes them
+look at what they lack.
 """
 
 import json
@@ -18,6 +19,10 @@ MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
+NOTHING = "nothing"
+"""What is missing where the answer can be written."""
+MISSING_CHARS = 100
+"""Characters in which a decision says what is missing before it chooses: a model that names it calls the right tool."""
 MORE = "more"
 """The input that takes further optional inputs as one JSON text."""
 MAX_VALUES = 100
@@ -42,11 +47,15 @@ def build_decision_schema(
         "answer": {},
     }
     choices = [
-        _close({"kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
+        _close({"missing": _describe_missing(kind), "kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
         for kind in kinds
         if kind != "calls" or calls
     ]
     return ResponseSchema("decision", _close({"next": _join(choices)}))
+
+
+def _describe_missing(kind: str) -> JsonObject:
+    return {"type": "string", "enum": [NOTHING]} if kind == "answer" else {"type": "string", "maxLength": MISSING_CHARS}
 
 
 def build_choice_schema(names: Iterable[str]) -> ResponseSchema:

@@ -30,6 +30,8 @@ class RoundResult:
     args: JsonObject
     text: str
     failed: bool = False
+    missing: str = ""
+    """What the planner said was missing when it planned the round."""
 
 
 @dataclass(frozen=True, slots=True)

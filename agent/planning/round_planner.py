@@ -5,13 +5,15 @@ answer is a plan of one completion, which continues the same conversation. An an
 questioned once: small models answer from memory what a tool would tell them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, PlanStep
 from agent.llm.port import ModelReply
-from agent.planning.decision_schema import build_choice_schema, build_decision_schema
+from agent.planning.decision_schema import MAX_TOOLS, NOTHING, build_choice_schema, build_decision_schema
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
 from agent.planning.planner import (
     Planned,
@@ -22,7 +24,7 @@ from agent.planning.planner import (
     build_plan_steps,
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
-from agent.planning.request import PlanningRequest
+from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_prompt import ANSWER, build_round_messages, choose_tools, encode_decision
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
@@ -34,6 +36,8 @@ MAX_CALLS = 8
 """Calls in one round."""
 NO_TOOL = "none"
 PLAN_MORE = "plan_more"
+_NOTHING = frozenset({"", NO_TOOL, NOTHING})
+"""What a model writes as missing when all is there, also if it adds a call that nobody asked for."""
 
 
 @dataclass
@@ -94,6 +98,8 @@ class RoundPlanner:
                 attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 if len(attempt.rejected) > 1:
                     return None
+                if isinstance(error, RepeatedCallError):
+                    attempt.tools = tuple(spec for spec in attempt.tools if spec.name != error.tool)
                 _add_turn(attempt, reply.text, render("planner_reask", problems=format_problems(error.problems)))
 
     async def _is_answer_earned(self, request: PlanningRequest, attempt: _Attempt) -> bool:
@@ -120,6 +126,7 @@ class RoundPlanner:
                 raise PlanInvalidError(["nobody is there to answer a question; go on with what is known"])
             return Planned(build_completion_plan(request, None), "llm", "llm", question=meant.question)
         notes: list[str] = []
+        _check_repetition(meant.data, request.rounds)
         made = build_plan_steps(meant.data, request, notes=notes)
         steps = _defer_effects(made.steps, notes)
         plan = made.model_copy(update={"steps": (*steps, _build_plan_more(request, steps))})
@@ -156,8 +163,10 @@ def read_decision(reply: ModelReply) -> Reply:
             return FindTools(query.strip())
         case {"kind": "answer"}:
             return Answer("")
+        case {"missing": str(missing), "calls": [*_]} if missing.strip().lower() in _NOTHING:
+            return Answer("")
         case {"calls": [*_]}:
-            return PlanReply({"steps": decided["calls"]})
+            return PlanReply({"reasoning": decided.get("missing"), "steps": decided["calls"]})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
 
 
@@ -165,7 +174,7 @@ def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
     if attempt.must_call:
         return ["calls"]
     kinds = ["calls"]
-    if len(attempt.tools) < len(request.catalogue.tools) and not attempt.searched:
+    if len(request.catalogue.tools) > MAX_TOOLS and not attempt.searched:
         kinds.append("find_tools")
     if request.may_ask:
         kinds.append("ask")
@@ -183,6 +192,31 @@ def _search_tools(request: PlanningRequest, attempt: _Attempt, query: str) -> No
 def _read_choice(reply: ModelReply) -> str:
     whole = parse_strict(strip_thinking(reply.text))
     return str(whole.get("tool")) if isinstance(whole, dict) else ""
+
+
+def _check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
+    """Raises `RepeatedCallError` if every call of a decision was made before with the same inputs."""
+    steps = data.get("steps")
+    calls = steps if isinstance(steps, list) else []
+    known = [next((one for one in rounds if _is_same(call, one)), None) for call in calls if isinstance(call, dict)]
+    call = known[0] if known else None
+    if call is None or None in known:
+        return
+    told = "failed with these inputs" if call.failed else "was called with these inputs already; its result is above"
+    raise RepeatedCallError(call.tool, f"{call.tool} {told}. Call another tool for what is missing, or answer")
+
+
+def _is_same(call: Mapping[str, JsonValue], made: RoundResult) -> bool:
+    return (call.get("tool"), call.get("inputs")) == (made.tool, made.args)
+
+
+class RepeatedCallError(PlanInvalidError):
+    """Raised for a decision that makes an earlier call again. The tool is no choice in the next reply: a small model
+    would choose it again."""
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__([problem])
+        self.tool = tool
 
 
 def _defer_effects(steps: Sequence[PlanStep], notes: list[str]) -> tuple[PlanStep, ...]:

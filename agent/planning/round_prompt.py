@@ -8,8 +8,10 @@ import json
 from collections.abc import Sequence
 from itertools import groupby
 
+from pydantic import JsonValue
+
 from agent.core.models import JsonObject
-from agent.planning.decision_schema import MAX_TOOLS
+from agent.planning.decision_schema import MAX_TOOLS, NOTHING
 from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.prompts import render
@@ -21,7 +23,7 @@ DESCRIPTION_CHARS, SKILL_CHARS = 160, 160
 """Characters of a tool's and of a skill's description."""
 SHOWN_INPUTS = 8
 """Names of inputs in a tool's line; the grammar holds their types."""
-ANSWER: JsonObject = {"next": {"kind": "answer"}}
+ANSWER: JsonObject = {"next": {"missing": NOTHING, "kind": "answer"}}
 
 
 def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[ToolSpec, ...]:
@@ -65,10 +67,13 @@ def encode_decision(decision: JsonObject) -> str:
 def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
     instructions = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
     skills = [f"- {card.name}(task): {shorten(card.description, SKILL_CHARS)}" for card in request.catalogue.skills]
+    own = [format_tool_line(spec) for spec in tools if not is_foreign(spec)]
+    served = [format_tool_line(spec) for spec in tools if is_foreign(spec)]
     return render(
         "decide",
         ask=render("decide_ask") + "\n" if request.may_ask else "",
-        catalogue="\n".join((*skills, *map(format_tool_line, tools))),
+        # Servers' tools last: the prefix before them is the same with every choice of servers.
+        catalogue="\n".join((*own, *skills, *served)),
         examples=render("decide_examples"),
         instructions=f"\n\n{instructions}" if instructions else "",
     )
@@ -84,9 +89,8 @@ def format_tool_line(spec: ToolSpec) -> str:
 
 
 def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
-    made: JsonObject = {
-        "next": {"kind": "calls", "calls": [{"tool": call.tool, "inputs": dict(call.args)} for call in calls]}
-    }
+    listed: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
+    made: JsonObject = {"next": {"missing": calls[0].missing, "kind": "calls", "calls": listed}}
     results = [
         format_block(
             "failed" if call.failed else "result",

@@ -20,11 +20,11 @@ from agent.core.events import (
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
-from agent.execution.catalogue import build_catalogue, drop_recipes
+from agent.execution.catalogue import build_catalogue, drop_recipes, drop_unusable
 from agent.execution.client_calls import continue_with_results
 from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
 from agent.execution.given_plan import build_given_plan
-from agent.execution.ground import build_ground, quotes_ground
+from agent.execution.ground import build_ground, find_empty_sources, quotes_ground
 from agent.execution.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.recipe_run import ask_user, expand_planned, plan_recipe
@@ -291,8 +291,10 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
     facts = extract_context(state.request.metadata)
-    in_rounds = _decides_in_rounds(run)
     catalogue = _build_plan_catalogue(run, reason)
+    in_rounds = _decides_in_rounds(run)
+    if in_rounds:
+        catalogue = drop_unusable(catalogue, await find_empty_sources(run))
     return PlanningRequest(
         question=question,
         room=room,
@@ -347,7 +349,7 @@ async def _list_rounds(run: Run) -> tuple[RoundResult, ...]:
             failed = own.status != "succeeded"
             verdict = own.last.verdict if own.last is not None else None
             text = verdict.reason if failed and verdict is not None else (await load_output(run, own.output)).text
-            found.append(RoundResult(number, step.tool, step.args, text, failed))
+            found.append(RoundResult(number, step.tool, step.args, text, failed, proposed.plan.reasoning))
     return tuple(found)
 
 
