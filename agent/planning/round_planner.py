@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, PlanStep
 from agent.llm.port import ModelReply
-from agent.planning.decision_schema import MAX_TOOLS, NOTHING, build_choice_schema, build_decision_schema
+from agent.planning.decision_schema import MAX_TOOLS, NOTHING, build_choice_schema, build_decision_schema, expand_more
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
 from agent.planning.planner import (
     Planned,
@@ -166,8 +166,13 @@ def read_decision(reply: ModelReply) -> Reply:
         case {"missing": str(missing), "calls": [*_]} if missing.strip().lower() in _NOTHING:
             return Answer("")
         case {"calls": [*_]}:
-            return PlanReply({"reasoning": decided.get("missing"), "steps": decided["calls"]})
+            return PlanReply({"reasoning": decided.get("missing"), "steps": [*map(_expand_call, decided["calls"])]})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
+
+
+def _expand_call(call: JsonValue) -> JsonValue:
+    inputs = call.get("inputs") if isinstance(call, dict) else None
+    return {**call, "inputs": expand_more(inputs)} if isinstance(call, dict) and isinstance(inputs, dict) else call
 
 
 def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
