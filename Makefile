@@ -22,7 +22,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-search check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-search check-browser check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -77,6 +77,9 @@ eval-answers: $(DEV_STAMP) ## Print precision and recall of the checks of claims
 
 check-long: $(DEV_STAMP) ## Run the tests that are too long for `make test`, one after another; ten minutes
 	@$(BIN)/python -m pytest -n0 -v -m long
+
+check-browser: $(DEV_STAMP) ## Use the web page in a real Chromium, and attack the gateway from foreign pages (needs chromium)
+	@$(BIN)/python -m pytest -n0 -v -m browser tests/e2e
 
 check-sandbox: $(DEV_STAMP) ## Run hostile programs in both sandboxes of generated tools; five minutes
 	@$(BIN)/python -m pytest -n0 tests/abuse

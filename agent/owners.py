@@ -16,9 +16,9 @@ from agent.storage.usage import UsageLedger
 OWNED_TABLES: Final = (
     "schedule_ticks", "schedules", "webhook_deliveries",
     "conversation_uncertainties", "agent_conversations", "sources", "task_runs", "tasks", "jobs", "ingestions",
-    "pending_passages", "collection_vectors", "documents", "collections", "chunk_sets", "vectors", "turns", "runs",
-    "key_reservations", "active_tools", "tool_versions", "recipes", "api_keys", "prompts", "model_usage",
-    "usage_days",
+    "pending_passages", "collection_vectors", "documents", "collections", "chunk_sets", "vectors", "turns",
+    "answer_digests", "runs", "key_reservations", "active_tools", "tool_versions", "recipes", "api_keys", "prompts",
+    "model_usage", "usage_days",
     "client_items", "client_conversations", "queue_tags",
 )  # fmt: skip
 """The tables with an owner, referring tables first. Rows without an owner are deleted by cascade. Two tables are not

@@ -5,11 +5,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 
 from agent.core.settings import Settings
 from agent.core.settings.loading import load_settings
 from gateway import errors
-from gateway.auth.authentication import read_key
+from gateway.auth.authentication import Caller, read_key
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.bootstrap_database import Storage
 from gateway.deferred_response import DeferredResponseMiddleware
@@ -50,8 +51,11 @@ from gateway.doors import (
 from gateway.doors.lazy_a2a import LazyA2ADoor
 from gateway.doors.lazy_mcp import LazyMcpDoor
 from gateway.idempotency.middleware import IdempotencyMiddleware
+from gateway.limits.head_requests import HeadMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
 from gateway.observe.requests import RequestMiddleware
+from gateway.origin_check.body_type import BodyTypeMiddleware
+from gateway.origin_check.middleware import OriginCheckMiddleware
 from gateway.serve_workers.worker_process import WorkerProcess
 from gateway.serve_workers.worker_sessions import WorkerSessionMiddleware
 
@@ -113,16 +117,24 @@ def create_app(
     errors.install_error_handlers(app, routes)
     # The last one added is the outermost: every response has a request id, refusals too.
     uploads = {documents.UPLOAD_PATH: settings.max_upload_bytes + documents.FORM_BYTES}
+
+    async def authenticate(headers: Headers) -> Caller:
+        caller: Caller = await app.state.stepgate.authenticator.authenticate(read_key(headers))
+        return caller
+
     app.add_middleware(DeferredResponseMiddleware)
+    app.add_middleware(HeadMiddleware)
     app.add_middleware(
         IdempotencyMiddleware,
         store=lambda: app.state.stepgate.idempotency,
-        authenticate=lambda headers: app.state.stepgate.authenticator.authenticate(read_key(headers)),
+        authenticate=authenticate,
     )
+    app.add_middleware(BodyTypeMiddleware, form_paths=frozenset(uploads))
     app.add_middleware(
         BodyLimitMiddleware, max_bytes=settings.max_body_bytes, uploads=uploads, seconds=settings.body_seconds
     )
     app.add_middleware(HeaderLimitMiddleware, max_bytes=settings.max_header_bytes)
+    app.add_middleware(OriginCheckMiddleware, settings=settings, authenticate=authenticate)
     app.add_middleware(RequestMiddleware, metrics=lambda: app.state.stepgate.metrics if settings.metrics else None)
     if worker is not None:
         app.add_middleware(WorkerSessionMiddleware, worker=worker)

@@ -94,6 +94,7 @@ def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools)
         read,
         registries,
         required=list_required_rooms(settings),
+        after_change=None if foreign is None else foreign.refresh_after_change,
     )
     return RoomEditor(live, context.audit)
 

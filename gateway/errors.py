@@ -55,7 +55,10 @@ class MethodError(RequestFormatError):
 
 
 class MediaTypeError(RequestFormatError):
-    """Raised for a body that is compressed or not sent as JSON. Broken JSON is a `RequestFormatError`."""
+    """Raised for a body that is compressed, or not sent as JSON or as the form that its door takes.
+
+    Broken JSON is a `RequestFormatError`.
+    """
 
     code = "ERR_MEDIA_TYPE"
 
@@ -82,9 +85,15 @@ class ClientDisconnectedError(RequestFormatError):
 
 
 class HostError(RequestFormatError):
-    """Raised by `/mcp` for a host or origin that is not allowed."""
+    """Raised for a host name that the gateway does not answer to. A malformed Host is a `RequestFormatError`."""
 
     code = "ERR_HOST"
+
+
+class OriginError(RequestFormatError):
+    """Raised for a request of a web page that may not call the gateway."""
+
+    code = "ERR_ORIGIN"
 
 
 def make_request_id() -> str:

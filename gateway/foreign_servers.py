@@ -84,7 +84,13 @@ class ForeignServers:
             await self._hub.aclose()
 
     async def refresh(self) -> None:
-        """Connects to what the file and the rooms name now, as far as it is not. Raises `StoreError`."""
+        """Connects to what the file and the rooms name now, as far as it is not. Raises `StoreError`.
+
+        Servers that are gone or changed are no longer used when this returns or raises, and before it waits for
+        anything else.
+        """
+        if self._hub is not None and self._is_started:
+            await self._hub.stop_outdated({**self._in_file, **self._list_room_servers()})
         async with self._lock:
             wanted = {**self._in_file, **self._list_room_servers()}
             current = {name: server.config for name, server in self.servers.items()}
@@ -95,13 +101,19 @@ class ForeignServers:
             await self._hub.apply(wanted)
             log.info("%d MCP servers are configured now", len(wanted))
 
+    async def refresh_after_change(self) -> None:
+        """Applies a change of the rooms before its author gets an answer. If the store fails, the new servers start
+        later.
+        """
+        try:
+            await self.refresh()
+        except StoreError as error:
+            log.warning("changes of the rooms' MCP servers are not applied yet: %s", error.message)
+
     async def _follow_file(self) -> None:
         while True:
             await asyncio.sleep(FILE_POLL_SECONDS)
-            try:
-                await self.refresh()
-            except StoreError as error:
-                log.warning("changes of the rooms' MCP servers are not applied yet: %s", error.message)
+            await self.refresh_after_change()
             version = await asyncio.to_thread(self._read_version)
             if version == self._applied_version:
                 continue

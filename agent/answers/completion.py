@@ -74,7 +74,7 @@ class CompletionWriter:
         outcomes = await list_results(self._run)
         sources = number_sources(outcomes)
         recalled = self._run.state.retrieval.items if self._run.state.retrieval else ()
-        tainted = self._run.state.tainted or any(output.tainted for _, output in outcomes)
+        tainted = self._run.state.has_outside_text or any(output.tainted for _, output in outcomes)
         tainted = tainted or any(item.tainted for item in recalled)
         brief = build_brief(self._run, outcomes)
         if brief is not None:

@@ -270,6 +270,25 @@ class RunState:
         )
 
     @property
+    def message_labels(self) -> tuple[ev.TextLabel, ...]:
+        """The labels of the messages that the client sent, and that of the prompt if text is attached to it."""
+        found = self.retrieval
+        if found is None:
+            return ()
+        return (*found.labels, found.prompt_label) if found.prompt_label is not None else found.labels
+
+    @property
+    def has_outside_text(self) -> bool:
+        """Whether text from outside is in the conversation or attached to the prompt."""
+        known = (label.source != "unknown_answer" and not label.trusted for label in self.message_labels)
+        return self.tainted or any(known)
+
+    @property
+    def has_unknown_answers(self) -> bool:
+        """Whether the client sent an assistant message that is not known as an answer of this gateway."""
+        return any(label.source == "unknown_answer" for label in self.message_labels)
+
+    @property
     def is_finished(self) -> bool:
         """Whether the log contains a terminal event."""
         return self.status in ENDED_STATUSES

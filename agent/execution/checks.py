@@ -1,18 +1,21 @@
 """Deterministic checks of a step's output. Pure functions.
 
 A check gives a verdict only if it is certain: an error status, an empty result, an error object, an output that repeats
-the failed attempt. A SUCCESS may carry a doubt (unexplained figures) for the judge. The checks do not compare an output
-with its intent: shared words prove nothing.
+the failed attempt. An empty text of a model or of a reading tool is a failure; a tool that changes something and
+returns nothing has succeeded. A SUCCESS may carry a doubt (unexplained figures) for the judge. The checks do not
+compare an output with its intent: shared words prove nothing.
 """
 
 import json
 import re
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from agent.answers.figures import find_unexplained_figures
 from agent.core.events import StepOutput
 from agent.core.failures import FAILURES
-from agent.core.models import Outcome, PlanStep, StepOutcome
+from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.prompts import render
 
 _OUTCOME_OF_ERROR = {
@@ -38,6 +41,8 @@ _ERROR_TEXT = re.compile(
     r"\b(?:quota|rate limit|limit) exceeded\b|\binvalid api key\b",
     re.IGNORECASE,
 )
+_NOTHING_TEXTS = ("", '""', "[]", "{}", "null", "None")
+"""How the text of a result says that there is no value."""
 QUOTED_ERROR_CHARS = 60
 """An error message whose first characters, this many, occur in the tool's input is a quotation."""
 
@@ -61,6 +66,7 @@ def check_output(
     *,
     evidence: str = "",
     failed_before: StepOutput | None = None,
+    found_nothing: bool = False,
     needed_by_later: bool = False,
     wants_sources: bool = False,
     may_repeat: bool = True,
@@ -73,6 +79,7 @@ def check_output(
 
     - `evidence`: the text that explains the figures; "" switches the check of figures off.
     - `failed_before`: the output of the previous attempt if a rule judged it a failure.
+    - `found_nothing`: whether it is the result of a search without hits; see `is_empty_search`.
     - `needed_by_later`: whether a later step uses this step's data.
     - `wants_sources`: whether the room requires evidence.
     - `may_repeat`: whether the step may have another attempt.
@@ -85,9 +92,8 @@ def check_output(
         return CheckResult(_judge_unsafe_text(step, output, may_repeat=may_repeat and failed_before is None))
     if output.error_code is not None:
         return CheckResult(_judge_error(step, output))
-    if _is_empty(output):
-        fix = "do the step again and return a result"
-        return CheckResult(_build_failure_verdict(Outcome.RETRY, "the result is empty", fix, step))
+    if _is_empty(output) or _is_nothing_of_tool(step, output):
+        return CheckResult(_judge_empty_result(step, output, needed_by_later=needed_by_later))
     # An answer may describe errors ("HTTP 404 means ..."). Its writer reports failures by an error code.
     may_quote_errors = step.is_completion or raises_failures
     if not may_quote_errors and (hidden := find_hidden_error(output, _join_input_texts(step))) is not None:
@@ -101,7 +107,7 @@ def check_output(
     if failed_before is not None and (failed_before.text, failed_before.value) == (output.text, output.value):
         reason = "the second attempt gave the same result again"
         return CheckResult(StepOutcome(outcome=Outcome.REPLAN, reason=reason))
-    if is_empty_search(output):
+    if found_nothing:
         return CheckResult(_judge_empty_search(step, needed_by_later=needed_by_later, unasked=unasked))
     if wants_sources and step.action == "skill" and not output.sources:
         reason, fix = "the result cites nothing where evidence was asked for", "use the tools and cite what they return"
@@ -133,13 +139,27 @@ def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
     return None
 
 
-def is_empty_search(output: StepOutput) -> bool:
-    """Returns whether the output is the well-formed result of a search without hits."""
+def is_empty_search(output: StepOutput, args: JsonObject, *, is_search: bool) -> bool:
+    """Returns whether the output is the well-formed result of a search without hits: an object with empty lists.
+
+    `is_search` says that the tool declares itself a search. Of another tool everything else must be empty too, or
+    repeat one of the call's `args`: a program that printed its result may well have written no files.
+    """
     value = output.value
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not any(isinstance(item, list) for item in value.values()):
         return False
-    lists = [item for item in value.values() if isinstance(item, list)]
-    return bool(lists) and not any(lists)
+    if any(item for item in value.values() if isinstance(item, list)):
+        return False
+    return is_search or all(_is_blank(item) or item in args.values() for item in value.values())
+
+
+def _is_blank(value: JsonValue) -> bool:
+    """Returns whether a value says nothing: null, false, 0, blank text, and containers of nothing else."""
+    if isinstance(value, dict):
+        return all(map(_is_blank, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_blank, value))
+    return not (value.strip() if isinstance(value, str) else value)
 
 
 def _join_input_texts(step: PlanStep) -> str:
@@ -180,6 +200,20 @@ def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:
     return CheckResult(StepOutcome(outcome=Outcome.SUCCESS, reason=reason), doubt, misfit=misfit)
 
 
+def _judge_empty_result(step: PlanStep, output: StepOutput, *, needed_by_later: bool) -> StepOutcome:
+    """Returns the verdict on an empty result. A tool's effect has happened: to call it a failure would be wrong, and to
+    repeat it harmful. A read without a value found nothing. An empty text of a read or a model is a failure.
+    """
+    if _is_nothing_of_tool(step, output):
+        if step.effect == "effect":
+            reason = f"{step.tool} ran and returned nothing"
+            return StepOutcome(outcome=Outcome.SUCCESS, reason=reason, evidence="none")
+        if output.value != "":
+            return _judge_empty_search(step, needed_by_later=needed_by_later, unasked=())
+    fix = "do the step again and return a result"
+    return _build_failure_verdict(Outcome.RETRY, "the result is empty", fix, step)
+
+
 def _judge_empty_search(step: PlanStep, *, needed_by_later: bool, unasked: tuple[str, ...]) -> StepOutcome:
     if needed_by_later:
         reason = "the search found nothing, and a later step needs its data"
@@ -211,6 +245,12 @@ def _build_failure_verdict(outcome: Outcome, reason: str, fix: str | None, step:
     if outcome is Outcome.RETRY and step.effect == "effect":
         outcome, reason = Outcome.REPLAN, f"{reason} (a step with side effects is not repeated)"
     return StepOutcome(outcome=outcome, reason=reason, suggested_fix=fix)
+
+
+def _is_nothing_of_tool(step: PlanStep, output: StepOutput) -> bool:
+    """Returns whether a tool returned nothing at all: no value, or an empty one, and nothing to say."""
+    is_nothing = output.value in (None, "", [], {}) and output.blob is None and output.text.strip() in _NOTHING_TEXTS
+    return is_nothing and step.action in ("tool", "memory")
 
 
 def _is_empty(output: StepOutput) -> bool:

@@ -16,10 +16,11 @@ from agent.core.events import (
     PlanProposed,
     StepFinished,
     StepJudged,
+    StepLabel,
     StepOutput,
     StepStarted,
 )
-from agent.core.models import Outcome, PlanStep, StepOutcome
+from agent.core.models import Outcome, Plan, PlanStep, StepOutcome
 from agent.core.run_reducer import fold
 from agent.core.run_state import AttemptState, RunState
 from agent.run_context.run import Run
@@ -54,15 +55,25 @@ async def build_given_plan(run: Run, given: GivenPlan) -> tuple[PlanProposed, li
             drafts += _build_given_result(run, origin, step, given.outputs[step.id])
         elif step.id in given.taken:
             drafts += _build_taken_result(origin, step, given)
+    last = origin.plans[-1] if origin.plans else None
     proposed = PlanProposed(
         plan=given.plan,
         requested="rules",
         effective="rules",
         final=given.final,
-        tainted=run.state.tainted or bool(origin.plans and origin.plans[-1].tainted),
+        tainted=run.state.tainted or (last is not None and last.tainted),
+        tainted_by=last.tainted_by if last is not None else (),
+        labels=_list_kept_labels(last, given.plan) if last is not None and not run.state.tainted else (),
         approval_reason=given.approval_reason,
     )
     return proposed, drafts
+
+
+def _list_kept_labels(before: PlanProposed, plan: Plan) -> tuple[StepLabel, ...]:
+    """Returns the labels of the steps that make the same call as in the earlier plan."""
+    calls = {step.id: (step.tool, step.args) for step in before.plan.steps}
+    same = {step.id for step in plan.steps if calls.get(step.id) == (step.tool, step.args)}
+    return tuple(label for label in before.labels if label.step_id in same)
 
 
 def _build_taken_result(origin: RunState, step: PlanStep, given: GivenPlan) -> list[EventDraft]:

@@ -117,7 +117,7 @@ def build_answer_output(run: Run, reply: ModelReply) -> StepOutput:
     return StepOutput(
         value=text,
         text=text,
-        tainted=run.state.tainted,
+        tainted=run.state.has_outside_text,
         finish_reason=_FINISH_REASONS.get(reply.finish_reason, "stop"),
         refused=reply.refused,
         provider_fields=reply.provider_fields,

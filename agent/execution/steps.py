@@ -7,6 +7,7 @@ from agent.answers.completion import CompletionWriter
 from agent.core.errors import AgentError, ModelError, StaleEpochError, StoreError
 from agent.core.events import EventDraft, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
+from agent.core.run_state import RunState
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import list_text_arg_names
 from agent.execution.decide import Start, have_dependencies_succeeded
@@ -16,6 +17,7 @@ from agent.execution.skill_executor import SkillExecutor
 from agent.execution.supervisor import StepSupervisorAgent
 from agent.execution.tool_gateway import call_tool, report_lost_effect
 from agent.planning.references import resolve_references
+from agent.policy.approval import is_plan_approved
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import (
     has_tainted_inputs,
@@ -134,7 +136,8 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     References read the attempts that `start` names, even if a dependency is running again.
     """
     step = start.step
-    tainted = run.state.tainted or (step.action == "skill" and has_tainted_inputs(run.state, step))
+    tainted = run.state.tainted or _has_untrusted_literal(run.state, step)
+    tainted = tainted or (step.action == "skill" and has_tainted_inputs(run.state, step))
     if not step.args:
         return {}, tainted
     outputs: dict[str, StepOutput] = {}
@@ -149,6 +152,12 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     texts = list_text_arg_names(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
     resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)
     return resolved.args, tainted or resolved.tainted
+
+
+def _has_untrusted_literal(state: RunState, step: PlanStep) -> bool:
+    """Returns whether an argument as planned is not the user's, and no person has seen and approved it."""
+    label = state.plans[-1].get_label(step.id) if state.plans else None
+    return label is not None and bool(label.untrusted_args) and not is_plan_approved(state)
 
 
 async def build_start_events(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[EventDraft, ...]:

@@ -57,13 +57,15 @@ class StepSupervisorAgent:
         # The same output after a judge's RETRY may be right. Only a rule's failure verdict is certain.
         failed = previous is not None and previous.verdict is not None and previous.verdict.by == "rule"
         later = state.plan.steps if state.plan else ()
-        found_nothing = is_empty_search(output)
+        found_nothing = is_empty_search(output, step.args, is_search=self._is_search(step))
+        is_needed = any(step.id in find_references(other.args) for other in later)
         return check_output(
             step,
             output,
             evidence=await collect_figure_evidence(self._run, step, own.find_attempt(number)),
             failed_before=previous.output if previous is not None and failed else None,
-            needed_by_later=found_nothing and any(step.id in find_references(other.args) for other in later),
+            found_nothing=found_nothing,
+            needed_by_later=is_needed,
             wants_sources=self._run.room.citations,
             may_repeat=own.retry_count < self._run.room.budgets.max_retries,
             was_read=self._was_streamed(step, number),
@@ -176,6 +178,11 @@ class StepSupervisorAgent:
         if not (by_model and whole and self._run.room.planning and wants_json(options)):
             return ""
         return read_json_answer(output.text, options)[1]
+
+    def _is_search(self, step: PlanStep) -> bool:
+        """Returns whether the step's tool declares itself a search; False if the tool no longer exists."""
+        tools = self._run.engine.registry
+        return step.action == "tool" and step.tool in tools and tools.get(step.tool).spec.hints.is_search
 
     def _is_tool_raising(self, step: PlanStep) -> bool:
         """Returns whether the step's tool raises every failure; False if the tool no longer exists."""

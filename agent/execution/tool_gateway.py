@@ -34,6 +34,7 @@ from agent.execution.schema_problems import find_argument_problem, find_output_p
 from agent.execution.tool_models import choose_tool_model
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.call_site import CallSite
+from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
 from agent.tools import ExplainingTool, PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
 
@@ -66,6 +67,8 @@ async def call_tool(
     returned = await _call_or_resume(run, tool, args, site, before, tainted=tainted)
     if returned.error is not None:
         returned = run.redaction.redact(returned)
+    if tainted and not returned.tainted:  # what a tool makes of a text from outside is no cleaner than the text
+        returned = run.redaction.mark_redacted(returned.model_copy(update={"tainted": True}))
     return run.redaction.mark_redacted(returned.model_copy(update={"dropped": dropped})) if dropped else returned
 
 
@@ -173,6 +176,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         run.state.owner,
         conversation_id=conversation,
         tainted=tainted,
+        get_own_words=partial(collect_own_words, run.state),
         subagents=subagents,
         model=choose_tool_model(run, site),
         retrieval_mode=run.room.retrieval_mode,

@@ -80,15 +80,21 @@ class BuilderConversationStore:
         before: Conversation | None = None,
         status: ConversationStatus | None = None,
         archived: bool = False,
+        archive_before: float = 0.0,
     ) -> list[Conversation]:
-        """Returns conversations, newest first, created before `before`. Archived ones only if `archived`."""
+        """Returns conversations, newest first, created before `before`. Archived ones only if `archived`; those that
+        ended before the time `archive_before` count as archived.
+        """
         query = (
             f"SELECT {_SELECTED} FROM agent_conversations WHERE owner = ? AND (? = '' OR status = ?) "  # noqa: S608
-            f"AND archived IS {'NOT ' if archived else ''}NULL AND (created < ? OR (created = ? AND id < ?)) "
+            f"AND {'' if archived else 'NOT '}(archived IS NOT NULL OR (status <> 'active' AND updated < ?)) "
+            "AND (created < ? OR (created = ? AND id < ?)) "
             "ORDER BY created DESC, id DESC LIMIT ?"
         )
         created, last = (before.created, before.id) if before is not None else (float("1e18"), "")
-        rows = await self._statements.read(query, owner, status or "", status or "", created, created, last, limit)
+        rows = await self._statements.read(
+            query, owner, status or "", status or "", archive_before, created, created, last, limit
+        )
         return [read_conversation_row(row) for row in rows]
 
     async def sum_usage(self, owner: str) -> Usage:

@@ -8,7 +8,7 @@ across processes and crashes. When the run ends, `conversation_completion.py` ad
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -21,7 +21,7 @@ from agent.pipeline_builder.builder import PipelineBuilder
 from agent.pipeline_builder.conversation_completion import ConversationCompletion
 from agent.pipeline_builder.errors import LLMNotConfiguredError
 from agent.pipeline_builder.messages import WINDOW_SECONDS, ConversationMessage, list_chat_history
-from agent.pipeline_builder.records import Conversation
+from agent.pipeline_builder.records import Conversation, ConversationStatus
 from agent.policy.approval import format_approval_question, parse_decision
 from agent.runs.approval_replies import DECISIONS
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
@@ -79,6 +79,7 @@ class BuilderConversations:
                 "conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact commands only",
                 agent_id="builder",
             )
+        await self._archive_old()
         known = await self.get(copied_from, owner=owner) if copied_from is not None else None
         wanted = source_id or (known.source_id if known is not None else None)
         if wanted is None:
@@ -206,9 +207,23 @@ class BuilderConversations:
         async with self._hold_idle_conversation(conversation_id, owner) as conversation:
             return await self.builder.abandon(conversation, by=by)
 
-    async def archive_old(self) -> list[str]:
-        """Archives conversations that ended more than `archive_days` ago; returns their ids."""
-        return await self.builder.store.archive(self._clock() - self._settings.archive_days * DAY_SECONDS)
+    async def list_newest(
+        self, owner: str, *, limit: int, before: Conversation | None, status: ConversationStatus | None, archived: bool
+    ) -> list[Conversation]:
+        """Returns conversations as `ConversationStore.list_newest`. Reading archives nothing: it shows those that have
+        ended long enough ago as archived then.
+        """
+        seconds = self._settings.archive_days * DAY_SECONDS
+        found = await self.builder.store.list_newest(
+            owner, limit=limit, before=before, status=status, archived=archived, archive_before=self._clock() - seconds
+        )
+        if not archived:
+            return found
+        return [replace(one, archived=one.updated + seconds) if one.archived is None else one for one in found]
+
+    async def _archive_old(self) -> None:
+        """Archives conversations that ended more than `archive_days` ago."""
+        await self.builder.store.archive(self._clock() - self._settings.archive_days * DAY_SECONDS)
 
     async def resume(self) -> None:
         """Completes runs that ended while no process watched, follows running ones, archives old ones. Raises
@@ -217,7 +232,7 @@ class BuilderConversations:
             if not await self._completion.complete_if_ended(conversation):
                 self._completion.follow(conversation, conversation.run_id or "")
         await self.builder.finish_half_applied()
-        await self.archive_old()
+        await self._archive_old()
 
     async def aclose(self) -> None:
         """Stops following runs. The next start completes them."""

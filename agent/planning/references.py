@@ -81,6 +81,20 @@ def list_references(value: JsonValue) -> list[Reference]:
     return []
 
 
+def list_literals(value: JsonValue) -> list[JsonValue]:
+    """Returns what of a value is written in the plan itself: its plain values, and the texts around references."""
+    if isinstance(value, str):
+        found = list_references(value)
+        return [part for part in _REFERENCE.split(value)[:: _REFERENCE.groups + 1] if part] if found else [value]
+    if isinstance(value, list):
+        return [found for item in value for found in list_literals(item)]
+    if isinstance(value, dict):
+        if is_literal(value):
+            return [value["$literal"]]
+        return [] if _parse_whole_reference(value) else [one for item in value.values() for one in list_literals(item)]
+    return [value]
+
+
 def resolve_references(args: JsonObject, lookup: Lookup, *, texts: Collection[str] = ()) -> ResolvedArgs:
     """Resolves every reference. `lookup` returns a step's output and raises KeyError if there is none. `texts` names
     the arguments that accept text only: there, a whole result becomes its display text.

@@ -50,7 +50,8 @@ def find_approval_reason(state: RunState) -> str | None:
     if wanted and any(has_side_effect(step.tool, step.effect) for step in pending):
         return wanted
     # The client sees its own calls before it makes them, and may refuse: this gateway changes nothing with them.
-    if state.plans[-1].tainted and any(step.tool not in state.client_tool_names for step in changing):
+    from_outside = [step for step in changing if state.plans[-1].is_from_outside(step.id)]
+    if any(step.tool not in state.client_tool_names for step in from_outside):
         return "the plan was made after untrusted text was read, and it changes something"
     if changing and policy == "side_effects" and not _are_calls_named_by_request(state):
         return "the plan changes something"

@@ -54,8 +54,15 @@ async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
     for step in run.state.list_succeeded_steps():
         output = run.state.get_step(step.id).output
         if output is not None and step.is_work:
-            found.append((step, await load_output(run, output)))
+            found.append((step, _name_nothing(step, await load_output(run, output))))
     return _renumber_citations(found)
+
+
+def _name_nothing(step: PlanStep, output: StepOutput) -> StepOutput:
+    """Returns the output; that of a tool that returned nothing with a text that says so, for answers and models."""
+    if step.action == "skill" or output.text.strip():
+        return output
+    return output.model_copy(update={"text": f"{step.tool} ran and returned nothing."})
 
 
 def cut_text(text: str, limit: int) -> str:
@@ -135,7 +142,8 @@ def _replace_citation(own: dict[int, int], match: re.Match[str]) -> str:
 def has_tainted_inputs(state: RunState, step: PlanStep) -> bool:
     """Returns whether any input of this step is tainted."""
     grounds = (state.get_step(dependency).output for dependency in step.depends_on)
-    return state.tainted or any(output.tainted for output in grounds if output is not None)
+    attached = any(label.source == "attachment" for label in state.message_labels)  # a skill reads the instructions
+    return state.tainted or attached or any(output.tainted for output in grounds if output is not None)
 
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)

@@ -228,7 +228,8 @@ def _build_recipe(state: RunState, steps: tuple[PlanStep, ...], found: FoundPara
         steps=made,
         from_run=state.run_id,
         room=state.room.id,
-        tainted=state.tainted or bool(state.plans and state.plans[-1].tainted),
+        tainted=state.tainted
+        or any(state.plans[-1].is_from_outside(step.id) for step in steps if not step.is_completion),
         approval_reason=f"the run that this recipe was made from asked before: {asked.reason}" if asked else "",
         notes=found.notes,
     )

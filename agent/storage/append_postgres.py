@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 from agent.core.events import Event, EventDraft, RunCreated
 from agent.storage.event_codec import EventRow, encode, get_data
-from agent.storage.journal_rows import EVENT_COLUMNS, compute_ages, derive_status, list_blob_references
+from agent.storage.journal_rows import (
+    EVENT_COLUMNS,
+    compute_ages,
+    derive_status,
+    find_labelled_answer,
+    list_blob_references,
+)
 from agent.storage.postgres import NOW_SQL, Connection
 
 _NOW = f"COALESCE(%(now)s, {NOW_SQL})"
@@ -20,6 +26,12 @@ _STORE_REFERENCES = """
     , referred AS (
         INSERT INTO blob_references (run_id, checksum)
         SELECT %(run_id)s, checksum FROM blobs WHERE checksum = ANY(%(blobs)s) AND EXISTS (SELECT 1 FROM run)
+        ON CONFLICT DO NOTHING
+    )"""
+_STORE_DIGESTS = """
+    , known AS (
+        INSERT INTO answer_digests (run_id, digest, owner, trusted, private)
+        SELECT %(run_id)s, digest, run.owner, %(trusted)s, %(private)s FROM run, unnest(%(digests)s::text[]) AS digest
         ON CONFLICT DO NOTHING
     )"""
 _DELETE_DELTAS = """
@@ -76,16 +88,17 @@ async def create_run(
 
 
 @functools.cache
-def _build_append(*, ended: bool, has_blobs: bool) -> bytes:
-    """Returns the statement that appends events, with what the end of a run and references to blobs need.
+def _build_append(*, ended: bool, has_blobs: bool, has_digests: bool) -> bytes:
+    """Returns the statement that appends events, with what the end of a run, references to blobs and digests need.
 
     The deltas of an ended run are deleted; a statement does not see the rows that it inserts, so those are left out."""
+    extras = (_STORE_REFERENCES, has_blobs), (_STORE_DIGESTS, has_digests), (_DELETE_DELTAS, ended)
     return f"""
         WITH run AS (
             UPDATE runs SET last_seq = last_seq + %(count)s, updated_at = {_NOW},
                 status = COALESCE(%(status)s, status){_RELEASE if ended else ""}
             WHERE run_id = %(run_id)s AND epoch = %(epoch)s AND NOT terminal
-            RETURNING last_seq - %(count)s AS last_seq, updated_at
+            RETURNING last_seq - %(count)s AS last_seq, updated_at, owner
         ), stored AS (
             INSERT INTO events ({EVENT_COLUMNS})
             SELECT %(run_id)s, run.last_seq + new.number, %(epoch)s, new.type, new.v, new.step_id, new.attempt,
@@ -93,7 +106,7 @@ def _build_append(*, ended: bool, has_blobs: bool) -> bytes:
             FROM run, json_to_recordset(%(events)s::json)
                 AS new (number int, type text, v int, step_id text, attempt int, data text, age float8)
             {"WHERE new.type <> 'answer.delta'" if ended else ""}
-        ){_STORE_REFERENCES if has_blobs else ""}{_DELETE_DELTAS if ended else ""}
+        ){"".join(part for part, wanted in extras if wanted)}
         SELECT last_seq, updated_at FROM run
     """.encode()  # noqa: S608 - constants only
 
@@ -114,6 +127,8 @@ async def append(
         dict(zip(_NEW_COLUMNS, (number, *row[3:8], age), strict=True))
         for number, ((_, row), age) in enumerate(zip(encoded, ages, strict=True), start=1)
     ]
+    answer = find_labelled_answer(placeless) if ended else None
+    label = answer.label if answer is not None else None
     values = {
         "run_id": run_id,
         "epoch": epoch,
@@ -122,8 +137,12 @@ async def append(
         "status": status,
         "events": json.dumps(new, ensure_ascii=False),
         "blobs": blobs,
+        "digests": list(answer.digests) if answer is not None else [],
+        "trusted": label is not None and label.trusted,
+        "private": label is not None and label.private,
     }
-    cursor = await db.execute(_build_append(ended=ended, has_blobs=bool(blobs)), values)
+    statement = _build_append(ended=ended, has_blobs=bool(blobs), has_digests=label is not None)
+    cursor = await db.execute(statement, values)
     row = await cursor.fetchone()
     if row is None:
         return None

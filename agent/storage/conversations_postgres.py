@@ -1,5 +1,9 @@
 """Turns of conversations on PostgreSQL, by owner."""
 
+from collections.abc import Sequence
+
+from agent.core.events import TextLabel
+from agent.storage.journal_rows import build_answer_label
 from agent.storage.postgres import NOW_SQL, PostgresDatabase, strip_nul
 
 
@@ -27,6 +31,19 @@ class PostgresConversations:
                 (owner, strip_nul(conversation_id), limit),
             )
             return any(bool(row[0]) for row in await cursor.fetchall())
+
+    async def find_answer_labels(self, owner: str, digests: Sequence[str]) -> dict[str, TextLabel]:
+        """See `ConversationStore.find_answer_labels`."""
+        if not digests:
+            return {}
+        async with self._database.begin_single_query() as db:
+            cursor = await db.execute(
+                "SELECT digest, bool_or(trusted), bool_and(private) FROM answer_digests "
+                "WHERE owner = %s AND digest = ANY(%s) GROUP BY digest",
+                (owner, list(digests)),
+            )
+            rows = await cursor.fetchall()
+        return {str(digest): build_answer_label(trusted, private) for digest, trusted, private in rows}
 
     async def add_exchange(
         self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False

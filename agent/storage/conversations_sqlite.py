@@ -1,10 +1,16 @@
 """Turns of conversations on SQLite, by owner."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from agent.core.events import TextLabel
 from agent.core.surrogates import replace_surrogates
+from agent.storage.journal_rows import build_answer_label
+from agent.storage.sql import format_marks
 from agent.storage.sqlite import SqliteDatabase
+
+LOOKUP_BATCH = 500
+"""Digests in one query; SQLite allows 999 parameters in old builds."""
 
 
 class SqliteConversations:
@@ -37,6 +43,23 @@ class SqliteConversations:
             return any(bool(row[0]) for row in rows)
 
         return await self._database.read(unit, brief=True)
+
+    async def find_answer_labels(self, owner: str, digests: Sequence[str]) -> dict[str, TextLabel]:
+        """See `ConversationStore.find_answer_labels`."""
+
+        def unit(db: sqlite3.Connection) -> dict[str, TextLabel]:
+            found: dict[str, TextLabel] = {}
+            for start in range(0, len(digests), LOOKUP_BATCH):
+                asked = digests[start : start + LOOKUP_BATCH]
+                rows = db.execute(
+                    "SELECT digest, max(trusted), min(private) FROM answer_digests WHERE owner = ? "  # noqa: S608 - marks
+                    f"AND digest IN ({format_marks(asked)}) GROUP BY digest",
+                    (owner, *asked),
+                )
+                found |= {str(digest): build_answer_label(trusted, private) for digest, trusted, private in rows}
+            return found
+
+        return await self._database.read(unit, brief=True) if digests else {}
 
     async def add_exchange(
         self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from agent.core.events import Event, EventDraft, RunCreated
+from agent.core.events import Event, EventDraft, RunCreated, TextLabel
 from agent.core.models import RunStatus
 from agent.storage.audit import AuditRow
 
@@ -228,5 +228,12 @@ class ConversationStore(Protocol):
         """Adds one exchange. Adding the same run again changes nothing.
 
         `tainted` means that the answer relies on untrusted content.
+        """
+        ...
+
+    async def find_answer_labels(self, owner: str, digests: Sequence[str]) -> dict[str, TextLabel]:
+        """Returns the labels of those of the digests that belong to answers of this owner's runs.
+
+        Of answers alike, the most trusted counts: the text is the same, and nothing from outside was needed for it.
         """
         ...

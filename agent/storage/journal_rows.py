@@ -8,6 +8,7 @@ from typing import Any
 
 from agent.core.errors import ConflictError, NotFoundError, StaleEpochError
 from agent.core.events import (
+    AnswerFinished,
     Event,
     EventBody,
     EventDraft,
@@ -17,6 +18,7 @@ from agent.core.events import (
     RunSucceeded,
     RunSuspended,
     RunWaiting,
+    TextLabel,
 )
 from agent.core.models import RunStatus
 from agent.core.surrogates import replace_surrogates
@@ -37,6 +39,10 @@ INSERT_BLOB_REFERENCE = (
     "ON CONFLICT DO NOTHING"
 )
 """Records that a run's log refers to a blob. A fork refers to those of the run it was made from."""
+INSERT_ANSWER_DIGEST = (
+    "INSERT INTO answer_digests (run_id, digest, owner, trusted, private) SELECT run_id, ?, owner, ?, ? FROM runs "
+    "WHERE run_id = ? ON CONFLICT DO NOTHING"
+)
 MAX_TITLE_CHARS = 80
 IS_WAITING_OVER = (
     "(status <> 'awaiting_approval' OR lease_until <= {now} OR EXISTS "
@@ -70,6 +76,17 @@ def parse_run_row(row: tuple[Any, ...]) -> RunRow:
 def list_blob_references(events: Sequence[Event]) -> list[tuple[str, str]]:
     """Returns the values of `INSERT_BLOB_REFERENCE` for the blobs that these events refer to."""
     return [(event.run_id, checksum) for event in events for checksum in event.body.list_blobs()]
+
+
+def find_labelled_answer(events: Sequence[Event | EventDraft]) -> AnswerFinished | None:
+    """Returns the answer among the events that clients may send back, or None if there is none with a label."""
+    answers = (event.body for event in events if isinstance(event.body, AnswerFinished))
+    return next((answer for answer in answers if answer.label is not None and answer.digests), None)
+
+
+def build_answer_label(trusted: object, private: object) -> TextLabel:
+    """Converts the columns of `answer_digests` to the label of an answer."""
+    return TextLabel(source="answer", trusted=bool(trusted), private=bool(private))
 
 
 def derive_status(events: Sequence[Event | EventDraft]) -> tuple[RunStatus | None, bool]:

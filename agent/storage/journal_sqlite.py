@@ -21,6 +21,7 @@ from agent.storage.journal import Claim, RunAppend, RunRow, Signal, SignalKind
 from agent.storage.journal_rows import (
     CHECK_BYTES,
     EVENT_COLUMNS,
+    INSERT_ANSWER_DIGEST,
     INSERT_BLOB,
     INSERT_BLOB_REFERENCE,
     IS_WAITING_OVER,
@@ -34,6 +35,7 @@ from agent.storage.journal_rows import (
     check_undecided,
     compute_ages,
     derive_status,
+    find_labelled_answer,
     list_blob_references,
     make_title,
     parse_run_row,
@@ -225,6 +227,10 @@ class SqliteJournal:
             events = tuple(event for event, _ in encoded)
             if references := list_blob_references(events):
                 db.executemany(INSERT_BLOB_REFERENCE, references)
+            answer = find_labelled_answer(events) if ended else None
+            if answer is not None and (label := answer.label) is not None:
+                rows = [(digest, label.trusted, label.private, run_id) for digest in answer.digests]
+                db.executemany(INSERT_ANSWER_DIGEST, rows)
             return events
 
         return unit

@@ -574,6 +574,19 @@ CREATE TABLE blob_references (
 
 CREATE INDEX blob_references_by_checksum ON blob_references (checksum);
 
+CREATE TABLE answer_digests (
+	run_id TEXT NOT NULL, 
+	digest TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	trusted BOOLEAN NOT NULL, 
+	private BOOLEAN NOT NULL, 
+	PRIMARY KEY (run_id, digest), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
+)
+ WITHOUT ROWID;
+
+CREATE INDEX answer_digests_by_owner ON answer_digests (owner, digest);
+
 CREATE TABLE schedule_ticks (
 	schedule_id TEXT NOT NULL, 
 	tick FLOAT NOT NULL, 

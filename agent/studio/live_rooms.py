@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from agent.core.bounded_yaml import YamlError
 from agent.core.errors import AgentError
@@ -38,7 +38,9 @@ class LiveRooms:
         registries: RoomRegistries,
         *,
         required: Collection[str] = (),
+        after_change: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`after_change` is awaited whenever the rooms have changed, before `refresh` returns."""
         self.rooms = rooms
         self.shipped: Mapping[str, Room] = {room.id: room for room in shipped}
         self.shipped_texts = shipped_texts
@@ -48,6 +50,7 @@ class LiveRooms:
         self.registries = registries
         self.required = frozenset({rooms.default, *required})
         """Rooms that settings name. They are kept if their file is removed."""
+        self._after_change = after_change
         self.faults: dict[str, str] = {}
         self._stamps: dict[str, tuple[int, ...]] = {}
         self._versions: dict[str, str] = {}
@@ -75,9 +78,12 @@ class LiveRooms:
     async def refresh(self, *, adopts_faulty: bool = False) -> None:
         """Takes up what has changed in the store since the last time. Raises `StoreError`."""
         async with self._lock:
-            if await asyncio.to_thread(self._read_changes, adopts_faulty):
+            is_changed = await asyncio.to_thread(self._read_changes, adopts_faulty)
+            if is_changed:
                 stored = [self._stored[room_id] for room_id in sorted(self._stored)]
                 self.rooms.replace({**self.shipped, **{room.id: room for room in stored}}.values())
+        if is_changed and self._after_change is not None:
+            await self._after_change()
 
     def _read_changes(self, adopts_faulty: bool) -> bool:
         """Returns whether any room has changed."""

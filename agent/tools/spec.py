@@ -75,6 +75,9 @@ class ToolSpec:
     """Words in a request that rank this tool higher when the catalogue is shortened."""
     is_opt_in: bool = False
     """Whether only rooms and callers that name the tool get it. For special tools that distract other planners."""
+    is_output_binding: bool = True
+    """Whether a result that violates the schema of results fails the call. Not of foreign tools: the call has had its
+    effect, and what they promise is often wrong."""
     requires_approval: bool = False
     """Whether every call needs approval, whatever the room says. The operator can set it."""
     uses_subagents: bool = False

@@ -11,6 +11,7 @@ from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.models import JsonObject, RetrievalMode, Source, Tier
 from agent.core.subagent_result import SubAgentResult
 from agent.llm.port import ModelReply, ResponseSchema
+from agent.text.own_words import OwnWords
 from agent.tools.flat_schema import build_flat_schema
 from agent.tools.spec import READ_ONLY, PlanHints, ToolAnnotations, ToolSpec
 
@@ -77,6 +78,8 @@ class ToolContext:
     conversation_id: str | None = None
     tainted: bool = False
     """Whether the arguments contain untrusted content."""
+    get_own_words: Callable[[], OwnWords] = OwnWords
+    """Returns what the user has said; nothing outside of a run."""
     subagents: SubAgentSpawner | None = None
     """Starts sub-agents; None outside of a run."""
     model: ToolModel | None = None

@@ -49,10 +49,10 @@ async def may_see_details(request: Request) -> bool:
     """Returns whether the caller of a public endpoint may see paths and addresses.
 
     True where no key is required (the caller is on this machine) and for a key with the scope `admin`. An invalid key
-    counts as no key.
+    counts as no key. A caller by a name that the gateway does not answer to may be a foreign web page.
     """
     authenticator = (await get_stepgate(request)).authenticator
-    if not authenticator.requires_key:
+    if not authenticator.requires_key and getattr(request.state, "is_host_allowed", True):
         return True
     text = read_key(request.headers)
     try:

@@ -14,10 +14,12 @@ from starlette.routing import Route
 
 from agent.core.settings import Settings
 from gateway import errors
+from gateway.auth.authentication import read_key
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
 from gateway.doors import catalogue
 from gateway.garbage_collector import pause_garbage_collector
+from gateway.origin_check.middleware import OriginCheckMiddleware
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +55,11 @@ class _StatusServer(uvicorn.Server):
     def __init__(self, settings: Settings, stepgate: Stepgate) -> None:
         app = FastAPI(title="Stepgate worker", version=version("stepgate"), docs_url=None, redoc_url=None)
         app.state.stepgate = stepgate
+        app.add_middleware(
+            OriginCheckMiddleware,
+            settings=settings,
+            authenticate=lambda headers: stepgate.authenticator.authenticate(read_key(headers)),
+        )
         routes = [route for route in catalogue.router.routes if isinstance(route, Route) and route.path in PATHS]
         app.router.routes.extend(routes)
         errors.install_error_handlers(app, routes)

@@ -88,9 +88,8 @@ async def list_conversations(
 ) -> ConversationList:
     """List conversations."""
     conversations, store = stepgate.conversations, stepgate.conversations.builder.store
-    await conversations.archive_old()
     last = await conversations.builder.get(before, caller.owner) if before is not None else None
-    found = await store.list_newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
+    found = await conversations.list_newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
     return ConversationList(
         data=ConversationItem.from_records(found),
         next=found[-1].id if len(found) == limit else None,

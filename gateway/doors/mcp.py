@@ -2,17 +2,16 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from urllib.parse import urlsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
-from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.core.errors import BusyError
 from agent.core.settings import Settings
 from gateway.bootstrap import Stepgate
-from gateway.errors import HostError, MediaTypeError, RequestFormatError, build_error_response
+from gateway.doors.mcp_messages import McpMessageMiddleware
+from gateway.errors import RequestFormatError, build_error_response
+from gateway.origin_check.body_type import is_json
 from gateway.render.errors import MCP_PATH
 from mcp_tools.server.mcp_server import ServerDependencies, build_server
 from mcp_tools.server.sessions import MAX_SESSIONS, RETRY_MS, SessionManager
@@ -20,8 +19,6 @@ from mcp_tools.server.views import View
 
 STATE_KEY = "mcp_state.key"
 """File in the data folder: the key that seals the state which clients carry between the rounds of a call."""
-_REFUSALS: Mapping[int, str] = {421: "host", 403: "origin"}
-"""The SDK's statuses for a refused header."""
 
 
 class McpDoor:
@@ -35,12 +32,13 @@ class McpDoor:
                 retry_interval=RETRY_MS,
                 max_request_body_size=settings.max_body_bytes,
                 max_sessions=MAX_SESSIONS,
-                security_settings=_build_transport_security(settings),
             )
             for path, view in views.items()
         }
         self.endpoints: Mapping[str, ASGIApp] = {
-            path: McpErrorMiddleware(_TrimmedHeaders(StreamableHTTPASGIApp(manager)))
+            path: McpErrorMiddleware(
+                McpMessageMiddleware(_ReadableHeaders(StreamableHTTPASGIApp(manager)), settings.max_body_bytes)
+            )
             for path, manager in self._managers.items()
         }
 
@@ -59,22 +57,26 @@ class McpDoor:
         return build_served(self._stepgate)
 
 
-class _TrimmedHeaders:
-    """Strips spaces around header values, which are no part of them (RFC 9110, 5.5).
+class _ReadableHeaders:
+    """Headers as the SDK reads them: without spaces around values, and `application/json` for every JSON type.
 
-    httptools leaves those at the end; the SDK would then find that `Mcp-Name` differs from the body.
+    The spaces are no part of the values (RFC 9110, 5.5). httptools leaves those at the end; the SDK would then find
+    that `Mcp-Name` differs from the body.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        headers = [
+            (name, b"application/json" if name == b"content-type" and is_json(value) else value.strip(b" \t"))
+            for name, value in scope["headers"]
+        ]
         await self._app({**scope, "headers": headers}, receive, send)
 
 
 class McpErrorMiddleware:
-    """The SDK's endpoint with explained refusals. For a refused Host or Origin it names the setting that allows it."""
+    """The SDK's endpoint with refusals in JSON-RPC's shape instead of plain text."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -95,41 +97,19 @@ class McpErrorMiddleware:
 
         await self._app(scope, receive, send_unless_refused)
         if refused:
-            error = _explain_refusal(refused, sdk_text.decode("utf-8", "replace"), Headers(scope=scope))
+            text = sdk_text.decode("utf-8", "replace")[:200]
+            if "Content-Type" in text:  # of an empty body: `BodyTypeMiddleware` has refused the others
+                text = "The body is empty; send JSON with `content-type: application/json`."
+            error = RequestFormatError(text or f"the MCP server refused this request ({refused})")
             await build_error_response(error, MCP_PATH, status=refused)(scope, receive, send)
 
 
 def _is_plain_text_refusal(start: Message) -> bool:
     kind = next((value for name, value in start["headers"] if name.lower() == b"content-type"), b"")
-    return start["status"] in _REFUSALS or (start["status"] >= 400 and not kind.startswith(b"application/json"))
-
-
-def _explain_refusal(status: int, sdk_says: str, headers: Headers) -> RequestFormatError:
-    if status in _REFUSALS:
-        name = _REFUSALS[status]
-        value = headers.get(name, "")[:100]
-        return HostError(f"/mcp does not answer to the {name} {value!r}; if it is yours, add it to AGENT_ALLOWED_HOSTS")
-    if "Content-Type" in sdk_says:
-        kind = headers.get("content-type", "")[:80]
-        return MediaTypeError(f"The body was sent as `{kind}`; send JSON with `content-type: application/json`.")
-    return RequestFormatError(sdk_says[:200] or f"the MCP server refused this request ({status})")
+    return start["status"] >= 400 and not kind.startswith(b"application/json")
 
 
 def build_served(stepgate: Stepgate) -> ServerDependencies:
     """Returns what the MCP server offers of this gateway."""
     prompts, recipes = stepgate.studio.prompts, stepgate.recipes.store
     return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills, prompts, recipes)
-
-
-def _build_transport_security(settings: Settings) -> TransportSecuritySettings:
-    """Allows only named hosts and origins: a web page must not reach a local gateway by DNS rebinding."""
-    public_host = urlsplit(settings.public_url or "").hostname
-    own_hosts = ("127.0.0.1", "localhost", "[::1]", settings.host, *([public_host] if public_host else ()))
-    hosts = (*own_hosts, *settings.allowed_hosts)
-    return TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=[name for host in hosts for name in (host, f"{host}:*")],
-        allowed_origins=[
-            f"{scheme}://{host}{port}" for host in hosts for scheme in ("http", "https") for port in ("", ":*")
-        ],
-    )

@@ -51,6 +51,7 @@ class RequestMiddleware:
                 headers = [pair for pair in message["headers"] if pair[0] != b"x-request-id"]
                 extra = scope["state"].get("extra_headers", {}).items()
                 added = [(name.encode(), value.encode()) for name, value in extra]
+                added += scope["state"].get("cors_headers", ())
                 message["headers"] = [*headers, *added, (b"x-request-id", request_id.encode())]
             await send(message)
 

@@ -45,7 +45,12 @@ DOOR_FAILURES: Mapping[str, FailureKind] = {
     "ERR_CLIENT_GONE": FailureKind(
         "the caller disconnected before the answer", "nothing; its run continues", 499, False
     ),
-    "ERR_HOST": FailureKind("the Host or Origin is not allowed", "add it to AGENT_ALLOWED_HOSTS", 421, False),
+    "ERR_HOST": FailureKind(
+        "the gateway does not answer to this host name", "add it to AGENT_ALLOWED_HOSTS", 421, False
+    ),
+    "ERR_ORIGIN": FailureKind(
+        "a web page of this origin may not call the gateway", "add it to AGENT_CORS_ORIGINS if you trust it", 403, False
+    ),
 }
 """Failures specific to HTTP; the engine has the rest of the table."""
 

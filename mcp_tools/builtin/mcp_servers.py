@@ -21,8 +21,8 @@ from mcp_tools.builtin.stored_things import DESTROYS, Arguments
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.room_servers import make_server_name
 
-CONNECT_SECONDS = 16.0
-"""How long a call waits for a server to connect: a little longer than one attempt may take."""
+CONNECT_SECONDS = 61.0
+"""How long a call waits for a server to connect: a little longer than the start of a program may take."""
 _POLL_SECONDS = 0.05
 _ADDS = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True)
 _KEYWORDS = ("mcp", "server", "servers", "connect", "tools", "studio")

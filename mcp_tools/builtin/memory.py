@@ -1,5 +1,6 @@
 """`memory_save` and `memory_search`: facts that the user wants remembered across conversations."""
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -39,12 +40,19 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
         self._memory = memory
 
     async def run(self, args: MemorySaveInput, context: ToolContext) -> MemorySaveOutput:
-        """Saves the text. The same text twice is one memory."""
+        """Saves the text. The same text twice is one memory.
+
+        A model's wording of what it may have read is the user's own only if it says nothing that the user did not say.
+        If it restates a sentence of the user with words of its own, that sentence is saved in its place.
+        """
         if not args.text.strip():
             raise ToolInputError("the text is empty")
-        saved = await self._memory.save(
-            context.owner, args.text, source=f"run {context.run_id}", tainted=context.tainted
-        )
+        text, tainted = args.text, context.tainted
+        if tainted:
+            words = await asyncio.to_thread(context.get_own_words)
+            own = text if words.state(text) else words.find_restated(text)
+            text, tainted = own or text, own is None
+        saved = await self._memory.save(context.owner, text, source=f"run {context.run_id}", tainted=tainted)
         return MemorySaveOutput(id=saved.id, text=saved.text)
 
     def format_text(self, output: MemorySaveOutput) -> str:

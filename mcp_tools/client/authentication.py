@@ -20,6 +20,7 @@ from agent.net import SafeClient
 from agent.storage.credentials import Bearer, CredentialError, Credentials
 from mcp_tools.client.checked_transport import CheckedTransport
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
+from mcp_tools.client.lenient_messages import LenientHttpClient
 from mcp_tools.client.oauth_tokens import Login, LoginFile
 
 REFRESH_TIMEOUT_S = 20.0
@@ -28,10 +29,15 @@ REFRESH_TIMEOUT_S = 20.0
 _OAUTH_HINT = 'if it requires a login, set "auth": "oauth"'
 
 
+class ServerRevokedError(ToolError):
+    """Raised in place of a request to a server that was removed, disabled or changed."""
+
+
 class ServerAuthentication:
     """The credentials of one server, and its responses to them.
 
-    `problem` says why the server rejected the last request's credential; empty if it did not.
+    `problem` says why the server rejected the last request's credential; empty if it did not. After `revoke` no
+    credential is read, and the HTTP clients made here send nothing.
     """
 
     def __init__(
@@ -43,12 +49,28 @@ class ServerAuthentication:
         self.last_status = 200
         """The HTTP status of the last response to a POST."""
         self._remedy = ""
+        self._is_revoked = False
+
+    @property
+    def is_revoked(self) -> bool:
+        """Whether nothing may be sent to this server any longer."""
+        return self._is_revoked
+
+    def revoke(self) -> None:
+        """Ends the use of the credentials for good, because the server was removed, disabled or changed."""
+        self._is_revoked = True
+
+    def require_permission(self) -> None:
+        """Raises `ServerRevokedError` after `revoke`."""
+        if self._is_revoked:
+            raise ServerRevokedError("no request is sent, because the server was removed, disabled or changed")
 
     def make_auth(self, name: str, config: McpServerConfig) -> httpx2.Auth | None:
         """Returns the HTTP authentication for a server; None if its headers suffice or it needs none.
 
         Raises `ToolError` if the credential or login is missing.
         """
+        self.require_permission()
         self.problem = ""
         self._remedy = f"check `headers` or `credential` of its entry; {_OAUTH_HINT} and {format_login_hint(name)}"
         if config.auth == "oauth":
@@ -69,6 +91,7 @@ class ServerAuthentication:
         """Returns the environment of a server's program that holds tokens. Blocks. Raises `ToolError` if one is
         missing.
         """
+        self.require_permission()
         return {
             variable: CredentialAuth(self._credentials, name, self).get_token()
             for variable, name in config.secret_env.items()
@@ -79,13 +102,17 @@ class ServerAuthentication:
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:  # fmt: skip
         """Returns the SDK's HTTP client, which also records rejected credentials."""
-        client = create_mcp_http_client(headers, timeout, auth)
-        if self._safe is not None:
-            client = httpx2.AsyncClient(
-                headers=client.headers, timeout=client.timeout, auth=auth, transport=CheckedTransport(self._safe)
-            )
-        client.event_hooks = {"response": [self._on_response]}
+        limits = create_mcp_http_client(timeout=timeout).timeout
+        transport = None if self._safe is None else CheckedTransport(self._safe)
+        client = LenientHttpClient(headers=headers, timeout=limits, auth=auth, transport=transport)
+        client.event_hooks = {"request": [self._on_request], "response": [self._on_response]}
         return client
+
+    async def _on_request(self, request: httpx2.Request) -> None:
+        """Sends nothing after `revoke`: no retry, redirect, reconnection or end of the session."""
+        if self._is_revoked and request.method != "DELETE":
+            await asyncio.Event().wait()  # until the connection's owner is cancelled; the SDK would log an error
+        self.require_permission()
 
     async def _on_response(self, response: httpx2.Response) -> None:
         """Records the status: the SDK reports a rejection without its reason."""
@@ -117,6 +144,7 @@ class CredentialAuth(httpx2.Auth):
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Sends the request with the token."""
+        self._authentication.require_permission()
         try:
             request.headers["Authorization"] = f"Bearer {await asyncio.to_thread(self.get_token)}"
         except ToolError as error:
@@ -132,6 +160,7 @@ class OAuthTokenAuth(httpx2.Auth):
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Sends the request with the token. Sends it again if the server rejects the token and there is a new one."""
+        self._authentication.require_permission()
         login = self._file.read(self._url)
         if login is not None and login.expires_before(time.time()):
             login = await self._refresh_login(login) or login
@@ -147,6 +176,7 @@ class OAuthTokenAuth(httpx2.Auth):
     async def _refresh_login(self, old: Login) -> Login | None:
         """Returns a login with another token than `old` has, or None if there is none."""
         async with self._file.lock_for_refresh():
+            self._authentication.require_permission()
             login = self._file.read(self._url)
             if login is None or login.access_token != old.access_token:
                 return login  # another task or process has refreshed it

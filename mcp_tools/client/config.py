@@ -30,6 +30,8 @@ _URL = re.compile(r"https?://[^/?#\s]+")
 _NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9_-]{0,22}[A-Za-z0-9])?")
 MAX_SERVER_NAME = 24
 """The longest server name: half of a tool name's 48 characters is left for the tool."""
+COMMAND_STARTUP_S, URL_STARTUP_S = 60.0, 15.0
+"""The default `startup_timeout`: a command may download its program first, a server at a URL already runs."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TRANSPORTS = {
     "stdio": "stdio", "http": "http", "streamablehttp": "http", "streamable-http": "http", "streamable_http": "http",
@@ -65,6 +67,14 @@ class McpServerConfig(BaseModel):
     headers: Mapping[str, str] = Field(default_factory=dict)
     disabled: bool = False
     timeout: float = Field(default=60, gt=0, le=3600, description="time limit of a call in seconds")
+    startup_timeout: float | None = Field(
+        default=None,
+        gt=0,
+        le=3600,
+        validation_alias=AliasChoices("startup_timeout", "startupTimeout", "startup_timeout_sec"),
+        description="time limit of starting, connecting and listing the tools, in seconds; default: 60 for a "
+        "`command`, 15 for a `url`",
+    )
     trusted: bool = Field(default=False, description="trust its read-only and idempotent hints")
     tools: ToolOverrides = ToolOverrides()
     pin: PinPolicy | None = Field(default=None, description="overrides AGENT_MCP_PIN for this server")
@@ -89,6 +99,11 @@ class McpServerConfig(BaseModel):
         gt=0,
         description="seconds without a call after which a stdio server is stopped until the next call",
     )
+
+    @property
+    def startup_limit_s(self) -> float:
+        """The time limit of starting, in seconds."""
+        return self.startup_timeout or (COMMAND_STARTUP_S if self.transport == "stdio" else URL_STARTUP_S)
 
     @property
     def ignored_settings(self) -> tuple[str, ...]:

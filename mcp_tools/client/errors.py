@@ -5,12 +5,19 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from agent.core.errors import AgentError, ToolError, ToolTimeoutError
+from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.sanitize import sanitize_text
 from mcp_tools.client.transports import CONNECT_TIMEOUT_S
 
-_OUTCOME_UNKNOWN = "; it is not known whether the call was executed"
+MAX_ERROR_CHARS = 500
+OUTCOME_UNKNOWN = "; it is not known whether the call was executed"
+"""The end of messages about calls that may have had their effect."""
+RETIRED = "it was removed from the configuration, disabled or changed there"
+"""Why a server is no longer used."""
 _NO_REASON_MESSAGE = "server returned an error response"
 """The SDK's message for an HTTP status without a protocol error."""
+_UNREADABLE = ("Failed to parse JSON response", "Failed to parse SSE message")
+"""How the SDK's messages about answers that are not JSON-RPC begin."""
 _CLIENT_REQUESTS = {
     # The SDK's replies on our behalf: we declare none of these capabilities, so a server should not send the requests.
     "Elicitation not supported": "sent a form for a person (elicitation)",
@@ -38,13 +45,29 @@ def make_call_error(name: str, error: Exception, timeout: float, refused: str = 
     """
     if refused:
         return ToolError(f"MCP server {name!r}: {refused}", agent_id=name)
+    if isinstance(error, TimeoutError):
+        return ToolTimeoutError(f"{name} did not answer within {timeout:g} s", agent_id=name)
     if isinstance(error, MCPError):
         return _convert_protocol_error(name, error.error, timeout, status)
     if isinstance(error, RuntimeError | ValidationError):  # a result that breaks the server's own schema
         return ToolError(f"MCP server {name!r} returned an invalid result: {describe_cause(error)}", agent_id=name)
     return ConnectionEndedError(
-        f"MCP server {name!r} closed the connection: {describe_cause(error)}{_OUTCOME_UNKNOWN}", agent_id=name
+        f"MCP server {name!r} closed the connection: {describe_cause(error)}{OUTCOME_UNKNOWN}", agent_id=name
     )
+
+
+def make_retired_error(name: str) -> ConnectionEndedError:
+    """Returns the error for a call in progress of a server that is no longer used."""
+    return ConnectionEndedError(
+        f"MCP server {name!r} was stopped during the call: {RETIRED}{OUTCOME_UNKNOWN}", agent_id=name
+    )
+
+
+def add_reason(failure: ConnectionEndedError, name: str, reason: str) -> ConnectionEndedError:
+    """Returns the failure with the reason why the server ended, unless it says so already."""
+    if reason in failure.message:
+        return failure
+    return ConnectionEndedError(f"{failure.message} ({reason})", agent_id=name)
 
 
 def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float, status: int) -> ToolError:
@@ -54,18 +77,24 @@ def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float, s
         status in (400, 404) and (message == _NO_REASON_MESSAGE or "session" in message)
     ):
         return SessionUnknownError(f"MCP server {name!r} does not know our session (HTTP {status})", agent_id=name)
-    if "timed out" in message:
+    # The SDK's own errors, by its words: a server's "the account is closed" is about something else.
+    if message.startswith("request ") and message.endswith("timed out"):
         return ToolTimeoutError(f"{name} did not answer within {timeout:g} s", agent_id=name)
-    if "closed" in message or "terminated" in message or "stream ended" in message:
+    if message.startswith(("connection closed", "sse stream")):
         return ConnectionEndedError(
-            f"MCP server {name!r} closed the connection during the call{_OUTCOME_UNKNOWN}", agent_id=name
+            f"MCP server {name!r} closed the connection during the call{OUTCOME_UNKNOWN}", agent_id=name
         )
     if message == _NO_REASON_MESSAGE:
         return ToolError(f"MCP server {name!r} rejects the call with HTTP {status} and gives no reason", agent_id=name)
     if error.message in _CLIENT_REQUESTS:
         problem = f"{_CLIENT_REQUESTS[error.message]} during the call, which Stepgate does not forward"
         return ToolError(f"MCP server {name!r} {problem}; give the tool all data as arguments", agent_id=name)
-    return ToolError(f"MCP server {name!r}: {sanitize_text(error.message[:500]).text}", agent_id=name)
+    if error.code == types.PARSE_ERROR and error.message.startswith(_UNREADABLE):
+        problem = f"MCP server {name!r} sent an answer that cannot be read{OUTCOME_UNKNOWN}"
+        return ToolError(problem, agent_id=name)
+    words = error.message.strip() or find_words(error.data)
+    shown = sanitize_text(words[:MAX_ERROR_CHARS]).text or "it reports an error without a message"
+    return ToolError(f"MCP server {name!r}: {shown}", agent_id=name)
 
 
 def describe_cause(error: BaseException) -> str:

@@ -4,34 +4,43 @@ One task owns each server: it connects, lists the tools, waits until the connect
 server never stops or slows the gateway; its last good tool list stays, with the server's status. A server with
 `idle_stop` is stopped after that many seconds without a call and started by the next one. Only tools that a person
 accepted are registered (`tool_pins.py`). The owner task checks every `PIN_POLL_SECONDS` for decisions made in this or
-another process.
+another process. A server that is removed, disabled or changed is retired first, which ends its use at once, and then
+its owner task is cancelled.
 """
 
 import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Literal
 
 import mcp_types as types
-from mcp import Client
 
-from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import ToolError
 from agent.net import SafeClient
 from agent.storage.credentials import Credentials
 from agent.tools import ToolRegistry
 from mcp_tools.client.authentication import ServerAuthentication
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
-from mcp_tools.client.errors import ConnectionEndedError, SessionUnknownError, describe_cause, make_call_error
+from mcp_tools.client.connection import Connection, ConnectionSlot, end_owner_tasks
+from mcp_tools.client.errors import (
+    RETIRED,
+    ConnectionEndedError,
+    SessionUnknownError,
+    add_reason,
+    describe_cause,
+    make_call_error,
+    make_retired_error,
+)
 from mcp_tools.client.idle_stop import UsageTracker
-from mcp_tools.client.remote_tool import RemoteCall, get_connect_wait_s
+from mcp_tools.client.lenient_results import ResultRepairs
+from mcp_tools.client.remote_tool import RemoteCall
 from mcp_tools.client.resources import find_resource_tools
-from mcp_tools.client.sanitize import format_names
 from mcp_tools.client.server_requests import ServerRequests
+from mcp_tools.client.starting import StartClock, StartQueue
+from mcp_tools.client.status_line import format_status_line
 from mcp_tools.client.tool_pin_store import PinSettings
 from mcp_tools.client.tool_registration import ToolRegistration
 from mcp_tools.client.transports import CONNECT_TIMEOUT_S, execute_call, fetch_tools, make_client
@@ -46,23 +55,12 @@ END_REASON_WAIT_S = 1.0
 """How long a failed call waits for the reason why its server ended."""
 RELIST_SECONDS = 300.0
 """How often the tool list is fetched from a server that announces no changes."""
-CLOSE_TIMEOUT_S = 10.0
-"""How long closing connections may take."""
 LIST_PAUSE_S = 1.0
 """The shortest time between two fetches, however often a server announces changes."""
 PIN_POLL_SECONDS = 2.0
 """How soon a running gateway applies a decision of `stepgate mcp-servers review`."""
 
 Status = Literal["connecting", "ready", "idle", "down", "disabled"]
-
-
-@dataclass
-class _Connection:
-    """The live client of a server, and the event that ends it."""
-
-    client: Client
-    broken: asyncio.Event
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class McpServer:
@@ -77,9 +75,10 @@ class McpServer:
         pinning: PinSettings | None,
         credentials: Credentials | None = None,
         safe: SafeClient | None = None,
+        starts: StartQueue | None = None,
     ) -> None:
-        self.name = name
-        self.config = config
+        """`starts` limits how many servers start at the same time."""
+        self.name, self.config = name, config
         self.status: Status = "disabled" if config.disabled else "connecting"
         self.reason = ""
         # A room's server is stored under its whole name: `x@a.b` and `x@a_b` may belong to different owners.
@@ -87,13 +86,20 @@ class McpServer:
         self._registration = ToolRegistration(self, registry, cache / f"{file_name}.json", pinning)
         self._authentication = ServerAuthentication(cache, credentials, safe if config.public_only else None)
         self._usage = UsageTracker(config.idle_stop)
-        self._requests = ServerRequests(name)
+        self._requests, self._repairs = ServerRequests(name), ResultRepairs(name)
+        self._starts, self._start = starts or StartQueue(), StartClock(config.startup_limit_s)
+        self._slot = ConnectionSlot()
         self._listed_at = 0.0
         self._has_resources = False
-        self._connection: _Connection | None = None
-        self._ready = asyncio.Event()
         self._went_down = asyncio.Event()
         """Set while the server is down."""
+
+    @property
+    def _connection(self) -> Connection | None:
+        return self._slot.connection
+
+    def _is_retired(self) -> bool:
+        return self._slot.is_closed
 
     @property
     def tools(self) -> tuple[types.Tool, ...]:
@@ -113,12 +119,7 @@ class McpServer:
     @property
     def status_line(self) -> str:
         """The state in one line for people: status, number of tools, problems, quarantined tools."""
-        line = f"{self.status}, {len(self.tools)} {'tool' if len(self.tools) == 1 else 'tools'}"
-        line += " (stopped while unused; a call starts it)" if self.status == "idle" else ""
-        line += f": {self.reason}" if self.reason else ""
-        if self.quarantined:
-            line += f"; quarantined: {format_names(self.quarantined)} (see `stepgate mcp-servers review`)"
-        return line
+        return format_status_line(self.status, len(self.tools), self._start.describe(), self.reason, self.quarantined)
 
     @property
     def origin(self) -> str:
@@ -132,22 +133,32 @@ class McpServer:
         """
         await self._registration.restore_cached_tools()
 
-    def unregister_tools(self) -> None:
-        """Removes the server's tools from the registry, because it is no longer configured."""
-        self.status, self.reason = "disabled", "it was removed from the configuration, or changed there"
-        self._registration.unregister_all()
+    def retire(self) -> None:
+        """Ends the server for good, because it was removed, disabled or changed.
+
+        When this returns, its tools are unregistered and stay so, calls are refused, also those of runs that hold its
+        tools or that wait for it, and no request or credential is sent. Its owner task is still to be cancelled.
+        """
+        self._start.stop()
+        self.status, self.reason = "disabled", RETIRED
+        self._authentication.revoke()
+        self._registration.close()
+        self._slot.close()
 
     async def run(self) -> None:
-        """Connects and serves, again and again, until cancelled."""
+        """Connects and serves, again and again, until cancelled or retired."""
         pause = FIRST_PAUSE_S
-        while True:
+        while not self._is_retired():
             began = monotonic()
             try:
                 await self._serve_once()
                 pause = FIRST_PAUSE_S
                 await self._wait_for_call()
             except Exception as error:  # noqa: BLE001 - boundary to external code: any failure becomes the server's status
-                self._mark_down(self._authentication.problem or describe_cause(error))
+                if self._is_retired():
+                    return
+                self.status, self.reason = "down", self._authentication.problem or describe_cause(error)
+                self._went_down.set()
                 log.warning("MCP server %r is down: %s", self.name, self.reason)
                 pause = FIRST_PAUSE_S if monotonic() - began > STABLE_CONNECTION_S else pause
                 await self._pause_before_retry(pause)
@@ -166,18 +177,20 @@ class McpServer:
                 return await self._call_once(call)
 
     async def _call_once(self, call: RemoteCall) -> types.CallToolResult:
-        connection = await self._wait_for_connection()
+        connection = await self._wait_for_connection(call)
         self._registration.require_unchanged(call.tool, call.definition)
         limit = self.config.timeout
         try:
             with self._requests.track_call(call):
                 return await execute_call(connection.client, call, limit)
         except Exception as error:
+            if self._is_retired():
+                raise make_retired_error(self.name) from error
             failure = make_call_error(
                 self.name, error, limit, self._authentication.problem, self._authentication.last_status
             )
             if isinstance(failure, SessionUnknownError | ConnectionEndedError):
-                self._drop_connection(connection)
+                self._slot.drop(connection)
             if isinstance(failure, ConnectionEndedError):
                 failure = await self._add_end_reason(failure)
             raise failure from error
@@ -187,65 +200,73 @@ class McpServer:
         with suppress(TimeoutError):
             async with asyncio.timeout(END_REASON_WAIT_S):
                 await self._went_down.wait()
-        is_new_reason = self.status == "down" and self.reason not in failure.message
-        return (
-            ConnectionEndedError(f"{failure.message} ({self.reason})", agent_id=self.name) if is_new_reason else failure
-        )
+        return add_reason(failure, self.name, self.reason) if self.status == "down" else failure
 
-    def _drop_connection(self, connection: _Connection) -> None:
-        """Ends the connection so that a new one is made. Calls wait for the new one."""
-        connection.broken.set()
-        if self._connection is connection:
-            self._ready.clear()
-
-    async def _wait_for_connection(self) -> _Connection:
+    async def _wait_for_connection(self, call: RemoteCall) -> Connection:
+        """Returns the connection. Waits for it while the server starts, and else for a short time."""
         try:
-            async with asyncio.timeout(get_connect_wait_s(self.config)):
-                await self._ready.wait()
+            connection = await self._slot.wait(self.config, self._start, call.report_progress)
         except TimeoutError as error:
-            why = self.reason or "it has not responded yet"
+            why = self._start.describe() or self.reason or "it has not responded yet"
             raise ToolError(
                 f"MCP server {self.name!r} is {self.status}: {why}; see `stepgate mcp-servers test {self.name}`",
                 agent_id=self.name,
             ) from error
-        if self._connection is None:
-            raise ToolError(f"MCP server {self.name!r} is down: {self.reason}", agent_id=self.name)
-        return self._connection
+        if connection is None:
+            state = f"no longer used: {RETIRED}" if self._is_retired() else f"down: {self.reason}"
+            raise ToolError(f"MCP server {self.name!r} is {state}", agent_id=self.name)
+        return connection
 
     async def _serve_once(self) -> None:
         """Opens one connection, serves until it is no longer needed, and closes it, all in the owner task."""
         self.status = "connecting"
-        broken = asyncio.Event()
-        async with asyncio.timeout(CONNECT_TIMEOUT_S) as limit:
-            client = make_client(
-                self.name,
-                self.config,
-                self._on_message,
-                access=self._authentication,
-                ended=broken.set,
-                requests=self._requests,
-            )
-            async with client:
-                connection = _Connection(client, broken)
-                await self._refresh_tools(connection)
-                limit.reschedule(None)
-                self._connection, self.status, self.reason = connection, "ready", self._registration.problems
-                self._usage.restart_idle_timer()
-                self._went_down.clear()
-                self._ready.set()
-                try:
-                    await self._watch_connection(connection)
-                finally:
-                    self._ready.clear()
-                    self._connection = None
+        async with AsyncExitStack() as stack:
+            connection = await self._start_connection(stack)
+            if self._is_retired():
+                return
+            self.status = "ready"
+            self._show_problems()
+            self._usage.restart_idle_timer()
+            self._went_down.clear()
+            self._slot.set(connection)
+            try:
+                await self._watch_connection(connection)
+            finally:
+                self._slot.clear()
 
-    async def _watch_connection(self, connection: _Connection) -> None:
+    async def _start_connection(self, stack: AsyncExitStack) -> Connection:
+        """Returns a connection with its tools registered, opened on the stack when it is the server's turn.
+
+        Raises `ToolError` if this takes longer than the server's `startup_timeout`, and what the client raises.
+        """
+        broken = asyncio.Event()
+        limit_s = self.config.startup_limit_s
+        try:
+            self._start.wait()
+            async with self._starts.wait_for_turn(self._usage), asyncio.timeout(limit_s) as limit:
+                self._start.start()
+                client = make_client(
+                    self.name, self.config, self._on_message,
+                    access=self._authentication, ended=broken.set, requests=self._requests, repairs=self._repairs,
+                )  # fmt: skip
+                connection = Connection(await stack.enter_async_context(client), broken)
+                await self._refresh_tools(connection)
+                return connection
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            problem = f"no answer within {limit_s:g} s; `startup_timeout` sets another limit"
+            raise ToolError(problem, agent_id=self.name) from error
+        finally:
+            self._start.stop()
+
+    async def _watch_connection(self, connection: Connection) -> None:
         """Follows changes of the tool list and the pins. Returns when the server is idle for too long; raises
         `ConnectionError` when the connection breaks.
         """
         broken = asyncio.ensure_future(connection.broken.wait())
         try:
-            while not broken.done():
+            while not broken.done() and not self._is_retired():
                 changed = asyncio.ensure_future(connection.changed.wait())
                 try:
                     await asyncio.wait((broken, changed), timeout=PIN_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -258,35 +279,37 @@ class McpServer:
                     return
                 if not connection.changed.is_set() and since < RELIST_SECONDS:
                     await self._registration.refresh_pins()
-                    self.reason = self._registration.problems
+                    self._show_problems()
                     continue
                 await asyncio.wait((broken,), timeout=max(0.0, LIST_PAUSE_S - since))
                 connection.changed.clear()
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     await self._refresh_tools(connection)
-                self.reason = self._registration.problems
+                self._show_problems()
         finally:
             broken.cancel()
         raise ConnectionError("the connection was lost")
 
     async def _wait_for_call(self) -> None:
         """Stays stopped until somebody calls."""
-        self.status = "idle"
-        while not await self._usage.wait_for_call(PIN_POLL_SECONDS):
+        if not self._is_retired():
+            self.status = "idle"
+        while not self._is_retired() and not await self._usage.wait_for_call(PIN_POLL_SECONDS):
             await self._registration.refresh_pins()
-            self.reason = self._registration.problems
+            self._show_problems()
 
     async def _pause_before_retry(self, seconds: float) -> None:
         """Waits before the next attempt to connect; shorter if somebody calls."""
         await asyncio.sleep(min(seconds, FIRST_PAUSE_S))
         await self._usage.wait_for_call(seconds - FIRST_PAUSE_S)
 
-    async def _refresh_tools(self, connection: _Connection) -> None:
-        tools = await fetch_tools(connection.client)
+    async def _refresh_tools(self, connection: Connection) -> None:
+        tools, faults = await fetch_tools(connection.client)
         resources = await find_resource_tools(connection.client, tools)
         self._has_resources = bool(resources)
         self._listed_at = monotonic()
-        await self._registration.update_offers([*tools, *resources], connection.client.instructions or "")
+        faults = (*faults, *self._repairs.take_faults())
+        await self._registration.update_offers([*tools, *resources], connection.client.instructions or "", faults)
 
     async def _on_message(self, message: object) -> None:
         connection = self._connection
@@ -299,9 +322,8 @@ class McpServer:
         elif isinstance(message, Exception):
             connection.broken.set()
 
-    def _mark_down(self, reason: str) -> None:
-        self.status, self.reason = "down", reason
-        self._went_down.set()
+    def _show_problems(self) -> None:
+        self.reason = RETIRED if self._is_retired() else self._registration.problems
 
 
 class McpHub:
@@ -317,13 +339,15 @@ class McpHub:
         safe: SafeClient | None = None,
     ) -> None:
         """`safe` decides which addresses servers with `public_only` may have."""
+        starts = StartQueue()
 
         def build(name: str, config: McpServerConfig) -> McpServer:
-            return McpServer(name, config, registry, cache, pinning, credentials, safe or SafeClient())
+            return McpServer(name, config, registry, cache, pinning, credentials, safe or SafeClient(), starts)
 
         self._build = build
         self.servers = {name: build(name, config) for name, config in servers.items()}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._stopping: set[asyncio.Task[None]] = set()
 
     async def restore_cached_tools(self) -> None:
         """Registers the cached tools of all servers without starting any. Raises `StoreError`."""
@@ -342,8 +366,7 @@ class McpHub:
 
         The others keep their connections. Raises `StoreError`; then a later call completes the change.
         """
-        for name in [name for name, server in self.servers.items() if servers.get(name) != server.config]:
-            await self._stop_server(name)
+        await self.stop_outdated(servers)
         for name, config in servers.items():
             if name in self.servers:
                 continue
@@ -353,18 +376,21 @@ class McpHub:
             self.servers[name] = server
             self._start_server(server)
 
+    async def stop_outdated(self, servers: Mapping[str, McpServerConfig]) -> None:
+        """Stops the servers that differ from these. Their use has ended before this first waits, and each task has
+        ended afterwards, or will at its next step, within `CLOSE_TIMEOUT_S`. Their calls in progress fail.
+        """
+        outdated = [name for name, server in self.servers.items() if servers.get(name) != server.config]
+        for name in outdated:
+            self.servers.pop(name).retire()
+        stopping = {self._tasks.pop(name) for name in outdated if name in self._tasks}
+        self._stopping |= stopping
+        self._stopping -= stopping - await end_owner_tasks(stopping)
+
     async def aclose(self) -> None:
         """Closes every connection."""
-        await cancel_and_wait(*self._tasks.values(), timeout_s=CLOSE_TIMEOUT_S)
+        await end_owner_tasks({*self._tasks.values(), *self._stopping})
 
     def _start_server(self, server: McpServer) -> None:
         if server.status != "disabled":
             self._tasks[server.name] = asyncio.create_task(server.run(), name=f"mcp {server.name}")
-
-    async def _stop_server(self, name: str) -> None:
-        """Closes a server's connection and removes its tools. Its calls in progress fail."""
-        self.servers.pop(name).unregister_tools()
-        task = self._tasks.get(name)
-        if task is not None:
-            await cancel_and_wait(task, timeout_s=CLOSE_TIMEOUT_S)
-            del self._tasks[name]  # not before: `aclose` waits for it if this is cancelled

@@ -15,16 +15,17 @@ from agent.core.models import JsonObject
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
 from agent.tools.external_schema import MAX_CHARS, find_schema_problem
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
+from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
+from mcp_tools.client.schema_dialects import convert_input_schema, convert_schema
 from mcp_tools.client.tool_pins import ToolDefinition
 
 ReportProgress = Callable[[str], None]
 """Receives a line about the progress of a call."""
 
 WAIT_FOR_SERVER_S = 5.0
-"""How long a call waits for a server that is reconnecting."""
-WAIT_FOR_START_S = 15.0
-"""How long a call waits for a server that was stopped while unused and has to start."""
+"""How long a call waits for a server that is down or at a URL. For a command that is starting it waits as long as the
+start may take."""
 MAX_TOOL_NAME = 48
 MAX_DESCRIPTION = 1_000
 MAX_ERROR = 2_000
@@ -77,13 +78,14 @@ class McpTool:
             name=make_local_tool_name(server.name, choice.get_local_name(tool.name)),
             description=(choice.describe.get(tool.name) or _describe_tool(tool))[:MAX_DESCRIPTION],
             input_schema=_make_optional(
-                {"type": "object", "properties": {}, **sanitize_schema(tool.input_schema)}, self._defaults
+                {"properties": {}, **convert_input_schema(sanitize_schema(tool.input_schema))}, self._defaults
             ),
             requires_approval=choice.needs_approval(tool.name),
-            output=_sanitize_optional_schema(tool.output_schema),
+            output=_convert_optional_schema(_sanitize_optional_schema(tool.output_schema)),
+            is_output_binding=False,
             annotations=_convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted),
             tainted=True,
-            timeout_s=server.config.timeout + get_connect_wait_s(server.config),
+            timeout_s=server.config.timeout + get_connect_wait_s(server.config, is_starting=True),
             origin=server.origin,
             room=server.config.room,
             owner=server.config.owner,
@@ -108,11 +110,13 @@ class McpTool:
         )
         content = dump_blocks(result.content)
         text = "\n".join(describe_block(block) for block in content)
+        structured = result.structured_content
         if result.is_error:
-            message = sanitize_text(text[:MAX_ERROR]).text  # the message reaches answers and terminals unchanged
+            words = text.strip() or find_words(structured)
+            message = sanitize_text(words[:MAX_ERROR]).text  # the message reaches answers and terminals unchanged
             raise ToolError(message or f"{self._spec.name} failed without a message", agent_id=self._spec.name)
-        value: Any = result.structured_content if result.structured_content is not None else text
-        text = text or ("" if self._is_empty_wrapper(value) else json.dumps(value, ensure_ascii=False))
+        value: Any = structured if structured is not None else (text if content else None)
+        text = text or ("" if value is None or self._is_empty_wrapper(value) else json.dumps(value, ensure_ascii=False))
         return ToolResult(value, text, content=() if is_plain_text(content) else content)
 
     def _is_empty_wrapper(self, value: Any) -> bool:
@@ -136,9 +140,11 @@ def dump_blocks(content: Iterable[types.ContentBlock]) -> tuple[JsonObject, ...]
     return tuple(block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in content)
 
 
-def get_connect_wait_s(config: McpServerConfig) -> float:
+def get_connect_wait_s(config: McpServerConfig, *, is_starting: bool) -> float:
     """Returns how long a call waits for this server to connect, in seconds."""
-    return WAIT_FOR_SERVER_S if config.idle_stop is None else WAIT_FOR_START_S
+    if is_starting and config.transport == "stdio":
+        return WAIT_FOR_SERVER_S + config.startup_limit_s
+    return WAIT_FOR_SERVER_S
 
 
 def find_tool_problem(tool: types.Tool) -> str | None:
@@ -147,10 +153,11 @@ def find_tool_problem(tool: types.Tool) -> str | None:
         return f"its description is longer than {MAX_CHARS:,} characters"
     if tool.execution is not None and tool.execution.task_support == "required":
         return "it must be called as a task of the protocol's 2025 draft, which is not supported"
-    problem = find_schema_problem(tool.input_schema) or find_schema_problem(tool.output_schema)
-    if problem is not None:
-        return problem
     try:
+        given, promised = convert_input_schema(tool.input_schema), _convert_optional_schema(tool.output_schema)
+        problem = find_schema_problem(given) or find_schema_problem(promised)
+        if problem is not None:
+            return problem
         make_definition(tool)
         return next(
             filter(
@@ -192,6 +199,10 @@ def _make_optional(schema: JsonObject, defaults: Collection[str]) -> JsonObject:
     if not defaults or not isinstance(required, list):
         return schema
     return {**schema, "required": [name for name in required if name not in defaults]}
+
+
+def _convert_optional_schema(schema: Mapping[str, Any] | None) -> JsonObject | None:
+    return None if schema is None else convert_schema(schema)
 
 
 def _sanitize_optional_schema(schema: Mapping[str, Any] | None) -> JsonObject | None:

@@ -4,32 +4,20 @@ The SDK rejects such results, so that a server without `resultType` would have n
 of the specification for a missing field: a complete result that must not be cached.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
-import mcp_types as types
-from mcp.client._transport import Transport, TransportStreams
-from mcp.shared.message import SessionMessage
-
-from mcp_tools.mapped_stream import Item, MappedStream
+from typing import Any
 
 _CACHEABLE = frozenset(("tools", "prompts", "resources", "resourceTemplates", "contents", "supportedVersions"))
 """Keys of results that carry caching hints."""
-_CACHE_DEFAULTS = {"ttlMs": 0, "cacheScope": "private"}
+CACHE_DEFAULTS = {"ttlMs": 0, "cacheScope": "private"}
+_RESULT_TYPES = ("complete", "input_required")
 
 
-@asynccontextmanager
-async def fill_missing_fields(transport: Transport) -> AsyncIterator[TransportStreams]:
-    """Opens the transport; results that it receives have the required fields."""
-    async with transport as (read, write):
-        yield MappedStream(read, _complete), write
-
-
-def _complete(item: Item) -> Item:
-    if isinstance(item, SessionMessage) and isinstance(item.message, types.JSONRPCResponse):
-        result = item.message.result
-        result.setdefault("resultType", "complete")
-        if result["resultType"] == "complete" and not _CACHEABLE.isdisjoint(result):
-            for name, value in _CACHE_DEFAULTS.items():
-                result.setdefault(name, value)
-    return item
+def fill_missing_fields(result: dict[str, Any]) -> None:
+    """Adds the required fields that a result lacks or states wrongly, in place."""
+    if result.get("resultType") not in _RESULT_TYPES:
+        result["resultType"] = "complete"
+    if result["resultType"] == "complete" and not _CACHEABLE.isdisjoint(result):
+        if not isinstance(result.get("ttlMs"), int | float):
+            result["ttlMs"] = CACHE_DEFAULTS["ttlMs"]
+        if result.get("cacheScope") not in ("private", "public"):
+            result["cacheScope"] = CACHE_DEFAULTS["cacheScope"]

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager, suppress
 from time import monotonic
 
 import anyio
-import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
@@ -23,6 +22,7 @@ from mcp.shared.message import SessionMessage
 from agent.core.errors import ToolError
 from agent.core.subprocesses import close_pipes, signal_group, wait_for_exit
 from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.lenient_messages import parse_message
 from mcp_tools.client.sanitize import escape_invisible
 
 log = logging.getLogger(__name__)
@@ -51,13 +51,14 @@ async def open_stdio_transport(
     config: McpServerConfig,
     ended: Callable[[], None] = lambda: None,
     read_secret_env: Callable[[McpServerConfig], Mapping[str, str]] = _read_no_secrets,
+    is_revoked: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[TransportStreams]:
     """Starts the server `name` and connects to it. Ends the process and its children with the connection.
 
     `ended` is called when the process can send nothing more: the SDK notices only at the next request.
-    `read_secret_env` returns environment variables with secrets; it may block. Raises
-    `ToolError` if the program cannot be started, has ended by itself (with its last lines), or was stopped (with the
-    reason).
+    `read_secret_env` returns environment variables with secrets; it may block. Once `is_revoked` returns True, nothing
+    more is written to the process. Raises `ToolError` if the program cannot be started, has ended by itself (with its
+    last lines), or was stopped (with the reason).
     """
     process = await _start_process(name, config, await asyncio.to_thread(read_secret_env, config))
     to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -65,7 +66,7 @@ async def open_stdio_transport(
     stderr = _StderrReader(name)
     tasks = (
         asyncio.create_task(_read_messages(name, process, to_session)),
-        asyncio.create_task(_write_messages(process, from_session, to_session)),
+        asyncio.create_task(_write_messages(process, from_session, to_session, is_revoked)),
         asyncio.create_task(stderr.read_until_end(process)),
     )
     tasks[0].add_done_callback(lambda _: ended())
@@ -126,9 +127,8 @@ async def _read_messages(
                 started = monotonic()
             if not line.strip():
                 continue
-            try:
-                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValueError:
+            message = parse_message(line)
+            if message is None:
                 if not has_logged:
                     log.warning("MCP server %r writes invalid messages to its output: %s", name, _escape_line(line))
                 has_logged = True
@@ -158,11 +158,14 @@ async def _write_messages(
     process: asyncio.subprocess.Process,
     from_session: MemoryObjectReceiveStream[SessionMessage],
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
+    is_revoked: Callable[[], bool],
 ) -> None:
     assert process.stdin is not None
     with suppress(ConnectionError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with from_session:
             async for message in from_session:
+                if is_revoked():
+                    return
                 data = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 process.stdin.write(data.encode() + b"\n")
                 await process.stdin.drain()

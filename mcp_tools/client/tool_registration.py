@@ -43,7 +43,9 @@ class ToolRegistration:
         self._offered_instructions = ""
         self._definitions: dict[str, ToolDefinition] = {}
         self._revision = 0
+        self._is_closed = False
         self._pin_damage = ""
+        self._faults: tuple[str, ...] = ()
         self._excluded: tuple[str, ...] = ()
         self._ignored_settings: tuple[str, ...] = ()
         self._collisions: tuple[str, ...] = ()
@@ -57,14 +59,20 @@ class ToolRegistration:
     @property
     def problems(self) -> str:
         """Problems with the server's pins or tools, in one line; empty if there are none."""
-        parts = (self._pin_damage, *self._excluded, *self._collisions, *self._ignored_settings)
+        parts = (self._pin_damage, *self._faults, *self._excluded, *self._collisions, *self._ignored_settings)
         return "; ".join(filter(None, parts))
 
-    async def update_offers(self, tools: Iterable[types.Tool], instructions: str = "") -> None:
-        """Registers the accepted ones of the tools that the server offers now, and quarantines the others.
+    async def update_offers(
+        self, tools: Iterable[types.Tool], instructions: str = "", faults: Iterable[str] = ()
+    ) -> None:
+        """Registers the accepted ones of the tools that the server offers now, and quarantines the others. `faults` are
+        the entries of its lists that are left out or repaired.
 
         Raises `StoreError`; then the registered tools stay as they were.
         """
+        if self._is_closed:
+            return
+        self._report_faults(faults)
         self._offers = self._select_usable(tools)
         self._offered_instructions = sanitize_text(instructions).text[:INSTRUCTIONS_CHARS].strip()
         await self._apply_pins()
@@ -99,9 +107,10 @@ class ToolRegistration:
         except PinsDamagedError as error:
             await self._withhold_all(error)
 
-    def unregister_all(self) -> None:
-        """Removes the server's tools from the registry."""
+    def close(self) -> None:
+        """Removes the server's tools from the registry for good: later lists and decisions register nothing."""
         self._register((), {})
+        self._is_closed = True
 
     def require_unchanged(self, tool: str, definition: ToolDefinition) -> None:
         """Raises `ToolQuarantinedError` unless the tool is registered with this definition: a run may hold an older
@@ -127,6 +136,14 @@ class ToolRegistration:
                 log.warning("MCP server %r: a tool is not registered, %s", self._server.name, line)
         self._excluded = left_out
         return tuple(tool for name, tool in wanted.items() if problems[name] is None)
+
+    def _report_faults(self, faults: Iterable[str]) -> None:
+        """Logs once each fault of the server's lists."""
+        lines = tuple(escape_invisible(line)[:200] for line in faults)
+        for line in lines:
+            if line not in self._faults:
+                log.warning("MCP server %r: %s", self._server.name, line)
+        self._faults = lines
 
     def _warn_about_ignored(self, wanted: Mapping[str, types.Tool]) -> None:
         """Logs once each setting of the operator that has no effect."""
@@ -174,6 +191,8 @@ class ToolRegistration:
 
     def _register(self, tools: tuple[types.Tool, ...], quarantined: Mapping[str, str]) -> None:
         """Replaces the server's tools in the registry, and makes it reject calls of quarantined ones."""
+        if self._is_closed:
+            return  # its successor may have registered tools of the same origin already
         for name in sorted(quarantined.keys() - self.quarantined.keys()):
             log.warning("%s", self._format_refusal(name, quarantined[name]))
         self.quarantined = dict(quarantined)
@@ -213,6 +232,8 @@ class ToolRegistration:
 
     def _write_cache(self) -> None:
         """Stores the list for the next start, where it is compared with the pins again."""
+        if self._is_closed:
+            return
         self._cache.parent.mkdir(parents=True, exist_ok=True)
         data = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in self._offers]
         self._cache.write_text(json.dumps(data), "utf-8")

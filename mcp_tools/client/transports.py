@@ -3,6 +3,7 @@
 Requests carry what the operator's file says and nothing of the caller, in particular not their token.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -14,19 +15,23 @@ from mcp import Client
 from mcp.client._transport import Transport, TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 
 from mcp_tools.client.authentication import ServerAuthentication
 from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.lenient_results import ResultRepairs
+from mcp_tools.client.lenient_tools import restore_schemas
 from mcp_tools.client.notifications import make_log_handler, make_progress_handler
 from mcp_tools.client.remote_tool import RemoteCall
 from mcp_tools.client.resources import call_resource_tool, is_resource_tool
-from mcp_tools.client.response_defaults import fill_missing_fields
 from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.stdio import open_stdio_transport
 
 CONNECT_TIMEOUT_S = 15.0
-"""Time limit of the connection, in seconds; it is tried again later."""
+"""Time limit of one HTTP connection, and of listing the tools again, in seconds."""
 MAX_TOOLS = 500
+MAX_PAGES = 100
+"""Pages of a list of tools that are read: a page may be empty, and a list may never end."""
 
 OnEnd = Callable[[], None]
 
@@ -43,27 +48,31 @@ def make_client(
     access: ServerAuthentication | None = None,
     ended: OnEnd = _ignore_end,
     requests: ServerRequests | None = None,
+    repairs: ResultRepairs | None = None,
 ) -> Client:
     """Returns a client for a server, not yet connected. `ended` is called when its process has ended. `requests`
-    handles what the server asks for during a call; without it, no such capability is declared.
+    handles what the server asks for during a call; without it, no such capability is declared. `repairs` makes results
+    valid and says what it left out.
 
     Raises `ToolError` if the credential is missing.
     """
 
     def build_client(transport: Transport) -> Client:
         return Client(
-            fill_missing_fields(transport),
+            (repairs or ResultRepairs(name)).apply(transport),
             message_handler=handler,
             elicitation_callback=requests.elicit if requests is not None else None,
             sampling_callback=requests.sample if requests is not None else None,
             logging_callback=make_log_handler(name),
-            read_timeout_seconds=config.timeout,
+            read_timeout_seconds=max(config.timeout, config.startup_limit_s),
             client_info=types.Implementation(name="stepgate", title="Stepgate", version=version("stepgate")),
         )
 
     access = access or ServerAuthentication()
     if config.transport == "stdio":
-        return build_client(open_stdio_transport(name, config, ended, access.read_secret_env))
+        return build_client(
+            open_stdio_transport(name, config, ended, access.read_secret_env, lambda: access.is_revoked)
+        )
     auth = access.make_auth(name, config)
     headers = dict(config.headers)
     if config.transport == "sse":
@@ -71,22 +80,44 @@ def make_client(
     return build_client(_open_http_transport(config, headers, access, auth))
 
 
-async def fetch_tools(client: Client) -> list[types.Tool]:
-    """Returns all tools of a server, at most `MAX_TOOLS`. Raises what the client raises."""
+async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]]:
+    """Returns the tools of a server, at most `MAX_TOOLS`, and what is wrong with its list.
+
+    A list that repeats a cursor, goes on without end, or fails after its first page ends there. Raises what the client
+    raises.
+    """
     tools: list[types.Tool] = []
+    seen: set[str] = set()
     cursor: str | None = None
-    while len(tools) < MAX_TOOLS:
-        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-        tools += page.tools
-        if not (cursor := page.next_cursor):
+    problem = ""
+    for _ in range(MAX_PAGES):
+        try:
+            page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        except MCPError as error:
+            if cursor is None or error.code == types.CONNECTION_CLOSED:
+                raise
+            problem = f"its list of tools ends after {len(tools)}, because the next page failed"
             break
-    return tools[:MAX_TOOLS]
+        tools += map(restore_schemas, page.tools)
+        cursor = page.next_cursor
+        if not cursor or len(tools) >= MAX_TOOLS:
+            break
+        if cursor in seen:
+            problem = f"its list of tools ends after {len(tools)}, because it repeats a page"
+            break
+        seen.add(cursor)
+    else:
+        problem = f"its list of tools ends after {len(tools)}, because it has more than {MAX_PAGES} pages"
+    if len(tools) > MAX_TOOLS or (cursor and not problem):
+        problem = f"only {MAX_TOOLS} of its tools are used"
+    return tools[:MAX_TOOLS], (problem,) if problem else ()
 
 
 async def execute_call(client: Client, call: RemoteCall, limit: float) -> types.CallToolResult:
     """Returns the result of a call, within `limit` seconds. Raises what the client raises."""
     if is_resource_tool(call.definition):
-        return await call_resource_tool(client, call.definition, call.args)
+        async with asyncio.timeout(limit):
+            return await call_resource_tool(client, call.definition, call.args)
     meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.idempotency_key})  # type: ignore[typeddict-unknown-key]
     progress = make_progress_handler(call.report_progress)
     return await client.call_tool(

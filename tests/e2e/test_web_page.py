@@ -15,7 +15,7 @@ from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
 from tests.integration.conftest import Serve, model_server, serve
 from tests.integration.test_run_python import encode_png
-from tests.support.browser import Page, chromium, contrast, open_page, running_chromium
+from tests.support.browser import BROWSER_TEST, Page, contrast, open_page, running_chromium
 from tests.support.documents import Words, pdf
 from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -23,7 +23,7 @@ from tests.support.talks import papers
 
 __all__ = ["model_server", "serve"]  # fixtures
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium on this machine: apt-get install chromium")
+pytestmark = BROWSER_TEST
 
 LONG = "The harbour was quiet. " * 12
 HOSTILE = """<img src=x onerror="alert('img')"> and <script>alert('script')</script>

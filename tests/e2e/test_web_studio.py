@@ -13,14 +13,14 @@ from agent.sandbox.probe import find_missing_feature
 from tests.e2e.test_web_page import page_at
 from tests.integration.conftest import Serve, model_server, serve
 from tests.integration.test_generated_tools import REQUEST
-from tests.support.browser import Page, chromium, running_chromium
+from tests.support.browser import BROWSER_TEST, Page, running_chromium
 from tests.support.postgres import fresh_database
 from tests.support.script import answers, plans, says, script
 from tests.support.tool_scripts import ToolScript
 
 __all__ = ["model_server", "serve"]  # fixtures
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium on this machine: apt-get install chromium")
+pytestmark = BROWSER_TEST
 
 SUM = (
     plans({"tool": "calculator", "inputs": {"expression": "12*12"}}, {"tool": "completion"}, about="12*12"),

@@ -1,6 +1,7 @@
 """Paths and methods as people guess them, and what the gateway says of itself."""
 
 import asyncio
+from typing import Any
 
 import httpx
 import pytest
@@ -84,20 +85,23 @@ async def test_a_method_that_does_not_fit_is_405_with_those_that_do(
     assert (error.get("error_code") or error.get("code")) in ("ERR_METHOD", "method_not_supported")
 
 
-@pytest.mark.parametrize(("header", "value", "status"), [
-    ("host", "gateway.example:8080", 421), ("origin", "https://gateway.example", 403),
+@pytest.mark.parametrize(("header", "value", "status", "named", "setting"), [
+    ("host", "gateway.example:8080", 421, "gateway.example", {"allowed_hosts": ("gateway.example",)}),
+    ("origin", "https://gateway.example", 403, "https://gateway.example", {"cors_origins": ("https://gateway.example",)}),
 ])  # fmt: skip
-async def test_mcp_names_the_setting_that_allows_a_host(serve: Serve, header: str, value: str, status: int) -> None:
+async def test_mcp_names_the_setting_that_allows_a_host(
+    serve: Serve, header: str, value: str, status: int, named: str, setting: dict[str, Any]
+) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     headers = {"accept": "application/json, text/event-stream", header: value}
     async with serve() as url, httpx.AsyncClient(timeout=15) as client:
         refused = await client.post(f"{url}/mcp", json=body, headers=headers)
-    async with serve(allowed_hosts=("gateway.example",)) as url, httpx.AsyncClient(timeout=15) as client:
+    async with serve(**setting) as url, httpx.AsyncClient(timeout=15) as client:
         allowed = await client.post(f"{url}/mcp", json=body, headers=headers)
     assert refused.status_code == status
     assert refused.json()["jsonrpc"] == "2.0"
-    assert f"the {header} '{value}'" in refused.json()["error"]["message"]
-    assert "AGENT_ALLOWED_HOSTS" in refused.json()["error"]["message"]
+    assert f"'{named}'" in refused.json()["error"]["message"]
+    assert f"AGENT_{next(iter(setting)).upper()}" in refused.json()["error"]["message"]
     assert allowed.status_code not in (403, 421)
 
 

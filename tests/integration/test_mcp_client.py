@@ -128,7 +128,7 @@ async def test_a_broken_server_stops_nobody_and_keeps_its_last_list(
     monkeypatch.setattr("mcp_tools.client.remote_tool.WAIT_FOR_SERVER_S", 0.2)
     async with hub_of(tmp_path, srv=stdio()) as hub:
         await until(lambda: server(hub).status == "ready")
-    monkeypatch.setattr("mcp_tools.client.hub.CONNECT_TIMEOUT_S", 4.0)
+    config = config.model_copy(update={"startup_timeout": 4.0})
     async with hub_of(tmp_path, srv=config, other=stdio()) as hub:
         await until(lambda: hub.servers["other"].status == "ready")
         await until(lambda: server(hub).status == "down")

@@ -209,7 +209,7 @@ async def test_an_owner_removed_right_after_an_answer_is_not_recorded_later(
     async with serve(None, **database) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         assert (await client.post("/v1/agent", json={"prompt": "2+3"})).status_code == 200
         gone = await client.delete("/v1/users/local")
-        assert (gone.status_code, gone.json()) == (200, {"owner": "local", "rows": {"runs": 1}})
+        assert (gone.status_code, gone.json()) == (200, {"owner": "local", "rows": {"answer_digests": 1, "runs": 1}})
     async with statements(tmp_path, database) as db:
         after = await left(db, "local")
     assert {table: count for table, count in after.items() if count and table != "audit"} == {}

@@ -8,9 +8,10 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
+import pytest
 
 from tests.support.processes import DEADLINE_S, start
 
@@ -31,13 +32,20 @@ def chromium() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
+NEEDS_CHROMIUM: Final = pytest.mark.skipif(
+    chromium() is None, reason="no Chromium on this machine: apt-get install chromium"
+)
+BROWSER_TEST: Final = [pytest.mark.browser, NEEDS_CHROMIUM]
+"""Marks of a module whose tests are those of `make check-browser`."""
+
+
 @contextmanager
-def running_chromium() -> Iterator[str]:
-    """Chromium with an empty profile; the websocket address of its DevTools."""
+def running_chromium(*flags: str) -> Iterator[str]:
+    """Chromium with an empty profile, and further flags; the websocket address of its DevTools."""
     program = chromium()
     assert program is not None, "there is no Chromium on this machine"
     with tempfile.TemporaryDirectory(prefix="stepgate-browser-", ignore_cleanup_errors=True) as profile:
-        process = start([program, *FLAGS, f"--user-data-dir={profile}", "about:blank"])
+        process = start([program, *FLAGS, *flags, f"--user-data-dir={profile}", "about:blank"])
         try:
             yield process.line_with("DevTools listening on ").rsplit(" ", 1)[1]
         finally:

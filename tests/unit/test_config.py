@@ -64,6 +64,42 @@ def test_a_list_may_begin_with_an_address_in_brackets(monkeypatch: pytest.Monkey
     assert load_settings().allowed_hosts == hosts
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("CORS_ORIGINS", "*", "has '*': any web page could then use this gateway; name every origin"),
+        ("CORS_ORIGINS", "https://a.example, https://*.example.org", "has 'https://*.example.org': any web page"),
+        ("CORS_ORIGINS", "null", "has 'null', which is what every sandboxed page and local file sends"),
+        ("CORS_ORIGINS", "app.example.org", "has 'app.example.org', which is not an origin"),
+        ("CORS_ORIGINS", "https://app.example.org/path", "which is not an origin"),
+        ("CORS_ORIGINS", "https://user@app.example.org", "which is not an origin"),
+        ("CORS_ORIGINS", "https://", "has 'https://', whose host is not a host name"),
+        ("CORS_ORIGINS", "https://app.example.org:99999", "whose host is not a host name"),
+        ("ALLOWED_HOSTS", "*", "has '*': it takes no patterns; name every host"),
+        ("ALLOWED_HOSTS", "gate.lan,*.example.org", "has '*.example.org': it takes no patterns"),
+        ("ALLOWED_HOSTS", ".example.org", "has '.example.org': it takes no patterns"),
+        ("ALLOWED_HOSTS", "https://gate.lan", "has 'https://gate.lan', which is not a host name"),
+        ("ALLOWED_HOSTS", "gate lan", "has 'gate lan', which is not a host name"),
+    ],
+)
+def test_hosts_and_origins_that_could_never_or_always_match_are_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(f"AGENT_{name}", value)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert caught.value.message.startswith(f"AGENT_{name}: ")
+    assert told in caught.value.message
+
+
+def test_origins_are_kept_as_browsers_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = "HTTPS://App.example.org:443/, http://localhost:5173, vscode-webview://1a2B, http://[::1]:80, file://"
+    monkeypatch.setenv("AGENT_CORS_ORIGINS", written)
+    assert load_settings().cors_origins == (
+        "https://app.example.org", "http://localhost:5173", "vscode-webview://1a2B", "http://[::1]", "file://",
+    )  # fmt: skip
+
+
 def test_unknown_names_and_lines_that_set_nothing_are_told(tmp_path: Path) -> None:
     env_file = tmp_path / "settings.env"
     env_file.write_text("# a comment\nAGENT_PORT=1\nexport AGENT_PROT=1\nFOO\nLONG='two\nlines'\n")

@@ -33,6 +33,7 @@ from agent.core.events.call import (
     ToolReturned,
 )
 from agent.core.events.envelope import Event, EventBody, EventDraft
+from agent.core.events.label import StepLabel, TextLabel, TextSource
 from agent.core.events.plan import (
     ApprovalDecided,
     ApprovalItem,
@@ -42,6 +43,7 @@ from agent.core.events.plan import (
     InputRequested,
     PlanProposed,
     PlanRejected,
+    TaintSource,
 )
 from agent.core.events.request import (
     EarlierResult,
@@ -117,6 +119,7 @@ __all__ = [
     "StepDiscarded",
     "StepFinished",
     "StepJudged",
+    "StepLabel",
     "StepOutput",
     "StepSpeculative",
     "StepStarted",
@@ -124,6 +127,9 @@ __all__ = [
     "SubAgentFinished",
     "SubAgentOutcome",
     "SubAgentStarted",
+    "TaintSource",
+    "TextLabel",
+    "TextSource",
     "ToolCalled",
     "ToolRefused",
     "ToolReturned",

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from agent.core.events.envelope import EventBody
+from agent.core.events.label import TextLabel
 from agent.core.failures import AgentFailure
 from agent.core.models import Citation, FrozenModel, JsonObject, Source, TailorOutput, Tier, Uncertainty
 
@@ -103,4 +104,10 @@ class AnswerFinished(EventBody):
     refused: bool = Field(default=False, description="whether the text is the model's own refusal")
     provider_fields: JsonObject = Field(
         default_factory=dict, description="what the provider wants back with this answer: reasoning, signatures"
+    )
+    label: TextLabel | None = Field(
+        default=None, description="None if the conversation holds a message that nobody can vouch for"
+    )
+    digests: tuple[str, ...] = Field(
+        default=(), description="by which the text is known when a client sends it back, if it has a label"
     )

@@ -5,7 +5,15 @@ from typing import Literal
 from pydantic import Field
 
 from agent.core.events.envelope import EventBody
+from agent.core.events.label import StepLabel
 from agent.core.models import Effect, FrozenModel, JsonObject, Mode, Plan
+
+TaintSource = Literal[
+    "conversation", "history", "unknown_answers", "attachment", "results", "recipe", "reply", "ground"
+]
+"""Untrusted text in a planner's prompt: of a stored conversation; of the messages a client sent; of those the answers
+that this gateway does not know; attached to the request; results of this run; a recipe's; around the plan in the
+planner's reply; names of files and texts of servers."""
 
 
 class PlanRejected(EventBody):
@@ -57,6 +65,10 @@ class PlanProposed(EventBody):
         default=False, description="no other plan is possible: the request fixed it, or no model found another"
     )
     tainted: bool = Field(default=False, description="made after untrusted text was read")
+    tainted_by: tuple[TaintSource, ...] = Field(default=(), description="the untrusted text that was in the prompt")
+    labels: tuple[StepLabel, ...] = Field(
+        default=(), description="what of the steps is not the user's; a step of a tainted plan without a label is not"
+    )
     asked_for: bool = Field(default=False, description="a person changed the plan or said how")
     is_round: bool = Field(default=False, description="the next round of the same plan, made with the results so far")
     adjusted: tuple[str, ...] = Field(default=(), description="what the room's required tools changed in the plan")
@@ -64,6 +76,15 @@ class PlanProposed(EventBody):
         default="", description="why a person must approve the plan if it changes something, whatever the room says"
     )
     duration: float = 0.0
+
+    def get_label(self, step_id: str) -> StepLabel | None:
+        """Returns the label of a step, or None if it has none."""
+        return next((label for label in self.labels if label.step_id == step_id), None)
+
+    def is_from_outside(self, step_id: str) -> bool:
+        """Returns whether untrusted text may have chosen the step's tool or one of its literal arguments."""
+        label = self.get_label(step_id)
+        return self.tainted and (label is None or not label.is_trusted)
 
 
 class ApprovalItem(FrozenModel):

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from agent.core.events.envelope import EventBody
+from agent.core.events.label import TextLabel
 from agent.core.models import ChatMessage, FrozenModel, RouteKind, TaskPlan, UserIntent
 
 
@@ -87,3 +88,7 @@ class MemoryRetrieved(EventBody):
         default=(), description="what the run had found whose question this request answers"
     )
     tainted: bool = Field(default=False, description="whether an earlier answer relies on untrusted content")
+    labels: tuple[TextLabel, ...] = Field(
+        default=(), description="of the messages in `history` that the client sent, in their order"
+    )
+    prompt_label: TextLabel | None = Field(default=None, description="of the prompt, if text is attached to it")

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
-from agent.core.settings.field_types import HttpUrl, NameList
+from agent.core.settings.field_types import HostList, HttpUrl, OriginList
 
 
 class ServerSettings(BaseModel):
@@ -13,8 +13,20 @@ class ServerSettings(BaseModel):
 
     host: str = Field(default="127.0.0.1", description="address the gateway binds")
     port: int = Field(default=8080, ge=0, le=65535, description="port the gateway binds; 0 picks a free one")
-    allowed_hosts: NameList = Field(
-        default=(), description="further host names that /mcp answers to, e.g. stepgate.example.org; others get 421"
+    allowed_hosts: HostList = Field(
+        default=(),
+        description=(
+            "further host names that callers without a key may use, e.g. stepgate.example.org; with a port, at that "
+            "port only; IP addresses, localhost, host.docker.internal, AGENT_HOST and the host of AGENT_PUBLIC_URL "
+            "need no entry; others get 421"
+        ),
+    )
+    cors_origins: OriginList = Field(
+        default=(),
+        description=(
+            "origins of web pages and extensions that may call the gateway from a browser besides its own page, e.g. "
+            "https://app.example.org or vscode-webview://1a2b; never *"
+        ),
     )
     public_url: HttpUrl | None = Field(
         default=None,

@@ -1,5 +1,7 @@
 """The details that trace lines show of events, and the entries of `tool_results`. All functions are pure."""
 
+from collections import Counter
+
 from agent.core import events as ev
 from agent.core.models import JsonObject, PlanStep
 
@@ -22,6 +24,9 @@ def describe_memory(body: ev.MemoryRetrieved) -> JsonObject:
             {"id": item.id, "text": shorten(item.text, MAX_QUOTE_CHARS), "score": item.score, "source": item.source}
             for item in body.items
         ]
+    outside = [label for label in (*body.labels, body.prompt_label) if label is not None and not label.trusted]
+    if outside:
+        detail["untrusted_messages"] = dict(Counter(label.source for label in outside))
     if body.embedder:
         detail["embedder"] = body.embedder
     if body.fallback_reason:
@@ -61,6 +66,13 @@ def describe_plan(body: ev.PlanProposed, rejected: list[str]) -> JsonObject:
         detail["rejected"] = [*rejected]
     if body.adjusted:
         detail["adjusted"] = list(body.adjusted)
+    if body.tainted_by:
+        detail["tainted_by"] = [*body.tainted_by]
+        detail["from_outside"] = [
+            {"step": label.step_id, "tool_trusted": label.tool_trusted, "untrusted_args": [*label.untrusted_args]}
+            for label in body.labels
+            if not label.is_trusted
+        ]
     return detail
 
 

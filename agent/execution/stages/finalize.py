@@ -20,6 +20,7 @@ from agent.core.plan_outcome import find_halting_step, find_unprovided
 from agent.core.run_state import RunState
 from agent.execution.gates import list_failed_gates
 from agent.policy.redaction.inbound import replace_with_kinds, restore_text
+from agent.run_context.message_labels import label_answer
 from agent.run_context.run import Run
 from agent.text.plurals import format_count
 
@@ -47,7 +48,7 @@ async def finalize(run: Run) -> None:
         failure = answer.failure.model_copy(update={"stage": "finalize"})
         await run.emit(*bodies, RunFailed(failure=failure))
         return
-    finished = run.redaction.release_answer(drafted, answer.text)
+    finished = run.redaction.mark_redacted(label_answer(run, run.redaction.release_answer(drafted, answer.text)))
     if state.answer_start is None:
         bodies.append(AnswerStarted(tier=None, model=None, reason=_explain_missing_model(state, succeeded=succeeded)))
     ended = _build_terminal_event(run, figures, succeeded=succeeded)
@@ -162,7 +163,8 @@ async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) ->
         return
     if state.client_calls is not None:  # the run that goes on saves the exchange
         return
-    tainted = state.tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
+    tainted = state.has_outside_text or state.has_unknown_answers
+    tainted = tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
     await run.flush()  # after a crash, the resumed run must finalize the same answer
     await run.engine.conversations.add_exchange(
         state.owner, conversation, run.run_id, restore_text(state, state.prompt), answer.text, tainted=tainted

@@ -16,6 +16,7 @@ from agent.core.events import (
     PlanRejected,
     StepOutput,
     StepStarted,
+    TaintSource,
 )
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
@@ -39,6 +40,7 @@ from agent.execution.static_plans import (
     plan_knowledge_lookup,
     plan_skill,
 )
+from agent.execution.step_labels import label_steps, list_message_sources
 from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planner import Planned, PlannerAgent, Rejection
 from agent.planning.request import CompletedStep, PlanningRequest, RoundResult
@@ -46,6 +48,7 @@ from agent.planning.required import add_required_tools, extract_context
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner, asks_for_listing
 from agent.policy.approval import get_plan_feedback, has_side_effect
+from agent.policy.message_labels import split_attachments
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
@@ -82,6 +85,7 @@ async def plan(run: Run) -> None:
         await run.emit(*_list_rejections(planned), InputRequested(question=question))
         return
     planned = await _add_required_tools(run, planned, reason)
+    tainted_by = _list_taint_sources(run.state, planned, reason)
     proposed = PlanProposed(
         plan=_set_completion_model(run, planned.plan),
         requested=planned.requested,
@@ -90,13 +94,9 @@ async def plan(run: Run) -> None:
         approval_reason=next((recipe.approval_reason for recipe in planned.recipes if recipe.approval_reason), ""),
         replan_reason=reason,
         adjusted=planned.adjusted,
-        tainted=(
-            run.state.tainted
-            or planned.is_embedded
-            or any(recipe.tainted for recipe in planned.recipes)
-            or (not is_first and _has_read_outside(run.state))
-            or quotes_ground(planned.plan, planned.ground, _join_user_texts(run.state))
-        ),
+        tainted=bool(tainted_by),
+        tainted_by=tainted_by,
+        labels=label_steps(run, planned.plan, tainted_by),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
         is_round=is_round,
         final=_is_final_plan(run, planned.plan, reason),
@@ -130,7 +130,7 @@ async def _record_answer(
     """Records the planner's answer or its error as the first attempt of the plan's only step. If the checks reject the
     answer, a completion writes it again."""
     (step,) = proposed.steps
-    bodies: list[EventBody] = [*begin, StepStarted(tainted=run.state.tainted)]
+    bodies: list[EventBody] = [*begin, StepStarted(tainted=run.state.has_outside_text)]
     drafts = [EventDraft(body, step.id, 1) for body in bodies]
     await record_output(run, Start(step, 1), output, drafts, duration=duration)
 
@@ -150,6 +150,19 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
     codes = {one.output.error_code for one in last if one is not None and one.output is not None}
     failed = codes - {None}
     return bool(failed) and failed <= LASTING_ERRORS
+
+
+def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -> tuple[TaintSource, ...]:
+    """Returns the untrusted text that may have influenced the plan."""
+    found: dict[TaintSource, bool] = {
+        "conversation": state.tainted,
+        "reply": planned.is_embedded,
+        "recipe": any(recipe.tainted for recipe in planned.recipes),
+        "results": state.plan is not None and _has_read_outside(state),
+        "ground": quotes_ground(planned.plan, planned.ground, _join_user_texts(state)),
+    }
+    by_model = planned.effective == "llm"
+    return (*(name for name, is_there in found.items() if is_there), *list_message_sources(state, by_model=by_model))
 
 
 def _has_read_outside(state: RunState) -> bool:
@@ -358,7 +371,7 @@ def _join_user_texts(state: RunState) -> str:
     history = state.retrieval.history if state.retrieval else ()
     spoken = [message.content for message in history if message.role == "user"]
     question = state.understanding.question if state.understanding else ""
-    return "\n".join((state.prompt, question, *spoken))
+    return "\n".join(split_attachments(text).own for text in (state.prompt, question, *spoken))
 
 
 def _join_caller_instructions(state: RunState) -> str:

@@ -10,6 +10,7 @@ from agent.execution.earlier_run import find_earlier_results
 from agent.memory.store import MemorySearchResult, format_exchange
 from agent.policy.redaction.inbound import HistoryRedactor, restore_text
 from agent.policy.redaction.requests import redact_history
+from agent.run_context.message_labels import label_messages, label_prompt
 from agent.run_context.run import Run
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,8 @@ async def retrieve(run: Run) -> None:
     """Records the conversation and the memories that match the question."""
     redactor = HistoryRedactor(run.state, run.engine.settings.list_secrets())
     history, source, tainted = await _load_history(run)
+    history, labels = await label_messages(run, history) if source == "request" else (history, ())
+    prompt_label = label_prompt(run.state.prompt)
     earlier = await find_earlier_results(run, history)
     history = await redactor.redact_messages(history)
     earlier = tuple([one.model_copy(update={"text": await redactor.redact_text(one.text)}) for one in earlier])
@@ -40,6 +43,8 @@ async def retrieve(run: Run) -> None:
                 earlier_results=earlier,
                 placeholders=redactor.new_placeholders,
                 tainted=tainted,
+                labels=labels,
+                prompt_label=prompt_label,
             )
         )
         return
@@ -70,6 +75,8 @@ async def retrieve(run: Run) -> None:
             fallback_reason=recall.fallback_reason,
             placeholders=redactor.new_placeholders,
             tainted=tainted,
+            labels=labels,
+            prompt_label=prompt_label,
         )
     )
 
@@ -77,8 +84,8 @@ async def retrieve(run: Run) -> None:
 async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:
     """Returns the earlier messages, their origin, and whether they hold external text.
 
-    A caller's messages count as the caller's own words, except the results of client tools: these may hold pages and
-    mails of anybody, and a planner reads them too.
+    Of a caller's messages, only the results of client tools count here: these may hold pages and mails of anybody. The
+    others get labels one by one.
     """
     request = run.state.request
     if request.messages is not None:

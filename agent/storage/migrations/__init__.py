@@ -9,7 +9,9 @@ made. To change a table: change its module there, add a migration, add its revis
 from agent.core.errors import StoreError, StoreNewerError
 
 FIRST = "r001"
-REVISIONS = (FIRST, "r002", "r003", "r004", "r005", "r006", "r007", "r008", "r009", "r010", "r011", "r012", "r013")
+REVISIONS = (
+    FIRST, "r002", "r003", "r004", "r005", "r006", "r007", "r008", "r009", "r010", "r011", "r012", "r013", "r014",
+)  # fmt: skip
 """Every revision, oldest first. Listed here so that a start does not load Alembic; a test compares the scripts."""
 
 HEAD = REVISIONS[-1]

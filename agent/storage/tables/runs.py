@@ -109,6 +109,20 @@ blob_references = Table(
 )
 Index("blob_references_by_checksum", blob_references.c.checksum)
 
+# By which the answers are known that clients send back as their history. They are deleted with their run.
+answer_digests = Table(
+    "answer_digests",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id", ondelete="CASCADE"), nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("trusted", Boolean, nullable=False),
+    Column("private", Boolean, nullable=False),
+    PrimaryKeyConstraint("run_id", "digest"),
+    sqlite_with_rowid=False,
+)
+Index("answer_digests_by_owner", answer_digests.c.owner, answer_digests.c.digest)
+
 turns = Table(
     "turns",
     metadata,

@@ -54,19 +54,51 @@ def test_an_error_without_words_is_told_by_the_table() -> None:
     assert check_output(READ, failed_output("ERR_TOOL_TIMEOUT")).verdict.reason == "the tool did not finish in time"
 
 
-@pytest.mark.parametrize("output", [failed_output("ERR_TOOL_TIMEOUT"), text_output(""), text_output("Error: busy")])
+@pytest.mark.parametrize("output", [failed_output("ERR_TOOL_TIMEOUT"), text_output("Error: busy")])
 def test_a_side_effect_is_never_retried_by_a_rule(output: StepOutput) -> None:
     verdict = check_output(SEND, output).verdict
     assert (check_output(READ, output).verdict.outcome, verdict.outcome) == (Outcome.RETRY, Outcome.REPLAN)
     assert verdict.reason.endswith("(a step with side effects is not repeated)")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("", ""), (" \n\t", "x"), ("", {"a": 1}), ("[]", []), ("{}", {}), ("(nothing)", "")]
-)
-def test_an_empty_result_is_no_success(text: str, value: JsonValue) -> None:
+@pytest.mark.parametrize(("text", "value"), [("", ""), (" \n\t", "x"), ("", {"a": 1}), ('""', ""), ("(nothing)", "")])
+def test_an_empty_text_of_a_read_is_no_success(text: str, value: JsonValue) -> None:
     verdict = check_output(READ, StepOutput(text=text, value=value)).verdict
     assert (verdict.outcome, verdict.reason) == (Outcome.RETRY, "the result is empty")
+
+
+NOTHING: list[tuple[str, JsonValue]] = [
+    ("", None),
+    ("null", None),
+    ("None", None),
+    ("", ""),
+    ('""', ""),
+    ("[]", []),
+    ("{}", {}),
+    (" ", {}),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), NOTHING)
+@pytest.mark.parametrize("needed", [False, True])
+def test_a_tool_that_changed_something_and_returned_nothing_has_succeeded(
+    text: str, value: JsonValue, needed: bool
+) -> None:
+    verdict = check_output(SEND, StepOutput(text=text, value=value), needed_by_later=needed).verdict
+    assert (verdict.outcome, verdict.reason) == (Outcome.SUCCESS, "send ran and returned nothing")
+
+
+@pytest.mark.parametrize(("text", "value"), [case for case in NOTHING if case[1] != ""])
+def test_a_read_that_returned_no_value_found_nothing(text: str, value: JsonValue) -> None:
+    output = StepOutput(text=text, value=value)
+    assert check_output(READ, output).verdict.outcome is Outcome.SUCCESS
+    assert check_output(READ, output, needed_by_later=True).verdict.outcome is Outcome.REPLAN
+
+
+@pytest.mark.parametrize("step", [SKILL, SKILL.model_copy(update={"effect": "effect"}), completion_step("s1")])
+def test_an_empty_text_of_a_model_is_a_failure(step: PlanStep) -> None:
+    assert check_output(step, StepOutput(text="", value="")).verdict.outcome is not Outcome.SUCCESS
+    assert check_output(step, StepOutput(text="", value=None)).verdict.outcome is not Outcome.SUCCESS
 
 
 @pytest.mark.parametrize("value", [0, False, "0", None])
@@ -132,6 +164,12 @@ def test_the_result_of_a_failed_attempt_again_calls_for_another_way() -> None:
     [
         ({"matches": []}, True),
         ({"query": "x", "items": [], "total": 0}, True),
+        ({"query": "x", "items": [], "page": {"next": None}, "note": ""}, True),
+        ({"result": 42, "printed": "", "artifacts": []}, False),
+        ({"result": None, "printed": "42\n", "artifacts": [], "files": []}, False),
+        ({"mean": 3.5, "outliers": []}, False),
+        ({"created": True, "warnings": []}, False),
+        ({"summary": {"status": "paid"}, "errors": []}, False),
         ({"items": [], "pages": [1]}, False),
         ({"items": [0]}, False),
         ({"text": "no lists here"}, False),
@@ -140,12 +178,20 @@ def test_the_result_of_a_failed_attempt_again_calls_for_another_way() -> None:
     ],
 )
 def test_a_search_without_hits_is_recognised(value: JsonValue, nothing: bool) -> None:
-    assert is_empty_search(text_output("0 hits", value)) is nothing
+    assert is_empty_search(text_output("0 hits", value), {"query": "x"}, is_search=False) is nothing
+
+
+def test_a_declared_search_is_judged_by_its_lists_alone() -> None:
+    output = text_output("0 hits", {"matches": [], "searched": "12 files"})
+    assert is_empty_search(output, {}, is_search=True)
+    assert not is_empty_search(output, {}, is_search=False)
 
 
 @pytest.mark.parametrize(("needed", "outcome"), [(False, Outcome.SUCCESS), (True, Outcome.REPLAN)])
 def test_finding_nothing_is_success_unless_a_later_step_needs_it(needed: bool, outcome: Outcome) -> None:
-    verdict = check_output(READ, text_output("0 hits", {"matches": []}), needed_by_later=needed).verdict
+    verdict = check_output(
+        READ, text_output("0 hits", {"matches": []}), found_nothing=True, needed_by_later=needed
+    ).verdict
     assert verdict.outcome is outcome
     assert verdict.evidence == ("" if needed else "none")
 

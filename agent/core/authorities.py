@@ -1,0 +1,118 @@
+"""Parses the authority of a `Host` header, of an `Origin` header, and of settings that name hosts and origins.
+
+RFC 3986, 3.2.2; RFC 9110, 7.2; RFC 6454, 7.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+_CACHED = 256
+"""Headers whose result is kept: a gateway is called by few names, and a caller may send any number of others."""
+_MAX_CHARS = 512
+_AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]+)(?::([1-9][0-9]{0,4}))?")
+_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+"""A label of a host name, with the underscore that names of containers may have."""
+_ZONE = re.compile(r"%(?:25)?[A-Za-z0-9._~-]+\Z")
+"""The zone of a link-local address (RFC 6874)."""
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#@\\\s]+)")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A host with its port. Names are in lower case without the dot at their end; IPv6 addresses have no brackets."""
+
+    host: str
+    port: int | None
+    """None if the header names none: the default port of a scheme that the header does not tell."""
+    is_address: bool
+    """Whether the host is an IP address, which no name server can point elsewhere."""
+
+
+@lru_cache(maxsize=_CACHED)
+def parse_host_header(value: bytes) -> Authority | None:
+    """Returns what a `Host` header names, or None if it is not exactly a host and optionally a port."""
+    value = value.strip(b" \t")  # not part of the value (RFC 9110, 5.5); httptools leaves those at the end
+    return parse_authority(value.decode("ascii")) if value.isascii() else None
+
+
+def parse_authority(text: str) -> Authority | None:
+    """Returns the host and port that a text names, or None. A port is a number from 1 to 65535."""
+    found = _AUTHORITY.fullmatch(text) if len(text) <= _MAX_CHARS else None
+    if found is None:
+        return None
+    port = int(found[2]) if found[2] else None
+    if port is not None and port > 65_535:
+        return None
+    if found[1].startswith("["):
+        address = _parse_address(_ZONE.sub("", found[1][1:-1]), version=6)
+        return None if address is None else Authority(address, port, is_address=True)
+    address = _parse_address(found[1], version=4)
+    if address is not None:
+        return Authority(address, port, is_address=True)
+    name = found[1].removesuffix(".")
+    if len(name) > 253 or not all(map(_LABEL.fullmatch, name.split("."))):
+        return None
+    return Authority(name.lower(), port, is_address=False)
+
+
+def parse_host_setting(text: str) -> Authority | None:
+    """Returns the host that a setting names: as `parse_authority`, but also `::1` without brackets, and names with
+    letters beyond ASCII, which browsers send encoded.
+    """
+    if not text.isascii():
+        try:
+            text = text.encode("idna").decode("ascii")
+        except UnicodeError:
+            return None
+    address = _parse_address(text, version=6)
+    return parse_authority(text) if address is None else Authority(address, None, is_address=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WebOrigin:
+    """The parts of an origin such as `https://app.example.org:8443`."""
+
+    scheme: str
+    authority: Authority
+
+    def is_at(self, host: Authority) -> bool:
+        """Returns whether the origin has the host and port of a `Host` header. `http` or `https` does not count: behind
+        a proxy with TLS the gateway cannot know which it is.
+        """
+        default = _DEFAULT_PORTS.get(self.scheme)
+        if default is None or self.authority.host != host.host:
+            return False
+        return (self.authority.port or default) == (host.port or default)
+
+
+@lru_cache(maxsize=_CACHED)
+def parse_origin(value: str) -> WebOrigin | None:
+    """Returns the parts of an origin as browsers write it, or None: for `null`, a path, user information, an empty or
+    malformed host.
+    """
+    found = _ORIGIN.fullmatch(value) if len(value) <= _MAX_CHARS else None
+    authority = parse_authority(found[2]) if found is not None else None
+    return WebOrigin(found[1], authority) if found is not None and authority is not None else None
+
+
+def format_origin(url: str) -> str | None:
+    """Returns the origin of a URL as browsers write it, without a default port; None for a URL without a host."""
+    scheme, _, rest = url.partition("://")
+    scheme = scheme.lower()
+    authority = parse_host_setting(re.split(r"[/?#]", rest)[0])
+    if authority is None:
+        return None
+    host = f"[{authority.host}]" if ":" in authority.host else authority.host
+    port = "" if authority.port in (None, _DEFAULT_PORTS.get(scheme)) else f":{authority.port}"
+    return f"{scheme}://{host}{port}"
+
+
+def _parse_address(text: str, *, version: int) -> str | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return str(address) if address.version == version else None

@@ -1,0 +1,135 @@
+"""Labels the steps of a plan that was made after untrusted text was in the prompt: is this what the user asked for?
+
+A step's tool is the user's choice if a plan from before named it. If only the conversation holds untrusted text, it is
+also the user's choice if this request asks for it. A literal is the user's if it is in the user's words.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from pydantic import JsonValue
+
+from agent.core.events import StepLabel, TaintSource
+from agent.core.models import JsonObject, Plan, PlanStep
+from agent.core.run_state import RunState
+from agent.execution.catalogue import build_catalogue
+from agent.planning.references import find_references, list_literals
+from agent.policy.approval import has_side_effect
+from agent.run_context.message_labels import collect_own_words, get_own_prompt
+from agent.run_context.run import Run
+from agent.text.own_words import OwnWords
+from agent.text.terms import extract_terms
+from agent.tools import ToolSpec
+from agent.tools.catalogue import CatalogueIndex, split_name
+
+LABELLED_SOURCES: frozenset[TaintSource] = frozenset({"history", "unknown_answers", "attachment", "results"})
+"""After other untrusted text, such as a recipe's, nothing of the plan counts as the user's."""
+
+
+def list_message_sources(state: RunState, *, by_model: bool) -> tuple[TaintSource, ...]:
+    """Returns the untrusted text that a request brings into a plan. A plan made by rules reads the prompt only."""
+    if state.retrieval is None:
+        return ()
+    labels = state.retrieval.labels if by_model else ()
+    found: list[TaintSource] = [
+        "unknown_answers" if label.source == "unknown_answer" else "history" for label in labels if not label.trusted
+    ]
+    if state.retrieval.prompt_label is not None:
+        found.append("attachment")
+    return tuple(dict.fromkeys(found))
+
+
+def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple[StepLabel, ...]:
+    """Returns the label of every step that calls something; () if nothing counts as the user's."""
+    if not sources or not LABELLED_SOURCES.issuperset(sources):
+        return ()
+    specs = {spec.name: spec for spec in build_catalogue(run).tools}
+    words = collect_own_words(run.state)
+    return tuple(_label_step(run, step, words, specs, sources) for step in plan.steps if step.is_work)
+
+
+def _label_step(
+    run: Run, step: PlanStep, words: OwnWords, specs: Mapping[str, ToolSpec], sources: Collection[TaintSource]
+) -> StepLabel:
+    before = _list_pending_calls(run.state, step.tool)
+    schema = specs[step.tool].input_schema if step.tool in specs else {}
+    untrusted = tuple(
+        name
+        for name, value in step.args.items()
+        if not _is_held(words, value, _get_property(schema, name), is_task=step.action == "skill")
+        and not any(name in call.args and call.args[name] == value for call in before)
+    )
+    trusted = True
+    if has_side_effect(step.tool, step.effect):
+        # With a reference, a plan from before named the tool, but not what it would work on now.
+        trusted = bool(before) and not find_references(step.args)
+        if not trusted and "results" not in sources:
+            trusted = _is_asked_for(run.state, step, specs.values(), sources)
+    return StepLabel(step_id=step.id, tool_trusted=trusted, untrusted_args=untrusted)
+
+
+def _list_pending_calls(state: RunState, tool: str) -> list[PlanStep]:
+    """Returns the calls of a tool that earlier plans named before untrusted text was read, and that were not made."""
+    return [
+        step
+        for proposed in state.plans
+        for step in proposed.plan.steps
+        if step.tool == tool and not proposed.is_from_outside(step.id) and state.get_step(step.id).status != "succeeded"
+    ]
+
+
+def _is_held(words: OwnWords, value: JsonValue, schema: JsonObject, *, is_task: bool) -> bool:
+    """Returns whether every literal in an argument is the user's, or says what leaving the argument out would say."""
+    if "default" in schema and schema["default"] == value:
+        return True
+    literals = list_literals(value)
+    if is_task:  # a task for a model, in the planner's wording
+        return all(words.hold(one) or (isinstance(one, str) and words.state(one)) for one in literals)
+    return all(map(words.hold, literals)) and all(map(words.hold, _list_free_keys(value, schema)))
+
+
+def _list_free_keys(value: JsonValue, schema: JsonObject) -> list[str]:
+    """Returns the keys of an object that its schema does not name: the plan's author made them up."""
+    if isinstance(value, list):
+        items = schema.get("items")
+        return [key for one in value for key in _list_free_keys(one, items if isinstance(items, dict) else {})]
+    if not isinstance(value, dict) or value.keys() & {"$from", "$literal"}:
+        return []
+    named = schema.get("properties")
+    known = named.keys() if isinstance(named, dict) else ()
+    free = [key for key in value if key not in known]
+    return free + [key for name, one in value.items() for key in _list_free_keys(one, _get_property(schema, name))]
+
+
+def _is_asked_for(state: RunState, step: PlanStep, specs: Iterable[ToolSpec], sources: Collection[TaintSource]) -> bool:
+    """Returns whether this request asks for the tool.
+
+    It does if no other tool with a side effect fits its words better. Where the only untrusted text is answers that
+    nobody knows, it is enough that none of them names the tool and that the step works on something.
+    """
+    effects = [spec for spec in specs if has_side_effect(spec.name, spec.effect)]
+    scores = CatalogueIndex(effects).compute_scores(get_own_prompt(state)) if effects else {}
+    best = max(scores.values(), default=0.0)
+    if best > 0 and scores.get(step.tool, 0.0) >= best:
+        return True
+    if set(sources) != {"unknown_answers"} or not any(value not in (None, "", [], {}) for value in step.args.values()):
+        return False
+    return not any(_names(text, step.tool) for text in _list_unknown_answers(state))
+
+
+def _list_unknown_answers(state: RunState) -> list[str]:
+    found = state.retrieval
+    if found is None:
+        return []
+    labelled = zip(found.history, found.labels, strict=False)
+    return [message.content for message, label in labelled if label.source == "unknown_answer"]
+
+
+def _names(text: str, tool: str) -> bool:
+    """Returns whether a text has all words of a tool's name, without its server's."""
+    return set(extract_terms(split_name(tool.rpartition("__")[2]))) <= set(extract_terms(split_name(text)))
+
+
+def _get_property(schema: JsonObject, name: str) -> JsonObject:
+    named = schema.get("properties")
+    found = named.get(name) if isinstance(named, dict) else None
+    return found if isinstance(found, dict) else {}

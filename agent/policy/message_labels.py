@@ -1,0 +1,105 @@
+"""Labels the messages that a client sends along: which are the user's words, and which came from outside.
+
+A client may send any history. An assistant message counts as ours only if it is known by its digest as an answer that
+this gateway wrote for the same owner. `agent.run_context.message_labels` looks the digests up. Pure.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from agent.core.events import TextLabel
+from agent.core.models import ChatMessage
+from agent.core.surrogates import replace_surrogates
+
+_WRAPPERS: Final = "context|contexts|source|sources|attached_files|attached_file|file_content|documents|search_results"
+_OPENING: Final = re.compile(rf"<(?:{_WRAPPERS})(?=[\s>/])[^<>]*>", re.IGNORECASE)
+_CLOSING: Final = re.compile(rf"</(?:{_WRAPPERS})\s*>", re.IGNORECASE)
+_TASK: Final = re.compile(r"\s*#{2,4} Task:", re.IGNORECASE)
+_CHAT_HISTORY: Final = re.compile(r"<chat_history>|#{2,4} Chat History", re.IGNORECASE)
+_ADDED_BLOCK: Final = re.compile(
+    r"<(details|think|thinking|thought|reasoning|status)(?=[\s>])[^<>]*>"
+    r"(?:(?!<\1(?=[\s>])).)*?</\1\s*>",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A block that clients add to an answer: its reasoning, its tool calls, its progress. The innermost of nested ones."""
+MAX_NESTING: Final = 10
+
+
+class SplitText(NamedTuple):
+    """A message's own words, and the text that a client put into it."""
+
+    own: str
+    attached: str = ""
+
+
+def split_attachments(text: str) -> SplitText:
+    """Splits a user's or a system message into its own words and what a client attached in a known wrapper.
+
+    The attached part reaches from the first opening tag to the last closing one: a document that contains a closing
+    tag cannot end it. Without a closing tag it reaches to the end. A client's background task over a chat is attached
+    as a whole.
+    """
+    if _TASK.match(text) and _CHAT_HISTORY.search(text):
+        return SplitText("", text)
+    first = _OPENING.search(text)
+    if first is None:
+        return SplitText(text)
+    openings = [found.start() for found in _OPENING.finditer(text)]
+    closings = [found.end() for found in _CLOSING.finditer(text)]
+    end = closings[-1] if closings and closings[-1] > openings[-1] else len(text)
+    return SplitText(f"{text[: first.start()].strip()}\n{text[end:].strip()}".strip(), text[first.start() : end])
+
+
+def remove_added_blocks(text: str) -> str:
+    """Returns an assistant message without the blocks of reasoning, details and status that clients add."""
+    for _ in range(MAX_NESTING):
+        shorter = _ADDED_BLOCK.sub("", text)
+        if shorter == text:
+            break
+        text = shorter
+    return text.strip()
+
+
+def compute_digests(text: str) -> tuple[str, ...]:
+    """Returns the digests of an answer: of the whole, and of what is left without added blocks if that differs."""
+    whole = _digest(text)
+    shorter = remove_added_blocks(text)
+    return tuple(dict.fromkeys((whole, _digest(shorter)) if shorter else (whole,)))
+
+
+def list_digests(messages: Sequence[ChatMessage]) -> tuple[str, ...]:
+    """Returns the digests by which the assistant messages may be known, each once."""
+    texts = (one.content for one in messages if one.role == "assistant" and not one.tool_calls)
+    return tuple(dict.fromkeys(digest for text in texts if text.strip() for digest in compute_digests(text)))
+
+
+def label_message(message: ChatMessage, known: Mapping[str, TextLabel]) -> TextLabel:
+    """Returns the label of one message of a client. `known` has the labels of our answers by their digests."""
+    if message.role == "tool" or message.tool_calls:
+        return TextLabel(source="tool", trusted=False, private=True)
+    if message.role == "assistant":
+        if not message.content.strip():
+            return TextLabel(source="answer", trusted=True)
+        label = next((known[digest] for digest in compute_digests(message.content) if digest in known), None)
+        return label or TextLabel(source="unknown_answer", trusted=False, private=True)
+    if split_attachments(message.content).attached:
+        return TextLabel(source="attachment", trusted=False, private=True)
+    return TextLabel(source="user" if message.role == "user" else "instructions", trusted=True)
+
+
+def keep_known_text(message: ChatMessage, known: Mapping[str, TextLabel]) -> ChatMessage:
+    """Returns an answer of ours as it was written: without blocks of the client that its digest says nothing about."""
+    if message.role != "assistant" or message.tool_calls:
+        return message
+    whole, *shorter = compute_digests(message.content)
+    if whole in known or not any(digest in known for digest in shorter):
+        return message
+    return message.model_copy(update={"content": remove_added_blocks(message.content)})
+
+
+def _digest(text: str) -> str:
+    normal = " ".join(unicodedata.normalize("NFC", replace_surrogates(text)).split())
+    return hashlib.sha256(normal.encode()).hexdigest()

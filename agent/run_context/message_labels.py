@@ -1,0 +1,145 @@
+"""The labels of a run's messages: which of them are the user's words, and which answers are ours.
+
+The one place for the histories of all doors: whatever a client sends, a run reads it in its retrieve stage.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from agent.core.errors import NotFoundError
+from agent.core.events import AnswerFinished, RunWaiting, TextLabel
+from agent.core.models import ChatMessage
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
+from agent.policy.approval import format_approval_question
+from agent.policy.message_labels import (
+    compute_digests,
+    keep_known_text,
+    label_message,
+    list_digests,
+    split_attachments,
+)
+from agent.policy.redaction.inbound import restore_text
+from agent.run_context.run import Run
+from agent.text.own_words import OwnWords
+from agent.tools import ToolSpec
+
+MAX_QUESTIONS: Final = 10
+"""Runs whose approval questions are compared with the messages of a client."""
+_QUESTION: Final = re.compile(r"\(`(run_\w{1,100})`\)\s*$")
+INLINE_CHARS: Final = 200_000
+"""Longer histories are digested in a thread; these take some milliseconds."""
+
+
+async def label_messages(
+    run: Run, history: Sequence[ChatMessage]
+) -> tuple[tuple[ChatMessage, ...], tuple[TextLabel, ...]]:
+    """Returns the messages that a client sent, as models may read them, and their labels in the same order."""
+    sent = run.state.request.messages or ()
+    if sum(len(message.content) for message in sent) > INLINE_CHARS:
+        digests = await asyncio.to_thread(list_digests, sent)
+    else:
+        digests = list_digests(sent)
+    known = await run.engine.conversations.find_answer_labels(run.state.owner, digests)
+    known |= await _find_questions(run, sent)
+    labels = tuple(label_message(message, known) for message in sent)
+    return tuple(keep_known_text(message, known) for message in history), labels
+
+
+async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, TextLabel]:
+    """Returns the labels of the approval questions among the messages by their digests, the newest few.
+
+    A question names its run, so it is compared with what that run asked: its digest needs no row.
+    """
+    texts = [message.content for message in sent if message.role == "assistant"]
+    named = [found[1] for text in reversed(texts) if (found := _QUESTION.search(text)) is not None]
+    labels: dict[str, TextLabel] = {}
+    for run_id in list(dict.fromkeys(named))[:MAX_QUESTIONS]:
+        try:
+            await run.journal.get_run(run_id, owner=run.state.owner)
+            events = await run.journal.read_events(run_id)
+        except NotFoundError:
+            continue
+        for place, event in enumerate(events, start=1):
+            if isinstance(event.body, RunWaiting):
+                asked = fold(run_id, events[:place])
+                label = _label_text(asked)
+                if label is not None:
+                    labels |= dict.fromkeys(compute_digests(format_approval_question(asked)), label)
+    return labels
+
+
+def label_prompt(prompt: str) -> TextLabel | None:
+    """Returns the label of a prompt to which a client attached text; None if it is the user's words alone."""
+    if not split_attachments(prompt).attached:
+        return None
+    return TextLabel(source="attachment", trusted=False, private=True)
+
+
+def collect_own_words(state: RunState) -> OwnWords:
+    """Returns what the user and the operator have said in this conversation, as models see it and as it was written.
+
+    That are the room's and the client's instructions, the user's messages without attached texts, and what a person
+    replied to a question of this run.
+    """
+    return OwnWords(*_list_own_texts(state))
+
+
+def get_own_prompt(state: RunState) -> str:
+    """Returns the user's words of this request, in the original and in English if it was translated."""
+    own = split_attachments(state.prompt)
+    understood = state.understanding
+    # A model translated the whole prompt: of one with an attachment, nobody can say which words are whose.
+    translated = understood.question if understood is not None and understood.translated and not own.attached else ""
+    return own.own if translated in ("", own.own) else f"{own.own}\n{translated}"
+
+
+def label_answer(run: Run, answer: AnswerFinished) -> AnswerFinished:
+    """Returns the answer with its label and digests; without them if a message of the conversation is unknown.
+
+    An answer that may repeat an unknown message says no more about itself than that message does.
+    """
+    label = _label_text(run.state)
+    if label is None or not answer.text.strip():
+        return answer
+    recalled = run.state.retrieval.items if run.state.retrieval is not None else ()
+    label = label.model_copy(update={"private": bool(recalled) or _has_read_private(run)})
+    return answer.model_copy(update={"label": label, "digests": compute_digests(answer.text)})
+
+
+def _label_text(state: RunState) -> TextLabel | None:
+    """Returns the label of what a run says now; None if its conversation holds an unknown message."""
+    if state.has_unknown_answers:
+        return None
+    outputs = [output for step in state.steps.values() if (output := step.output) is not None]
+    recalled = state.retrieval.items if state.retrieval is not None else ()
+    tainted = state.has_outside_text or any(output.tainted for output in outputs)
+    tainted = tainted or any(item.tainted for item in recalled) or bool(state.plans and state.plans[-1].tainted)
+    return TextLabel(source="answer", trusted=not tainted, private=tainted)
+
+
+def _has_read_private(run: Run) -> bool:
+    """Returns whether the run knows something that is neither public nor the user's own words."""
+    state, tools = run.state, run.engine.registry
+    if state.tainted or any(label.private for label in state.message_labels):
+        return True
+    steps = [step for proposed in state.plans for step in proposed.plan.steps]
+    read = [step for step in steps if (output := state.get_step(step.id).output) is not None and output.tainted]
+    return any(step.tool not in tools or not _is_public(tools.get(step.tool).spec) for step in read)
+
+
+def _is_public(spec: ToolSpec) -> bool:
+    """Returns whether the tool reads public pages only. A foreign server's missing hint says nothing about that."""
+    return spec.origin == "builtin" and spec.annotations.open_world
+
+
+def _list_own_texts(state: RunState) -> list[str]:
+    history = state.retrieval.history if state.retrieval is not None else ()
+    said = [message.content for message in history if message.role in ("system", "developer", "user")]
+    replies = [decided.reason for decided in state.decisions.values() if decided.decision in ("answered", "rejected")]
+    texts = [split_attachments(text).own for text in said]
+    texts = [state.room.system_prompt, *texts, get_own_prompt(state), *replies]
+    restored = [restore_text(state, text) for text in texts]
+    return [*restored, *(text for text, plain in zip(texts, restored, strict=True) if text != plain)]

@@ -1,0 +1,299 @@
+"""Compares literals with the words of a person as values: does this address, amount, date or phrase stand there?
+
+Unlike `agent.text.values`, which checks what an answer claims, nothing is rounded and nothing follows from anything:
+"50" is in "$50" and "50.00", and is not in "500" or "50.4".
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from typing import Final
+
+from pydantic import JsonValue
+
+from agent.text.codes import find_codes
+from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue
+from agent.text.numbers import NumberMention
+from agent.text.pieces import split_pieces
+from agent.text.terms import detect_script, extract_terms, has_content_words, map_query_terms
+from agent.text.units import Unit, can_share_value
+from agent.text.values import find_values
+
+MAX_CHARS: Final = 50_000
+"""Characters of a person's texts that are compared, the newest last. Of longer texts the end is taken."""
+MAX_VALUE_CHARS: Final = 8_000
+"""A longer literal is not compared: nobody typed it."""
+MAX_PARTS: Final = 200
+MAX_SENTENCE_CHARS: Final = 1_000
+MAX_QUANTITY_CHARS: Final = 200
+MIN_CODE_CHARS: Final = 5
+"""Letters and digits of a code that is found with other separators too: `SE45 5000` is `SE455000`."""
+MIN_SHARED: Final = 0.6
+"""Share of a sentence's content words in a restatement of it."""
+_UNSPACED_SCRIPTS: Final = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"})
+_QUOTES: Final = str.maketrans(dict.fromkeys("“”„‟«»‹›「」『』", '"') | dict.fromkeys("‘’‚‛`´", "'"))  # noqa: RUF001 - typographic quotes are meant
+_OPENING: Final = frozenset("\"'([{<:;,=*_|>~")
+"""Characters that may stand right before a value: quotes, brackets, and marks of lists and Markdown."""
+_CLOSING: Final = frozenset("\"')]}>;,*_|<~")
+_STOPS: Final = frozenset(".:?!")
+"""Characters that end a value only where a space or the text's end follows: `bo@example.org.` but not `.org.evil`."""
+_SEPARATORS: Final = re.compile(r"[\n,;<>()\[\]{}\"|]+")
+_SCHEME: Final = re.compile(r"(?:https?://|mailto:|tel:)")
+_BARE_HOST: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?")
+_CODE: Final = re.compile(r"[\w+ -]+")
+_DIGIT_EDGE: Final = re.compile(r"[^\W\d_][0-9]|[0-9][^\W\d_]")
+_TIME_MARKS: Final = frozenset({"t", "z"})
+_SPEAKER: Final = frozenset({"user"})
+"""Models write what users say of themselves in the third person."""
+
+Quantity = DateMention | TimeMention | NumberMention
+
+
+class OwnWords:
+    """The texts of one person, or of several people who are trusted alike."""
+
+    def __init__(self, *texts: str) -> None:
+        self._texts = _limit(texts)
+
+    def hold(self, value: JsonValue) -> bool:
+        """Returns whether a value stands in the texts. Of a list or an object every part must, and every key.
+
+        A boolean never does; null and an empty text, which say nothing, always do.
+        """
+        if value is None:
+            return True
+        if isinstance(value, bool):
+            return False
+        if isinstance(value, int | float):
+            return self._hold_number(_to_decimal(value), None)
+        if isinstance(value, str):
+            return self._hold_text(value)
+        if isinstance(value, list):
+            return all(self.hold(item) for item in value)
+        return all(self.hold(key) and self.hold(item) for key, item in value.items())
+
+    def state(self, text: str) -> bool:
+        """Returns whether a text says nothing that is not in the texts: each of its values and content words is there.
+
+        Weaker than `hold`: the words may stand in another order, so it fits sentences and no addresses or names.
+        """
+        if self._hold_text(text):
+            return True
+        if len(text) > MAX_VALUE_CHARS or not has_content_words(text) or not self._state_values(text):
+            return False
+        words = _collect_content(text)
+        return bool(words) and words <= self._terms
+
+    def find_restated(self, text: str) -> str | None:
+        """Returns the sentence of the person that a text restates, or None.
+
+        The sentence holds each value of the text and most of its content words.
+        """
+        if len(text) > MAX_VALUE_CHARS:
+            return None
+        words = _collect_content(text)
+        best, most = None, MIN_SHARED
+        for sentence in self._sentences if words else ():
+            own = OwnWords(sentence)
+            shared = len(words & own._terms) / len(words)
+            if shared >= most and own._state_values(text):
+                best, most = sentence, shared
+        return best
+
+    def _hold_text(self, value: str) -> bool:
+        text = _normalise(value).strip().rstrip(".!?").strip("\"'").strip()
+        if not text:
+            return True
+        if len(text) > MAX_VALUE_CHARS:
+            return False
+        if self._hold_phrase(text) or self._hold_address(text) or self._hold_code(text) or self._hold_quantity(value):
+            return True
+        parts = [part.strip() for part in _SEPARATORS.split(text) if part.strip()]
+        return 1 < len(parts) <= MAX_PARTS and all(self._hold_text(part) for part in parts)
+
+    def _hold_phrase(self, text: str) -> bool:
+        known, start = self._normalised, 0
+        while (at := known.find(text, start)) >= 0:
+            if _is_whole(known, at, at + len(text)):
+                return True
+            start = at + 1
+        return False
+
+    def _hold_address(self, text: str) -> bool:
+        """Returns whether a web, mail or phone address stands there with another scheme or without one."""
+        bare = _SCHEME.sub("", text, count=1) if _SCHEME.match(text) else text
+        bare = bare.removesuffix("/")
+        if bare == text or not bare or " " in bare:
+            return _BARE_HOST.fullmatch(text) is not None and any(
+                self._hold_phrase(f"{scheme}{text}{end}") for scheme in ("https://", "http://") for end in ("", "/")
+            )
+        forms = (f"{scheme}{bare}{end}" for scheme in ("", "https://", "http://", "mailto:") for end in ("", "/"))
+        return any(self._hold_phrase(form) for form in forms)
+
+    def _hold_code(self, text: str) -> bool:
+        letters = [char for char in text if char.isalnum()]
+        if len(letters) < MIN_CODE_CHARS or not _CODE.fullmatch(text) or not any(char.isdigit() for char in letters):
+            return False
+        if sum(char.isdigit() for char in letters) * 2 < len(letters):  # a sentence with a number in it
+            return False
+        plus = r"\+" if text.startswith("+") else ""
+        pattern = plus + "[ -]?".join(map(re.escape, letters))
+        return any(_is_whole(self._normalised, *found.span()) for found in re.finditer(pattern, self._normalised))
+
+    def _hold_quantity(self, value: str) -> bool:
+        """Returns whether a text that is a number, a date or a time, and nothing else, stands there."""
+        text = _prepare(value).strip()
+        if len(text) > MAX_QUANTITY_CHARS:
+            return False
+        mentions = [mention for mention in find_values(text) if isinstance(mention, Quantity)]
+        rest = text
+        for mention in reversed(mentions):
+            rest = rest[: mention.start] + " " + rest[mention.end :]
+        words = set(re.findall(r"\w+", rest.casefold())) - _TIME_MARKS
+        return bool(mentions) and not words and all(self._hold_mention(mention) for mention in mentions)
+
+    def _state_values(self, text: str) -> bool:
+        plain = _prepare(text)
+        if not all(self._hold_text(code.text) for code in find_codes(plain)):
+            return False
+        return all(self._hold_mention(mention) for mention in find_values(plain) if isinstance(mention, Quantity))
+
+    def _hold_mention(self, mention: Quantity) -> bool:
+        if isinstance(mention, DateMention):
+            return any(reading.follows_from(known) for reading in mention.readings for known in self._dates)
+        if isinstance(mention, TimeMention):
+            return mention.value in self._times
+        return any(self._hold_number(reading.value, mention.unit) for reading in mention.readings)
+
+    def _hold_number(self, value: Decimal | None, unit: Unit | None) -> bool:
+        units = self._numbers.get(value, ()) if value is not None else ()
+        return any(unit is None or can_share_value(unit, other) for other in units)
+
+    @cached_property
+    def _normalised(self) -> str:
+        return "\n".join(map(_normalise, self._texts))
+
+    @cached_property
+    def _sentences(self) -> list[str]:
+        found = (text[piece.start : piece.end] for text in self._texts for piece in split_pieces(text))
+        return [sentence for sentence in found if len(sentence) <= MAX_SENTENCE_CHARS]
+
+    @cached_property
+    def _terms(self) -> frozenset[str]:
+        return frozenset(term for text in self._texts for term in extract_terms(_prepare(text)))
+
+    @cached_property
+    def _numbers(self) -> dict[Decimal, set[Unit | None]]:
+        """The units with which each number stands there."""
+        found: dict[Decimal, set[Unit | None]] = {}
+        for mention in self._mentions:
+            if isinstance(mention, NumberMention):
+                for reading in mention.readings:
+                    found.setdefault(reading.value, set()).add(mention.unit)
+        return found
+
+    @cached_property
+    def _dates(self) -> frozenset[DateValue]:
+        return frozenset(date for one in self._mentions if isinstance(one, DateMention) for date in one.readings)
+
+    @cached_property
+    def _times(self) -> frozenset[TimeValue]:
+        return frozenset(one.value for one in self._mentions if isinstance(one, TimeMention))
+
+    @cached_property
+    def _mentions(self) -> list[Quantity]:
+        found = (mention for text in self._texts for mention in find_values(_prepare(text)))
+        return [mention for mention in found if isinstance(mention, Quantity)]
+
+
+def _limit(texts: Iterable[str]) -> tuple[str, ...]:
+    """Returns the last texts that fit `MAX_CHARS`; the oldest of them may lose its beginning."""
+    left, kept = MAX_CHARS, list[str]()
+    for text in reversed(tuple(texts)):
+        if left <= 0:
+            break
+        kept.append(text[-left:])
+        left -= len(kept[-1])
+    return tuple(reversed(kept))
+
+
+def _normalise(text: str) -> str:
+    """Returns the text without case and invisible characters, with single spaces, one kind of quotes and digits."""
+    composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    visible = "".join(char for char in composed if char.isspace() or unicodedata.category(char) != "Cf")
+    return " ".join(_fold_digits(visible).translate(_QUOTES).split())
+
+
+def _prepare(text: str) -> str:
+    """Returns the text as `find_values` reads it: it takes digits right behind a letter for a part of a name."""
+    return text if text.isascii() else _DIGIT_EDGE.sub(_separate_digit, _fold_digits(text))
+
+
+def _separate_digit(edge: re.Match[str]) -> str:
+    before, after = edge[0][0], edge[0][1]
+    letter = after if before.isdigit() else before
+    return f"{before} {after}" if _is_unspaced(letter) else edge[0]
+
+
+def _fold_digits(text: str) -> str:
+    """Returns the text with the digits of every script as 0 to 9."""
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    """Returns whether `text[start:end]` is not a part of a longer word, number, address or path."""
+    return _begins_value(text, start) and _ends_value(text, end)
+
+
+def _begins_value(text: str, start: int) -> bool:
+    before = text[start - 1 : start]
+    if not before or before.isspace() or before in _OPENING:
+        return not _is_number_part(text, start - 1)
+    if before.isalpha() and (_is_unspaced(before) or _is_unspaced(text[start])):
+        return True
+    # The sign of a currency belongs to the amount, and a sign of punctuation of another script to nothing.
+    return unicodedata.category(before) in ("Sc", "Po", "Ps", "Pi", "Pf", "Pe") and before not in "@#%&/\\.*"
+
+
+def _ends_value(text: str, end: int) -> bool:
+    after = text[end : end + 1]
+    if not after or after.isspace() or after in _CLOSING:
+        return not (after in (",", ";") and text[end + 1 : end + 2].isdigit() and text[end - 1].isdigit())
+    if after in _STOPS:
+        following = text[end + 1 : end + 2]
+        return not following or following.isspace() or following in _CLOSING
+    if after.isalpha() and (_is_unspaced(after) or _is_unspaced(text[end - 1])):
+        return True
+    return unicodedata.category(after) in ("Sc", "Po", "Pe", "Pf", "Pi") and after not in "@#%&/\\.:*"
+
+
+def _is_number_part(text: str, at: int) -> bool:
+    """Returns whether the comma at `at` stands between two digits."""
+    return at > 0 and text[at] == "," and text[at - 1].isdigit() and text[at + 1 : at + 2].isdigit()
+
+
+def _is_unspaced(char: str) -> bool:
+    return not char.isascii() and detect_script(char) in _UNSPACED_SCRIPTS
+
+
+def _to_decimal(value: float) -> Decimal | None:
+    try:
+        number = Decimal(repr(value))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _collect_content(text: str) -> frozenset[str]:
+    """Returns the stems of a text's content words, without its numbers and dates, which are compared as values."""
+    plain = _prepare(text)
+    for mention in reversed(find_values(plain)):
+        if isinstance(mention, Quantity):
+            plain = plain[: mention.start] + " " * (mention.end - mention.start) + plain[mention.end :]
+    pieces = (plain[piece.start : piece.end] for piece in split_pieces(plain))
+    # By piece, because `map_query_terms` keeps the most frequent terms only.
+    return frozenset(term for piece in pieces if has_content_words(piece) for term in map_query_terms(piece)) - _SPEAKER

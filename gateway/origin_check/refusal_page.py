@@ -1,0 +1,33 @@
+"""The page that a person sees who opens the gateway by a name that it does not answer to."""
+
+from html import escape
+
+from starlette.responses import HTMLResponse
+from starlette.types import Scope
+
+from agent.core.errors import AgentError
+from gateway.doors.web_page import wants_html
+from gateway.render.errors import get_http_status
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Stepgate: refused</title>
+<h1>Stepgate has refused this request</h1>
+<p>{message}</p>
+</html>
+"""
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
+
+
+def build_refusal_page(error: AgentError, scope: Scope) -> HTMLResponse | None:
+    """Returns a refusal as a page with its sentence, or None for a client that is not a browser's window."""
+    if not wants_html(scope):
+        return None
+    message = f"{error.message[:1].upper()}{error.message[1:].rstrip('.')}."
+    return HTMLResponse(_PAGE.format(message=escape(message)), get_http_status(error.code), _HEADERS)

@@ -1,0 +1,111 @@
+"""Repairs the content of an external server's results: unknown blocks become text, missing fields are filled."""
+
+import json
+from functools import partial
+from typing import Any
+
+from mcp_tools.client.valid_fields import Validate, is_valid, select_valid_fields
+
+_REQUIRED = {
+    "text": ("type", "text"),
+    "image": ("type", "data", "mimeType"),
+    "audio": ("type", "data", "mimeType"),
+    "resource": ("type", "resource"),
+    "resource_link": ("type", "uri", "name"),
+}
+"""The fields that each kind of block needs."""
+_FALSE_TEXTS = ("", "false", "no", "0", "null", "none")
+"""Texts in `isError` that say that the call succeeded."""
+_SIGNATURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
+"""How base64 data of the usual image formats begins."""
+_UNKNOWN_TYPE = "application/octet-stream"
+_UNKNOWN_URI = "unknown:resource"
+
+
+def repair_call_result(result: dict[str, Any], validate: Validate) -> None:
+    """Repairs the result of a tool's call in place. What cannot be read as a block becomes text."""
+    result["content"] = [
+        _repair_block(block, partial(_validate_block, validate)) for block in _list_items(result.get("content"))
+    ]
+    failed = result.get("isError")
+    result["isError"] = failed.strip().lower() not in _FALSE_TEXTS if isinstance(failed, str) else bool(failed)
+    structured = result.get("structuredContent")
+    if structured is not None and not isinstance(structured, dict):
+        result["structuredContent"] = {"result": structured}  # as SDKs wrap results that are not objects
+
+
+def repair_contents(result: dict[str, Any], uri: str, validate: Validate) -> None:
+    """Repairs the contents of a resource in place; `uri` is the one that was requested."""
+    validate_item = partial(_validate_content, validate)
+    result["contents"] = [_repair_resource(item, uri, validate_item) for item in _list_items(result.get("contents"))]
+
+
+def _list_items(content: object) -> list[Any]:
+    """Returns the items of a list; a single item is a list of one, and null is an empty list."""
+    if isinstance(content, list):
+        return [item for item in content if item is not None]
+    return [] if content is None else [content]
+
+
+def _repair_block(block: object, validate: Validate) -> dict[str, Any]:
+    if not isinstance(block, dict):
+        return {"type": "text", "text": _to_text(block)}
+    if is_valid(block, validate):
+        return block
+    filled = _fill_block(block)
+    repaired, _ = select_valid_fields(filled, _REQUIRED.get(filled["type"], ("type",)), validate)
+    if repaired is not None:
+        return repaired
+    text = block.get("text")
+    return {"type": "text", "text": text if isinstance(text, str) else _to_text(block)}
+
+
+def _repair_resource(item: object, uri: str, validate: Validate) -> dict[str, Any]:
+    """Returns the contents of a resource with the fields that are valid; `uri` if it states no address."""
+    resource = dict(item) if isinstance(item, dict) else {"text": _to_text(item)}
+    if not isinstance(resource.get("uri"), str):
+        resource["uri"] = uri
+    if not isinstance(resource.get("blob"), str):
+        resource.pop("blob", None)
+        resource["text"] = _to_text(resource.get("text"))
+    repaired, _ = select_valid_fields(resource, ("uri", "blob" if "blob" in resource else "text"), validate)
+    return repaired or {"uri": uri, "text": _to_text(item)}
+
+
+def _fill_block(block: dict[str, Any]) -> dict[str, Any]:
+    """Returns a copy of the block with its kind, and the fields that its kind requires."""
+    filled = {key: value for key, value in block.items() if value is not None}
+    if not isinstance(filled.get("type"), str):
+        filled["type"] = _guess_kind(block)
+    if filled["type"] == "text" and "text" in filled:
+        filled["text"] = _to_text(filled["text"])
+    if filled["type"] in ("image", "audio") and not isinstance(filled.get("mimeType"), str):
+        data = str(filled.get("data", ""))
+        filled["mimeType"] = next((kind for head, kind in _SIGNATURES.items() if data.startswith(head)), _UNKNOWN_TYPE)
+    if filled["type"] == "resource" and isinstance(filled.get("resource"), dict):
+        filled["resource"] = _repair_resource(filled["resource"], _UNKNOWN_URI, lambda _: None)
+    if filled["type"] == "resource_link" and isinstance(filled.get("uri"), str):
+        filled.setdefault("name", filled["uri"])
+    return filled
+
+
+def _guess_kind(block: dict[str, Any]) -> str:
+    if "text" in block:
+        return "text"
+    if "data" in block:
+        return "audio" if str(block.get("mimeType")).startswith("audio/") else "image"
+    return "resource" if "resource" in block else "resource_link"
+
+
+def _to_text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _validate_block(validate: Validate, block: dict[str, Any]) -> None:
+    validate({"content": [block], "resultType": "complete"})
+
+
+def _validate_content(validate: Validate, item: dict[str, Any]) -> None:
+    validate({"contents": [item], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})

@@ -1,0 +1,205 @@
+"""Repairs results of external MCP servers that break the protocol's schema, before the SDK rejects them whole.
+
+One bad entry of a list would cost all tools of a server, and one bad field of a result would report a call as failed
+whose effect has happened. `ResultRepairs` wraps a transport: it notes what each request asks for, and repairs the
+result that answers it. The server's status says what was left out of a list.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import mcp_types as types
+from mcp.client._transport import Transport, TransportStreams, WriteStream
+from mcp.shared.message import SessionMessage
+from mcp_types import methods
+from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
+
+from mcp_tools.client.lenient_content import repair_call_result, repair_contents
+from mcp_tools.client.lenient_initialization import complete_initialization
+from mcp_tools.client.lenient_messages import BARE_RESULT
+from mcp_tools.client.lenient_tools import set_schemas_aside
+from mcp_tools.client.response_defaults import CACHE_DEFAULTS, fill_missing_fields
+from mcp_tools.client.valid_fields import Validate, is_valid, select_valid_fields
+from mcp_tools.mapped_stream import Item, MappedStream
+
+log = logging.getLogger(__name__)
+
+MAX_OPEN_REQUESTS = 1000
+"""Requests whose answer is awaited. An older one was given up, and the SDK ignores its answer."""
+LISTS: Mapping[str, tuple[str, str]] = {
+    "tools/list": ("tools", "tool"),
+    "prompts/list": ("prompts", "prompt"),
+    "resources/list": ("resources", "resource"),
+    "resources/templates/list": ("resourceTemplates", "resource template"),
+}
+"""The key of each list, and what an entry is called."""
+_REQUIRED_OF_ENTRY = {
+    "tools": ("name", "inputSchema"),
+    "prompts": ("name",),
+    "resources": ("name", "uri"),
+    "resourceTemplates": ("name", "uriTemplate"),
+}
+_REQUIRED = frozenset(
+    ("resultType", "protocolVersion", "capabilities", "serverInfo", "content", "contents", *CACHE_DEFAULTS)
+) | {key for key, _ in LISTS.values()}
+"""Fields of results that are complete after their repair."""
+MAX_FAULTS = 20
+"""Faults of one list that are reported."""
+
+
+class ResultRepairs:
+    """The repairs of one server's connections."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._requests: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._version = LATEST_HANDSHAKE_VERSION
+        self._faults: list[str] = []
+
+    def take_faults(self) -> tuple[str, ...]:
+        """Returns what was left out of lists, or repaired in them, since the last time: a line for each entry."""
+        faults, self._faults = tuple(dict.fromkeys(self._faults)), []
+        more = len(faults) - MAX_FAULTS
+        return faults if more <= 0 else (*faults[:MAX_FAULTS], f"{more} more entries of its lists are invalid")
+
+    @asynccontextmanager
+    async def apply(self, transport: Transport) -> AsyncIterator[TransportStreams]:
+        """Opens the transport; results that it receives are valid as far as they can be repaired."""
+        self._requests.clear()
+        async with transport as (read, write):
+            yield MappedStream(read, self._repair_item), _ObservedStream(write, self._note_request)
+
+    def _note_request(self, item: SessionMessage) -> None:
+        if isinstance(item.message, types.JSONRPCRequest):
+            self._requests[str(item.message.id)] = (item.message.method, item.message.params or {})
+            if len(self._requests) > MAX_OPEN_REQUESTS:
+                del self._requests[next(iter(self._requests))]
+
+    def _repair_item(self, item: Item) -> Item:
+        if not isinstance(item, SessionMessage) or not isinstance(item.message, types.JSONRPCResponse):
+            return item
+        request = self._requests.pop(str(item.message.id), None)
+        if request is None:
+            return item
+        method, params = request
+        result = item.message.result
+        try:
+            self._repair_result(method, params, result)
+        except (RecursionError, ValueError) as error:  # too deep, or with numbers that JSON has not: the SDK decides
+            log.info("MCP server %r: a result of %s cannot be repaired: %s", self._server, method, error)
+        return item
+
+    def _repair_result(self, method: str, params: Mapping[str, Any], result: dict[str, Any]) -> None:
+        validate = partial(self._validate, method)
+        if BARE_RESULT in result:
+            _unwrap(method, result)
+        fill_missing_fields(result)
+        if method == "tools/list":
+            self._faults += set_schemas_aside(result, validate)
+        self._note_version(method, result)
+        if is_valid(result, validate):
+            return
+        if method == "tools/call":
+            repair_call_result(result, validate)
+        elif method == "resources/read":
+            repair_contents(result, str(params.get("uri", "")), validate)
+        elif method in LISTS:
+            self._faults += _repair_list(result, *LISTS[method], validate)
+        repaired, left_out = select_valid_fields(result, _REQUIRED & result.keys(), validate)
+        if repaired is not None:
+            result.clear()
+            result.update(repaired)
+        log.info("MCP server %r: a result of %s was repaired (without %s)", self._server, method, left_out or "nothing")
+
+    def _note_version(self, method: str, result: dict[str, Any]) -> None:
+        """Notes the protocol version that results are checked against, and completes what the server says of itself."""
+        if method == "server/discover":
+            self._version = LATEST_MODERN_VERSION
+        elif method == "initialize":
+            complete_initialization(result, self._server, partial(self._validate, method))
+            self._version = str(result["protocolVersion"])
+
+    def _validate(self, method: str, result: Mapping[str, Any]) -> None:
+        """Raises `ValidationError` for a result that the SDK would reject."""
+        version = self._version if (method, self._version) in methods.SERVER_RESULTS else LATEST_HANDSHAKE_VERSION
+        if (method, version) in methods.SERVER_RESULTS:
+            methods.parse_server_result(method, version, result)
+
+
+def _unwrap(method: str, result: dict[str, Any]) -> None:
+    """Gives a result that is not an object its place in the object that the method returns."""
+    bare = result.pop(BARE_RESULT)
+    if method in LISTS:
+        result[LISTS[method][0]] = bare
+    elif method == "resources/read":
+        result["contents"] = bare
+    elif method == "tools/call":
+        result["content"] = bare if isinstance(bare, list | str) else []
+        if bare is not None and not isinstance(bare, list | str):
+            result["structuredContent"] = bare
+
+
+def _repair_list(result: dict[str, Any], key: str, noun: str, validate: Validate) -> list[str]:
+    """Leaves out invalid entries, and invalid fields of others. Returns a line for each entry that is affected."""
+    faults: list[str] = []
+    entries = result.get(key)
+    if not isinstance(entries, list):
+        faults.append(f"its list of {noun}s is not a list")
+        entries = []
+    kept: list[dict[str, Any]] = []
+    for number, entry in enumerate(entries, start=1):
+        name = _name_entry(entry, noun, number)
+        if not isinstance(entry, dict):
+            faults.append(f"{name}: left out, because it is not an object")
+            continue
+        used, left_out = select_valid_fields(entry, _REQUIRED_OF_ENTRY[key], partial(_validate_entry, key, validate))
+        if used is None:
+            faults.append(f"{name}: left out, because it has no valid name or address")
+            continue
+        if left_out:
+            faults.append(f"{name}: used without its {', '.join(left_out)}, which cannot be read")
+        kept.append(used)
+    result[key] = kept
+    cursor = result.get("nextCursor")
+    if isinstance(cursor, int) and not isinstance(cursor, bool):
+        result["nextCursor"] = str(cursor)
+    return faults
+
+
+def _validate_entry(key: str, validate: Validate, entry: dict[str, Any]) -> None:
+    """Raises `ValidationError` for an entry that the SDK would reject."""
+    validate({key: [entry], "resultType": "complete", **CACHE_DEFAULTS})
+
+
+def _name_entry(entry: object, noun: str, number: int) -> str:
+    name = entry.get("name") or entry.get("uri") if isinstance(entry, dict) else None
+    return name if isinstance(name, str) else f"{noun} {number} of its list"
+
+
+class _ObservedStream:
+    """A write stream that shows each message before it is sent."""
+
+    def __init__(self, stream: WriteStream[SessionMessage], observe: Callable[[SessionMessage], None]) -> None:
+        self._stream, self._observe = stream, observe
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Sends a message. Raises what the stream raises."""
+        self._observe(item)
+        await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        """Closes the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._stream.__aexit__(kind, error, traceback)

@@ -1,0 +1,81 @@
+"""The digests of answers, by which a client's history is known, on SQLite and PostgreSQL."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agent.core.events import AnswerFinished, EventDraft, TextLabel
+from agent.storage.journal import ConversationStore, Journal
+from agent.storage.journal_postgres import open_postgres
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.run_deletion import delete_run
+from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
+from tests.contract.journal_stores import make_end, make_note, new_run
+
+
+@dataclass
+class Store:
+    """One empty store."""
+
+    journal: Journal
+    conversations: ConversationStore
+    statements: SqlClient
+
+
+class DigestsContract:
+    """The suite. A driver's test class provides `store`."""
+
+    @pytest.fixture
+    def store(self) -> Store:
+        raise AssertionError("a driver's test class gives its own `store` fixture")
+
+    async def finish(self, store: Store, run_id: str, *digests: str, owner: str = "anna", **label: bool) -> None:
+        await new_run(store.journal, run_id, owner=owner)
+        made = TextLabel(source="answer", **{"trusted": True, **label}) if digests else None
+        answer = AnswerFinished(text="It is 42.", label=made, digests=digests)
+        await store.journal.append(run_id, 1, [make_note("n"), EventDraft(answer), make_end()])
+
+    async def test_an_answer_is_found_by_its_owner_with_its_label(self, store: Store) -> None:
+        await self.finish(store, "run_1", "a", "b", trusted=False, private=True)
+        await self.finish(store, "run_2", "c")
+        await self.finish(store, "run_3")
+        found = await store.conversations.find_answer_labels("anna", ["a", "b", "c", "d"])
+        outside = TextLabel(source="answer", trusted=False, private=True)
+        assert found == {"a": outside, "b": outside, "c": TextLabel(source="answer", trusted=True)}
+        assert await store.conversations.find_answer_labels("bob", ["a", "b", "c"]) == {}
+        assert await store.conversations.find_answer_labels("anna", []) == {}
+
+    async def test_the_same_text_from_nothing_outside_is_trusted(self, store: Store) -> None:
+        await self.finish(store, "run_1", "a", trusted=False, private=True)
+        await self.finish(store, "run_2", "a")
+        found = await store.conversations.find_answer_labels("anna", ["a"])
+        assert found["a"] == TextLabel(source="answer", trusted=True)
+
+    async def test_many_are_looked_up_at_once(self, store: Store) -> None:
+        await self.finish(store, "run_1", "a")
+        asked = [f"x{number}" for number in range(3_000)]
+        assert list(await store.conversations.find_answer_labels("anna", [*asked, "a"])) == ["a"]
+
+    async def test_they_are_deleted_with_their_run(self, store: Store) -> None:
+        await self.finish(store, "run_1", "a")
+        await self.finish(store, "run_2", "b")
+        await delete_run(store.statements, "run_1")
+        assert list(await store.conversations.find_answer_labels("anna", ["a", "b"])) == ["b"]
+
+
+class TestSqlite(DigestsContract):
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
+        opened = await open_sqlite(tmp_path / "stepgate.db")
+        yield Store(opened.journal, opened.conversations, SqliteClient(opened.database))
+        await opened.close()
+
+
+class TestPostgres(DigestsContract):
+    @pytest.fixture
+    async def store(self, url: str) -> AsyncIterator[Store]:
+        opened = await open_postgres(url)
+        yield Store(opened.journal, opened.conversations, PostgresClient(opened.database))
+        await opened.close()

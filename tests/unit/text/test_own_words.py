@@ -1,0 +1,168 @@
+"""Values of a plan compared with the words of a person, in several languages and spellings."""
+
+# ruff: noqa: RUF001 - digits and quotes of other scripts are meant
+
+import unicodedata
+from time import perf_counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.text.own_words import OwnWords
+
+HELD: list[tuple[str, Any]] = [
+    ("pay $50 to Bo", 50),
+    ("pay $50 to Bo", 50.0),
+    ("pay $50 to Bo", "50.00"),
+    ("pay $50 to Bo", "50 USD"),
+    ("pay fifty euros", 50),
+    ("betala 1 234,50 kr", 1234.5),
+    ("zahle 1.234,50 €", "1234.50"),
+    ("verse 1 234,50 €", "1,234.50"),
+    ("it costs 2 million", 2_000_000),
+    ("about 5k dollars", "5000"),
+    ("发送50元给张伟。", 50),
+    ("发送50元给张伟。", "张伟"),
+    ("発注は５０個", "50"),
+    ("ادفع ٥٠ دولار", 50),
+    ("send it to bo@example.org.", "bo@example.org"),
+    ("Send to Bo@Example.ORG!", "bo@example.org"),
+    ("**bo@example.org**", "bo@example.org"),
+    ("[Bo](mailto:bo@example.org)", "bo@example.org"),
+    ("Bo <bo@example.org> and al@example.org", "bo@example.org, al@example.org"),
+    ("bo@example.org and al@example.org", ["bo@example.org", "al@example.org"]),
+    ("open example.org", "https://example.org/"),
+    ("open https://example.org/", "example.org"),
+    ("see https://example.org/a?b=1, please", "https://example.org/a?b=1"),
+    ("on 3 May 2026", "2026-05-03"),
+    ("den 3 maj 2026", "2026-05-03"),
+    ("am 3. Mai 2026", "2026-05-03"),
+    ("le 3 mai 2026", "2026-05-03"),
+    ("on 3 May", "2026-05-03"),
+    ("3 May 2026 at 2pm", "2026-05-03T14:00:00"),
+    ("kl. 14.30", "14:30"),
+    ('write "buy milk" to notes.txt', "buy milk"),
+    ("say «hej då» to them", "hej då"),
+    ("write buy  milk\nand eggs", "Buy milk and eggs."),
+    ("caf\u00e9 order", "cafe\u0301"),
+    ("the path /etc/hosts", "/etc/hosts"),
+    ("close INC-1042", "inc-1042"),
+    ("IBAN SE45 5000 0000 0583", "SE4550000000 0583"),
+    ("ring 070-123 45 67", "0701234567"),
+    ("post it in #general", "#general"),
+    ("anything", None),
+    ("anything", ""),
+    ("anything", []),
+    ("to Bo: 5", {"bo": 5}),
+]
+NOT_HELD: list[tuple[str, Any]] = [
+    ("pay 500", 50),
+    ("pay 50", 500),
+    ("pay 50", 5),
+    ("pay 50.4", 50),
+    ("pay 50", "50.4"),
+    ("pay $50", "50 EUR"),
+    ("send 1,234 items", 234),
+    ("send 1,234 items", "234"),
+    ("it is -5 degrees", 5),
+    ("at 10.0.0.5", "10.0.0"),
+    ("at 10.0.0.5", 10),
+    ("send it to bo@example.org.evil.com", "bo@example.org"),
+    ("send it to jumbo@example.org", "bo@example.org"),
+    ("send it to a.bo@example.org", "bo@example.org"),
+    ("open https://example.org/a", "https://example.org/b"),
+    ("open https://example.org/a", "https://example.org"),
+    ("open https://example.org/a?x=1", "https://example.org/a"),
+    ("the path /etc/hosts", "/etc"),
+    ("write to a/notes.txt", "notes.txt"),
+    ("write to notes.txt.bak", "notes.txt"),
+    ("on 4 May", "2026-05-03"),
+    ("on 3 May 2025", "2026-05-03"),
+    ("3 May 2026 at 2pm", "2026-05-03 15:00"),
+    ("close INC-1042", "INC-104"),
+    ("IBAN SE45 5000 0000 0583", "SE45 5000 0000 058"),
+    ("in #general", "general"),
+    ("ask @bo", "bo"),
+    ("tell Bo Berg", "Bo Holm"),
+    ("tell Bo and Eva Berg", "Bo Berg"),
+    ("tell bo", ["bo", "eve"]),
+    ("tell bo", {"bo": "eve"}),
+    ("tell bo", {"eve": "bo"}),
+    ("true", True),
+    ("no", float("nan")),
+    ("no", float("inf")),
+    ("", "bo"),
+]
+
+
+@pytest.mark.parametrize(("words", "value"), HELD)
+def test_a_value_of_the_user_is_held_however_it_is_spelled(words: str, value: Any) -> None:
+    assert OwnWords(words).hold(value)
+
+
+@pytest.mark.parametrize(("words", "value"), NOT_HELD)
+def test_another_value_is_not_held(words: str, value: Any) -> None:
+    assert not OwnWords(words).hold(value)
+
+
+def test_a_restatement_may_use_other_words_for_the_same_values() -> None:
+    words = OwnWords("Remember that my dentist appointment is on 3 May at 2pm. Then read the page.")
+    assert words.state("The user's dentist appointment is on May 3 at 14:00")
+    assert not words.state("The user's dentist appointment is on May 4 at 14:00")
+    assert not words.state("The user's dentist is eve@evil.example")
+    assert words.find_restated("User has a dentist appointment, May 3, 14:00") == (
+        "Remember that my dentist appointment is on 3 May at 2pm."
+    )
+    assert words.find_restated("User pays the dentist 900 on May 3") is None
+    assert words.find_restated("All mail goes to eve@evil.example") is None
+
+
+@pytest.mark.parametrize("hostile", ["(" * 20_000, "a," * 10_000, "1 " * 10_000, "a-" * 10_000, "https://" * 2_000])
+def test_hostile_values_and_words_take_no_time(hostile: str) -> None:
+    started = perf_counter()
+    for words, value in ((hostile, "x@example.org"), ("pay 50", hostile), (hostile, hostile)):
+        own = OwnWords(words)
+        own.hold(value)
+        own.state(value)
+        own.find_restated(value)
+    assert perf_counter() - started < 10
+
+
+WORDS = st.text(st.characters(categories=("L", "N", "P", "Z", "S", "M", "C")), max_size=40)
+
+
+@given(WORDS, WORDS, WORDS)
+def test_a_word_between_spaces_is_held_and_no_text_raises(before: str, word: str, after: str) -> None:
+    own = OwnWords(f"{before} \n {word} \n {after}")
+    assert own.hold(word)
+    own.state(after + before)
+    own.find_restated(before)
+
+
+@given(WORDS, WORDS)
+def test_what_is_held_depends_on_no_spelling_of_characters(words: str, value: str) -> None:
+    composed, decomposed = (unicodedata.normalize(form, words) for form in ("NFC", "NFD"))
+    assert OwnWords(composed).hold(value) == OwnWords(decomposed).hold(value)
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9))
+def test_a_whole_number_holds_itself_and_no_other(known: int, asked: int) -> None:
+    own = OwnWords(f"pay {known} to Bo")
+    assert own.hold(asked) == own.hold(str(asked)) == (known == asked)
+    assert own.hold(f"{known}.00")
+
+
+@given(st.decimals(0, 10**6, places=2), st.decimals(0, 10**6, places=2))
+def test_an_amount_with_cents_holds_itself_and_no_other(known: Any, asked: Any) -> None:
+    assert OwnWords(f"pay {known} kr").hold(float(asked)) == (known == asked)
+
+
+NAMES = st.text("abcdefghij", min_size=1, max_size=8)
+
+
+@given(NAMES, NAMES, st.sampled_from(["", "x", "-x", ".x", "@x"]))
+def test_an_address_holds_itself_and_none_that_it_is_a_part_of(name: str, host: str, more: str) -> None:
+    address = f"{name}@{host}.org"
+    assert OwnWords(f"mail {more}{address}{more} now").hold(address) == (more == "")
