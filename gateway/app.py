@@ -17,6 +17,7 @@ from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
     ag_ui,
     agent,
+    approvals,
     audit,
     catalogue,
     citations,
@@ -103,7 +104,7 @@ def create_app(
     )
     served = (
         openai, responses, client_conversations, completions, embeddings,
-        agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
+        agent, ag_ui, query, runs, approvals, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, usage, users, guardrails, recipes, rooms, studio, studio_requests,
         studio_tools, schedules, webhooks, queue,
     )  # fmt: skip

@@ -202,7 +202,7 @@ async def _assemble(
         conversations=intakes.conversations,
         audit=context.audit,
         sessions=SessionStore(statements),
-        client_conversations=ClientConversations(statements, clock),
+        client_conversations=ClientConversations(statements, clock, intakes.intake.own_ids),
         owners=OwnerDeletion(
             statements,
             service,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agent.core.models import AgentRequest, Room
+from agent.core.own_ids import OwnIds
 from agent.dispatch.port import RUN_JOB
 from agent.execution.executor import RunExecutor
 from agent.execution.graph import build_langgraph_driver
@@ -115,6 +116,10 @@ def build_agent_service(
     return service
 
 
+OWN_IDS_KEY = "own_ids.key"
+"""File in the data folder: the key by which this gateway recognises the ids that it has made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intakes:
     """What starts runs: tasks, pipeline conversations, and the intake of every door."""
@@ -136,7 +141,8 @@ def build_intakes(
     tasks = TaskService(store, service, room=context.settings.task_room, clock=context.store.clock)
     context.stack.push_async_callback(tasks.aclose)
     conversations = build_conversations(context, builder, service, models)
-    return Intakes(tasks, conversations, RunIntake(service, tasks, conversations, webhooks))
+    own_ids = OwnIds(context.settings.data_dir / OWN_IDS_KEY)
+    return Intakes(tasks, conversations, RunIntake(service, tasks, conversations, webhooks, own_ids))
 
 
 def _build_trace_observers(context: BuildContext) -> tuple[Observer, ...]:

@@ -2,20 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from agent.core.errors import NotFoundError, ToolDeniedError
-from agent.core.models import LOCAL_OWNER, Room
+from agent.core.events import RunCreated
+from agent.core.models import LOCAL_OWNER, JsonObject, Room
 from agent.execution.gates import GATES
 from agent.ingest.collections import Library
 from agent.rooms import parse_room
 from agent.storage.api_keys import KeyStore
 from agent.storage.credentials import Credentials
+from agent.storage.journal import Journal
 from agent.studio.generated_tools.service import GeneratedTools
 from agent.studio.graph_builder import GraphBuilder, GraphSources
 from agent.studio.live_rooms import LiveRooms
 from agent.studio.prompt_library import PromptLibrary
 from agent.studio.room_checks import RoomRegistries
-from agent.studio.room_editor import Editor, RoomEditor
+from agent.studio.room_editor import RoomEditor
+from agent.studio.room_view import Editor, ProgramRight
 from agent.studio.secret_names import SecretNames
 from agent.tools import ToolContext
 from gateway.bootstrap_context import BuildContext
@@ -26,6 +30,7 @@ from gateway.bootstrap_tools import Tools
 from mcp_tools.builtin.entity_graph import make_graph_tools
 from mcp_tools.builtin.mcp_servers import make_server_tools
 from mcp_tools.builtin.prompts import make_prompt_tools
+from mcp_tools.builtin.room_programs import RoomProgramsTool
 from mcp_tools.builtin.rooms import AuthorizeEditor, make_room_tools
 from mcp_tools.builtin.secrets import ListSecretsTool
 
@@ -44,7 +49,7 @@ class Studio:
 async def build_studio(context: BuildContext, loaded: LoadedRooms, tools: Tools, library: Library) -> Studio:
     """Returns the studio and registers its tools."""
     settings, registry, rooms = context.settings, tools.registry, loaded.rooms
-    authorize = build_room_authorizer(context.keys)
+    authorize = build_room_authorizer(context.keys, allow_programs=settings.allow_programs)
     editor = _build_room_editor(context, loaded, tools)
     registry.register(*make_room_tools(editor, authorize))
     generated = await add_generated_tools(context, tools, rooms, authorize)
@@ -66,6 +71,7 @@ async def build_studio(context: BuildContext, loaded: LoadedRooms, tools: Tools,
         *make_prompt_tools(prompts, editor, authorize),
         ListSecretsTool(secrets, authorize),
         *make_server_tools(editor, registry, authorize, tools.foreign),
+        RoomProgramsTool(editor, authorize, partial(_read_withheld, context.store.journal)),
     )
     return Studio(editor, generated, prompts, graphs, secrets)
 
@@ -99,20 +105,27 @@ def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools)
     return RoomEditor(live, context.audit)
 
 
-def build_room_authorizer(keys: KeyStore) -> AuthorizeEditor:
+async def _read_withheld(journal: Journal, run_id: str) -> JsonObject:
+    """Returns what the log of a run withholds from its readers. Raises `StoreError`."""
+    events = await journal.read_events(run_id, limit=1)
+    return next((event.body.withheld for event in events if isinstance(event.body, RunCreated)), {})
+
+
+def build_room_authorizer(keys: KeyStore, *, allow_programs: bool) -> AuthorizeEditor:
     """Returns the check of who edits rooms by tools: callers without a key on this machine, and keys with the scope
-    `admin` as they are when the tool is called.
+    `admin` as they are when the tool is called. `allow_programs`: the former may add programs after a question.
     """
+    without_key: ProgramRight = "ask" if allow_programs else "refused"
 
     async def authorize(context: ToolContext) -> Editor:
         if context.api_key_id is None and context.owner == LOCAL_OWNER:
-            return Editor(LOCAL_OWNER, f"{LOCAL_OWNER} (run {context.run_id})", may_connect=False)
+            return Editor(LOCAL_OWNER, f"{LOCAL_OWNER} (run {context.run_id})", False, without_key)
         try:
             key = None if context.api_key_id is None else await keys.get(context.api_key_id)
         except NotFoundError:
             key = None
         if key is None or key.revoked_at is not None or not key.has_scope("admin"):
             raise ToolDeniedError("rooms are listed and changed only by API keys with the scope 'admin'")
-        return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})", may_connect=False)
+        return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})", False, "ask")
 
     return authorize

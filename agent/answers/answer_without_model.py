@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep
-from agent.core.plan_outcome import find_halting_step
+from agent.core.plan_outcome import EMPTY_REPLIES, find_halting_step
 from agent.planning.intents import describe_doors
 from agent.planning.routing import LISTINGS
 from agent.planning.rules import find_unknown_part
@@ -208,6 +208,9 @@ def describe_stop_reason(run: Run) -> str:
     attempt = state.get_step(step.id).last
     if attempt is not None and attempt.unknown_outcome is not None:
         return attempt.unknown_outcome.message
+    output = attempt.output if attempt else None
+    if step.is_completion and output is not None and output.error_code is None and not output.text.strip():
+        return EMPTY_REPLIES["stop"]
     verdict = attempt.verdict if attempt else None
     reason = verdict.reason if verdict else "it did not finish"
     if verdict is not None and verdict.outcome is Outcome.REPLAN:

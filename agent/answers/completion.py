@@ -15,7 +15,7 @@ from agent.core.errors import ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
-from agent.core.plan_outcome import find_failure_reason, list_abandoned_steps
+from agent.core.plan_outcome import EMPTY_REPLIES, find_failure_reason, list_abandoned_steps
 from agent.grounded_answers.answer_tailor import AnswerTailor
 from agent.grounded_answers.brief import build_brief
 from agent.llm.port import ModelChunk, ModelReply
@@ -105,6 +105,17 @@ class CompletionWriter:
             if first_break or not outcomes:
                 raise
             return await self._compose_by_rules(outcomes, sources, error.message, tainted=tainted)
+        finish = _FINISH_REASONS.get(written.finish_reason, "stop")
+        is_empty = not written.text.strip() and not written.tool_calls
+        if is_empty and outcomes and (finish != "stop" or self._attempt > 1):
+            composed = await self._compose_by_rules(outcomes, sources, EMPTY_REPLIES[finish], tainted=tainted)
+            return composed.model_copy(update={"finish_reason": finish})
+        return self._make_output(written, sources, finish, tainted=tainted)
+
+    def _make_output(
+        self, written: ModelReply, sources: tuple[Source, ...], finish: FinishReason, *, tainted: bool
+    ) -> StepOutput:
+        """Returns a model's reply as the step's output."""
         text = written.text
         if self._is_structured and not written.refused:
             text, _ = read_json_answer(text, self._run.state.request.options)
@@ -115,7 +126,7 @@ class CompletionWriter:
             text=text or ("[the client's tools were called]" if calls else ""),
             tainted=tainted,
             sources=sources,
-            finish_reason=_FINISH_REASONS.get(written.finish_reason, "stop"),
+            finish_reason=finish,
             refused=written.refused,
             provider_fields=written.provider_fields,
         )

@@ -5,6 +5,14 @@ from agent.core.run_state import RunState, StepState, StepStatus
 
 _HALTING: frozenset[StepStatus] = frozenset({"replan", "aborted", "unknown"})
 
+EMPTY_REPLIES = {
+    "stop": "the model returned an empty reply",
+    "tool_calls": "the model returned an empty reply",
+    "length": "the model used up its token limit before it wrote an answer",
+    "content_filter": "the provider's content filter withheld the whole answer",
+}
+"""What a reply without text means, by its finish reason."""
+
 
 def collect_step_statuses(state: RunState) -> set[StepStatus]:
     """Returns the statuses that the steps of the plan in force have."""
@@ -60,6 +68,16 @@ def is_answer_step(state: RunState, step: PlanStep) -> bool:
     if step.is_completion or state.plan is None:
         return True
     return not any(step.id in other.depends_on for other in state.plan.steps)
+
+
+def find_empty_reply(state: RunState) -> str | None:
+    """Returns why the model's answer has no text, if its reply was cut off or withheld as a whole; else None."""
+    steps = state.plan.steps if state.plan else ()
+    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
+    last = outputs[-1] if outputs else None
+    if last is None or last.error_code is not None or last.text.strip() or last.blob is not None:
+        return None
+    return EMPTY_REPLIES[last.finish_reason] if last.finish_reason in ("length", "content_filter") else None
 
 
 def get_last_verdict(step: StepState) -> StepOutcome | None:

@@ -24,6 +24,24 @@ class Principal:
     parallel_runs: int | None = None
     may_approve: bool = True
     display_name: str = ""
+    scopes: frozenset[str] | None = None
+    """What the key or token allows; None for the machine's owner, who needs no key."""
+    is_operator: bool = False
+    """Whether the principal types commands on this machine."""
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether the principal is known by more than the address they call from: by a key, by a token of another
+        issuer (whose owner is never `local`), or by a terminal on this machine.
+        """
+        return self.key_id is not None or self.owner != LOCAL_OWNER or self.is_operator
+
+    @property
+    def may_skip_approval(self) -> bool:
+        """Whether a call that the principal names with its arguments counts as approved. A caller without a key may
+        be a web page that sends requests blindly, so theirs are treated as a plan.
+        """
+        return self.may_approve and self.is_identified
 
     @property
     def name(self) -> str:
@@ -35,6 +53,19 @@ class Principal:
         if not self.may_approve:
             who = f"the API key {self.key_id}" if self.key_id else f"the token of {self.owner}"
             raise ScopeError(f"{who} lacks the scope 'approve'", scope="approve")
+
+    def may_call(self, tool: str) -> bool:
+        """Returns whether the principal's key, if it has a list of tools, names this one."""
+        return self.tools is None or tool in self.tools
+
+    def require_tool(self, tool: str) -> None:
+        """Raises `ScopeError` if the principal's key has a list of tools without this one."""
+        if self.tools is not None and tool not in self.tools:
+            who = f"the API key {self.key_id}" if self.key_id else f"the token of {self.owner}"
+            allowed = ", ".join(self.tools) or "none"
+            raise ScopeError(
+                f"{who} does not allow the tool {tool!r}, whose work this is; it allows {allowed}", tool=tool
+            )
 
     def restrict_request(self, request: AgentRequest) -> AgentRequest:
         """Returns the request with no more tools than the key allows. Raises `BadRequestError` for a call of

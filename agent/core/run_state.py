@@ -223,6 +223,16 @@ class RunState:
         return self._created.key
 
     @property
+    def may_skip_approval(self) -> bool:
+        """Whether calls that the request names with their arguments count as approved."""
+        return self._created.may_skip_approval
+
+    @property
+    def caller_scopes(self) -> tuple[str, ...] | None:
+        """The scopes of the key or token that started the run; None for the machine's owner."""
+        return self._created.scopes
+
+    @property
     def _created(self) -> ev.RunCreated:
         if self.created is None:
             raise ValueError(f"run {self.run_id} has no run.created event")

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolReturned
 from agent.core.models import JsonObject
+from agent.execution.egress_facts import find_egress_problem
 from agent.planning.amendments import explain_pending_call
 from agent.planning.references import find_references
 from agent.policy.approval import (
@@ -16,6 +17,7 @@ from agent.policy.approval import (
     has_side_effect,
     is_plan_approved,
 )
+from agent.policy.plain_text import remove_live_parts
 from agent.run_context.call_site import CallSite
 from agent.run_context.run import Run
 from agent.tools import ExplainingTool, Tool
@@ -63,10 +65,11 @@ async def check_approval(
     question. Raises `ApprovalPendingError` after asking. A reply that is neither yes nor no goes to the model; without
     a model, the gateway asks again and lists the replies that it understands.
     """
-    reason = _find_approval_reason(run, tool, site, tainted=tainted)
+    spec = tool.spec
+    egress = await find_egress_problem(run, spec, args, site)
+    reason = _find_approval_reason(run, tool, site, tainted=tainted) or (egress.reason if egress is not None else None)
     if reason is None:
         return None
-    spec = tool.spec
     item = ApprovalItem(
         step_id=site.step_id,
         tool=spec.name,
@@ -91,8 +94,11 @@ async def check_approval(
     if decision == "answered":
         reason = explain_pending_call(spec)
     version = run.state.plan.version if run.state.plan else 0
-    raw = await explain()
+    raw = remove_live_parts(await explain())
     shown = {"shown": run.redaction.redact_text(raw), "shown_sha256": _compute_sha256(raw)} if raw else {}
+    if egress is not None:
+        parts = [egress.format_question(), *([raw] if raw else [])]
+        shown["shown"] = run.redaction.redact_text("\n\n".join(parts))
     asked = build_approval_request(
         (item.model_copy(update=shown),),
         reason,
@@ -125,7 +131,7 @@ async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Cal
         return False
     asked = next((asked for asked in reversed(run.state.approvals) if asked.call_id == site.call_id), None)
     seen = asked.items[0].shown_sha256 if asked is not None else ""
-    return bool(seen) and seen != _compute_sha256(await explain())
+    return bool(seen) and seen != _compute_sha256(remove_live_parts(await explain()))
 
 
 def _compute_sha256(text: str) -> str:
@@ -145,8 +151,8 @@ def _find_approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool
     if tainted and not _was_shown_in_plan(run, spec.name, site):
         return "something is to be changed with arguments that come from outside"
     plan = run.state.plan
-    of_skill = plan is not None and any(s.id == site.step_id and s.action == "skill" for s in plan.steps)
-    if of_skill and run.room.approval != "never":
+    skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
+    if skill is not None and (run.room.approval != "never" or skill.tools is None):
         return "a skill is to change something"
     if site.span and run.room.approval != "never":
         return "a sub-agent is to change something"

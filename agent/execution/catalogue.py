@@ -1,20 +1,18 @@
 """Builds the catalogue of one run: the skills and tools that its room and its caller allow."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from agent.core.models import Effect
 from agent.planning.recipe_plans import RECIPE_ORIGIN, list_recipe_specs
 from agent.policy.redaction.requests import redact_client_tools
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ToolSpec, UserSource
-from agent.tools.catalogue import Catalogue, SkillCard
+from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect
 from agent.tools.client_tools import build_client_specs
 
 CACHED_CATALOGUES = 100
 """Cached catalogues; one for each room and each choice of tools by callers."""
-_WORST: tuple[Effect, ...] = ("read", "idempotent", "effect")
 
 
 def build_catalogue(run: Run) -> Catalogue:
@@ -56,6 +54,8 @@ def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object
                     argument_hint=skill.argument_hint or "",
                     effect=find_worst_effect(effects[name] for name in tools),
                     tools=tools,
+                    declared_tools=skill.allowed_tools,
+                    tool_effects=tuple(effects[name] for name in tools),
                 )
             )
     known = Catalogue(skills=tuple(cards), tools=tuple(specs))
@@ -80,8 +80,3 @@ def drop_unusable(catalogue: Catalogue, empty: Collection[UserSource]) -> Catalo
         skills=tuple(card for card in catalogue.skills if not card.tools or set(card.tools) - lost),
         tools=tuple(spec for spec in catalogue.tools if spec.name not in lost),
     )
-
-
-def find_worst_effect(effects: Iterable[Effect]) -> Effect:
-    """Returns the effect class of something that may have any of `effects`."""
-    return max(effects, key=_WORST.index, default="read")

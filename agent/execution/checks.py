@@ -16,6 +16,7 @@ from agent.answers.figures import find_unexplained_figures
 from agent.core.events import StepOutput
 from agent.core.failures import FAILURES
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
+from agent.core.plan_outcome import EMPTY_REPLIES
 from agent.prompts import render
 
 _OUTCOME_OF_ERROR = {
@@ -202,7 +203,8 @@ def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:
 
 def _judge_empty_result(step: PlanStep, output: StepOutput, *, needed_by_later: bool) -> StepOutcome:
     """Returns the verdict on an empty result. A tool's effect has happened: to call it a failure would be wrong, and to
-    repeat it harmful. A read without a value found nothing. An empty text of a read or a model is a failure.
+    repeat it harmful. A read without a value found nothing. An empty text of a read or a model is a failure, unless a
+    model's reply was cut off or withheld before its first word: the next one would be too.
     """
     if _is_nothing_of_tool(step, output):
         if step.effect == "effect":
@@ -210,8 +212,10 @@ def _judge_empty_result(step: PlanStep, output: StepOutput, *, needed_by_later: 
             return StepOutcome(outcome=Outcome.SUCCESS, reason=reason, evidence="none")
         if output.value != "":
             return _judge_empty_search(step, needed_by_later=needed_by_later, unasked=())
-    fix = "do the step again and return a result"
-    return _build_failure_verdict(Outcome.RETRY, "the result is empty", fix, step)
+    if step.is_completion and output.finish_reason in ("length", "content_filter"):
+        return StepOutcome(outcome=Outcome.SUCCESS, reason=EMPTY_REPLIES[output.finish_reason])
+    reason = EMPTY_REPLIES["stop"] if step.is_completion else "the result is empty"
+    return _build_failure_verdict(Outcome.RETRY, reason, "do the step again and return a result", step)
 
 
 def _judge_empty_search(step: PlanStep, *, needed_by_later: bool, unasked: tuple[str, ...]) -> StepOutcome:

@@ -11,6 +11,7 @@ from agent.execution.static_plans import plan_completion_only
 from agent.planning.intents import Dispatch, build_router_messages, build_router_schema, describe_doors, read_dispatch
 from agent.planning.planner import Planned
 from agent.planning.request import PlanningRequest
+from agent.policy.egress import clean_question
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
@@ -61,6 +62,7 @@ async def ask_open_question(run: Run) -> None:
         return
     checked = await run.redaction.check_answer((await assemble_answer(run)).text)
     question = checked.text if checked.failure is None else WITHHELD_QUESTION
+    question = clean_question(question, run.state)
     await run.emit(InputRequested(question=question))
 
 

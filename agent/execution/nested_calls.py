@@ -4,13 +4,15 @@ The outer call has the worst effect class of the tools that it may call, so that
 crash in between is reported as that of the outer call. Its result is redacted, and tainted if theirs may be.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 
 from agent.core.errors import ToolDeniedError, ToolInputError
-from agent.core.models import JsonObject
+from agent.core.models import JsonObject, PlanStep
 from agent.execution.arguments import drop_unknown_args
+from agent.execution.egress_facts import find_egress_problem, make_nested_read
 from agent.execution.schema_problems import find_argument_problem
+from agent.policy.egress import ReadText
 from agent.run_context.call_site import CallSite
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
@@ -26,6 +28,8 @@ class NestedCalls:
     key: str
     build_context: Callable[..., ToolContext]
     """Builds the context of a nested call from its `idempotency_key`."""
+    reads: list[ReadText] = field(default_factory=list)
+    """What the nested calls have read. The log has only the outer call."""
 
     async def __call__(self, name: str, args: JsonObject, suffix: str = "") -> ToolResult:
         """See `CallOtherTool`."""
@@ -41,7 +45,14 @@ class NestedCalls:
             raise ToolInputError(problem, agent_id=name)
         inner = self.build_context(idempotency_key=f"{self.key}{suffix}")
         inner.report_progress(f"calls {name}")
-        return await tool.call(args, inner)
+        egress = await find_egress_problem(self.run, tool.spec, args, self.site, self.reads)
+        if egress is not None:
+            reason = f"{name!r} would send {egress.target[:200]!r}: {egress.reason}. Call it in a step of its own"
+            raise ToolDeniedError(reason, agent_id=name)
+        result = await tool.call(args, inner)
+        tainted = tool.spec.tainted or result.tainted
+        self.reads.append(make_nested_read(tool.spec, args, result.text, tainted=tainted))
+        return result
 
 
 def list_parent_tools(run: Run, site: CallSite) -> frozenset[str]:
@@ -56,5 +67,18 @@ def list_parent_tools(run: Run, site: CallSite) -> frozenset[str]:
     steps = run.state.plan.steps if run.state.plan else ()
     step = next((one for one in steps if one.id == site.step_id), None)
     if step is not None and step.action == "skill":
-        return frozenset(run.engine.skills.get(step.tool).select_tools(available))
+        return list_step_tools(run, step, available)
     return frozenset(available)
+
+
+def list_step_tools(run: Run, step: PlanStep, available: Collection[str]) -> frozenset[str]:
+    """Returns the names of the tools that a skill step may call.
+
+    Those are the tools that the step names, out of its skill's. A step that names none gets the tools that read without
+    the network; each of the skill's effects is asked about.
+    """
+    allowed = run.engine.skills.get(step.tool).select_tools(available)
+    if step.tools is not None:
+        return frozenset(allowed) & frozenset(step.tools)
+    registry = run.engine.registry
+    return frozenset(name for name in allowed if not registry.get(name).spec.reads_over_network)

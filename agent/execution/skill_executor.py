@@ -11,6 +11,7 @@ from agent.core.errors import ModelError, ModelNotConfiguredError, SkillTurnsErr
 from agent.core.events import AssistantTurn, StepOutput
 from agent.core.models import JsonObject, PlanStep, Tier
 from agent.core.plan_outcome import is_answer_step
+from agent.execution.nested_calls import list_step_tools
 from agent.execution.rules_skill import run_by_rules
 from agent.execution.skill_files import SkillFileTool
 from agent.execution.tool_turns import ToolTurns, build_assistant_message
@@ -33,7 +34,7 @@ class SkillExecutor:
         self._step = step
         self._attempt = attempt
         self._skill: Skill = run.engine.skills.get(step.tool)
-        self._tools = list_scoped_tools(run, self._skill)
+        self._tools = list_scoped_tools(run, self._skill, step)
         self._turns = ToolTurns(run, self._tools, self._make_call_site, caller_kind="skill", tainted=False)
 
     async def execute(self, args: JsonObject, feedback: str | None, *, tainted: bool) -> StepOutput:
@@ -134,7 +135,7 @@ class SkillExecutor:
 
     async def _run_by_rules(self, args: JsonObject, reason: str | None) -> StepOutput:
         tainted = self._turns.tainted
-        tools = list_scoped_tools_by_rules(self._run, self._skill)
+        tools = list_scoped_tools_by_rules(self._run, self._skill, self._step)
         # Rules read only the task; tools that work without a model look up further facts themselves.
         task = str(args.get("task") or "")
         output = await run_by_rules(self._run, self._step, self._attempt, tools, task, tainted=tainted)
@@ -168,15 +169,20 @@ class SkillExecutor:
         return attempt.turns if attempt else ()
 
 
-def list_scoped_tools(run: Run, skill: Skill) -> dict[str, Tool]:
-    """Returns the tools a skill may call: its declared tools that room and caller allow, and its file reader."""
+def list_scoped_tools(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]:
+    """Returns the tools that a skill may call in a step, and its file reader."""
     available = list_allowed_tools(run)
-    tools: dict[str, Tool] = {name: run.engine.registry.get(name) for name in skill.select_tools(available)}
+    named = list_step_tools(run, step, available)
+    tools: dict[str, Tool] = {
+        name: run.engine.registry.get(name) for name in skill.select_tools(available) if name in named
+    }
     if skill.list_files():
         tools["read_skill_file"] = SkillFileTool(skill)
     return tools
 
 
-def list_scoped_tools_by_rules(run: Run, skill: Skill) -> dict[str, Tool]:
-    """Returns the tools that rules may call for a skill."""
-    return {name: run.engine.registry.get(name) for name in skill.select_rules_tools(list_allowed_tools(run))}
+def list_scoped_tools_by_rules(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]:
+    """Returns the tools that rules may call for a skill: those of the step, and those the skill names for rules."""
+    available = list_allowed_tools(run)
+    named = list_step_tools(run, step, available).union(skill.rules_tools)
+    return {name: run.engine.registry.get(name) for name in skill.select_rules_tools(available) if name in named}

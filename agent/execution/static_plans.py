@@ -1,15 +1,15 @@
 """Plans without a planner call, for requests whose route or room determines the plan."""
 
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.execution.catalogue import find_worst_effect
-from agent.execution.skill_executor import list_scoped_tools
 from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.planning.compare import build_search_args, parse_comparison
 from agent.planning.references import quote_literal
 from agent.planning.wire import describe_requested_call, get_step_action
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
+from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
+from agent.tools.catalogue import find_worst_effect
 
 KNOWLEDGE_TOOL, LISTING_TOOL = "search_knowledge", "list_documents"
 HISTORY_MESSAGES, HISTORY_CHARS = 8, 400
@@ -68,6 +68,7 @@ def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
     lines = [f"{one.role}: {cut_text(one.content, HISTORY_CHARS)}" for one in said[-HISTORY_MESSAGES:] if one.content]
     if lines:
         told["conversation"] = quote_literal("\n".join(lines))
+    tools = skill.select_tools(list_allowed_tools(run))
     last = PlanStep(
         id=f"s{len(before) + 1}",
         executor="skill",
@@ -76,7 +77,8 @@ def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
         args={"task": quote_literal(task), **told},
         depends_on=tuple(step.id for step in before),
         intent=cut_text(task, 200),
-        effect=find_worst_effect(tool.spec.effect for tool in list_scoped_tools(run, skill).values()),
+        effect=find_worst_effect(run.engine.registry.get(name).spec.effect for name in tools),
+        tools=skill.allowed_tools,
     )
     return Plan(goal=_make_goal(run), steps=(*before, last), origin="rules", origin_reason=why)
 
@@ -86,6 +88,8 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
     skill = run.engine.skills.get(name)
     if skill.name == run.room.skill:
         return _plan_room_skill(run, skill, task, why)
+    # The user chose the skill, so it gets the tools that its author lists. What it reads chooses none.
+    tools = skill.select_tools(list_allowed_tools(run))
     step = PlanStep(
         id="s1",
         executor="skill",
@@ -93,7 +97,8 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
         tool=skill.name,
         args={"task": task},
         intent=cut_text(task, 200) or skill.description[:200],
-        effect=find_worst_effect(tool.spec.effect for tool in list_scoped_tools(run, skill).values()),
+        effect=find_worst_effect(run.engine.registry.get(name).spec.effect for name in tools),
+        tools=skill.allowed_tools,
     )
     return Plan(goal=_make_goal(run), steps=_append_completion(run, (step,)), origin="request", origin_reason=why)
 

@@ -28,6 +28,7 @@ from agent.core.models import JsonObject
 from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval
 from agent.execution.arguments import drop_unknown_args
+from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
 from agent.execution.repeated_calls import call_once
 from agent.execution.schema_problems import find_argument_problem, find_output_problem
@@ -182,8 +183,10 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         retrieval_mode=run.room.retrieval_mode,
         collections=run.room.collections,
         api_key_id=run.state.api_key_id,
+        scopes=run.state.caller_scopes,
         report_progress=partial(_report_progress, run),
         ask_client=partial(run.engine.client_requests.send, run.run_id),
+        check_redirect=partial(check_redirect, run, site),
     )
     return build(idempotency_key=key, call_tool=NestedCalls(run, site, key, build))
 

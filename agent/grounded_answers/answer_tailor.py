@@ -14,6 +14,7 @@ from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import BudgetError, ModelError, ModelOutputError
 from agent.core.events import AnswerChecked, AnswerDelta, AnswerStarted, ClaimProblem, FinishReason, StepOutput
 from agent.core.models import JsonObject, PlanStep, Source, Tier
+from agent.core.plan_outcome import EMPTY_REPLIES
 from agent.grounded_answers import AnswerBuilder, BuiltAnswer, CheckedUnit
 from agent.grounded_answers.brief import Brief, build_prompt
 from agent.grounded_answers.claim_review import ClaimReview, ReviewResult, make_rewrite_messages
@@ -63,8 +64,8 @@ class AnswerTailor:
         await self._start(tier, why)
         messages = build_prompt(self._run, self._brief, self._builder.format, feedback)
         text, finish = await self._stream(messages, tier)
-        if not text.strip() and finish == "stop":
-            raise ModelOutputError("the model's answer is empty", agent_id="tailor")
+        if not text.strip() and finish != "content_filter":
+            raise ModelOutputError(EMPTY_REPLIES[finish], agent_id="tailor")
         started = monotonic()
         result = await self._review.review_text(text, may_be_cut=finish != "stop")
         await self._record(result, "retry_strict" if result.failed else "accept", 0, monotonic() - started)

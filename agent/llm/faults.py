@@ -1,6 +1,7 @@
 """Maps an endpoint's HTTP errors to typed model errors, and shortens the provider's message."""
 
 import errno
+import html
 import json
 import os
 import re
@@ -33,6 +34,7 @@ _CONTEXT = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"https?://[^\s'\"]+")
+_TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
 _RAW = re.compile(r": b(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
 _SETTING = re.compile(r"(?:; check)? \(?AGENT_[A-Z_]+\)?")
 REFUSED_STATUS = frozenset({400, 409, 413, 415, 422})
@@ -61,8 +63,11 @@ class ProviderError:
 
 def build_status_error(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
     """Returns the model error for an HTTP status of 400 or more."""
-    error = read_error(body)
-    message = f"{where} answered {status}: {error.message}" if error.message else f"{where} answered {status}"
+    return _build_error(status, headers, read_error(body), where, f"answered {status}")
+
+
+def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, where: str, what: str) -> ModelError:
+    message = f"{where} {what}: {error.message}" if error.message else f"{where} {what}"
     if status in (401, 403):
         return ModelAuthError(f"{message}; check AGENT_LLM_API_KEY", agent_id="models", status=status)
     if status == 429:
@@ -84,11 +89,43 @@ def build_status_error(status: int, headers: Mapping[str, str], body: bytes, whe
 def build_body_error(error: object, where: str) -> ModelError:
     """Returns the model error for an error body that came with status 200, in a reply or a stream.
 
-    An error without a status counts as a provider that is down.
+    An error without a status counts as a provider that is down. `details["reported"]` holds the provider's own words,
+    which callers may read: the endpoint has answered, so they are about the request.
     """
-    body = json.dumps({"error": error}).encode()
-    status = read_error(body).status
-    return build_status_error(status if status is not None else 502, {}, body, where)
+    reported = read_error(json.dumps({"error": error}).encode())
+    built = _build_error(reported.status or 502, {}, reported, where, "reported an error")
+    built.details["reported"] = reported.message
+    return built
+
+
+def find_body_error(body: Mapping[str, object], *, is_error: bool = False) -> object:
+    """Returns the error in a reply or an event that came with status 200; None where there is none.
+
+    Knows OpenAI's `error` (also within a choice, as OpenRouter sends it), vLLM's `object: error` and FastAPI's
+    `detail`. `null` and objects without a value do not count: some servers send the field with every chunk. `is_error`
+    says that the event's type is `error`, so that an object without these fields is the error itself.
+    """
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    for found in (body.get("error"), first.get("error") if isinstance(first, dict) else None):
+        if any(found.values()) if isinstance(found, dict) else found:
+            return found
+    if choices:
+        return None
+    if is_error or body.get("object") == "error":
+        return {key: value for key, value in body.items() if key != "object"} or "an error without a message"
+    return body.get("detail") or None
+
+
+def describe_body(body: bytes) -> str:
+    """Describes a body without a completion, as the end of a sentence: a web page by its title, others by their first
+    bytes.
+    """
+    if body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
+        title = _TITLE.search(body[:20_000].decode("utf-8", errors="replace"))
+        shown = f" ({_join_lines(html.unescape(title[1]), 100)!r})" if title and title[1].strip() else ""
+        return f"with a web page{shown} in place of a completion; is the address of the API right? ({SETTING})"
+    return f"without JSON: {body[:100]!r}" if body.strip() else "with an empty body"
 
 
 def hide_endpoint_details(error: ModelError, where: str | None) -> str:
@@ -97,6 +134,9 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
     Leaves out the endpoint's address, setting names and the request as sent. Keeps what the provider says about the
     request itself. The operator's log has the whole message.
     """
+    reported = error.details.get("reported")
+    if error.code == "ERR_MODEL_DOWN" and isinstance(reported, str) and reported:
+        return "the model's endpoint reported an error: " + _ADDRESS.sub("the model's endpoint", reported)
     if error.code in ("ERR_MODEL_AUTH", "ERR_MODEL_DOWN"):
         return f"{FAILURES[error.code].meaning}; the gateway's log has the details, who has to look at it"
     told = error.message.replace(where.rstrip("/"), "the model's endpoint") if where else error.message

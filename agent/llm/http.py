@@ -9,7 +9,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from time import monotonic
 from typing import Any
 
 import aiohttp
@@ -22,14 +21,15 @@ from agent.llm.connector import ModelConnector
 from agent.llm.faults import build_status_error, describe_connection_error
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
-from agent.llm.replies import read_chunks, read_reply
-from agent.llm.sse import iter_data_events
+from agent.llm.replies import read_reply
+from agent.llm.stream_reader import MAX_REPLY_BYTES, StreamReader
+from agent.llm.token_timer import TokenTimer
 
-MAX_REPLY_BYTES = 20_000_000
-"""No completion is larger; a reply that is would be somebody filling our memory."""
 MAX_STREAM_BYTES = 10 * MAX_REPLY_BYTES
 """The same for a stream, whose every token comes in some 200 bytes of its own."""
 CONNECT_SECONDS = 10.0
+USAGE_SECONDS = 5.0
+"""How long the end of a stream and its usage may come after the reply, in seconds. The reply counts without them."""
 _FAULTS = (aiohttp.ClientError, TimeoutError, ValueError)
 """What aiohttp raises for a call that came to nothing; ValueError for a host or a key that cannot be sent."""
 MAX_CONNECTIONS = 1000
@@ -66,22 +66,32 @@ class HttpModelClient:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """See `ModelClient.stream`."""
-        finished, response = False, None
+        reader, response = StreamReader(self._where, request.reply_limit), None
+        timer = TokenTimer(request.timeout_s)
         try:
             response, requests = await self._open_stream(request)
             self._streaming.add(response)
             async with response:
-                async for events in iter_data_events(_iter_within_timeout(response, request.timeout_s)):
-                    for chunk in read_chunks(events, self._where):
-                        finished = finished or chunk.finish_reason is not None
-                        yield chunk if requests == 1 else chunk._replace(requests=requests)
+                with timer.watch(response.close):
+                    async for piece in _iter_bounded(response):
+                        for chunk in reader.feed(piece):
+                            timer.stop()
+                            yield chunk if requests == 1 else chunk._replace(requests=requests)
+                            timer.restart()
+                        if reader.is_done:
+                            break
+                        if reader.has_finished:
+                            timer.shorten(USAGE_SECONDS)
         except _FAULTS as error:
-            raise self._translate_error(error, request.timeout_s) from error
+            if not reader.has_finished:  # after that only the usage is missing
+                if timer.has_expired or (timer.has_token and isinstance(error, TimeoutError)):
+                    raise self._build_timeout_error(request.timeout_s, has_token=timer.has_token) from error
+                raise self._translate_error(error, request.timeout_s) from error
         finally:
             if response is not None:
                 self._streaming.discard(response)
-        if not finished:
-            raise ModelOutputError(f"{self._where} ended its stream in the middle", agent_id="models")
+        for chunk in reader.end():
+            yield chunk
 
     async def check(self) -> None:
         """See `ModelClient.check`. Requests the list of models; an endpoint without that list still counts as
@@ -176,32 +186,26 @@ class HttpModelClient:
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.InvalidURL):
             return describe_connection_error(self._where, error)
         if isinstance(error, TimeoutError):
-            return ModelTimeoutError(
-                f"{self._where} gave no answer within {timeout_s:g} s (AGENT_LLM_TIMEOUT_S)", agent_id="models"
-            )
+            return self._build_timeout_error(timeout_s, has_token=False)
         if isinstance(error, aiohttp.ClientPayloadError):
             return ModelOutputError(
                 f"{self._where} broke off in the middle: {_describe_cause(error)}", agent_id="models"
             )
         return ModelDownError(f"{self._where} failed: {_describe_cause(error)}", agent_id="models")
 
+    def _build_timeout_error(self, timeout_s: float, *, has_token: bool) -> ModelTimeoutError:
+        what = "sent no further token for" if has_token else "gave no answer within"
+        return ModelTimeoutError(f"{self._where} {what} {timeout_s:g} s (AGENT_LLM_TIMEOUT_S)", agent_id="models")
 
-async def _iter_within_timeout(response: aiohttp.ClientResponse, timeout_s: float) -> AsyncIterator[bytes]:
-    """Yields the bytes of a stream. Raises `TimeoutError` when no line ends within `timeout_s`.
 
-    The socket's own timeout does not notice an answer that arrives byte by byte.
-    """
-    line_ended = monotonic()
+async def _iter_bounded(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yields the bytes of a stream. Raises `ModelOutputError` for one that is too large."""
     received = 0
     async for piece in response.content.iter_any():
         received += len(piece)
         if received > MAX_STREAM_BYTES:
             raise ModelOutputError("the model's stream is larger than 200 MB", agent_id="models")
-        if b"\n" not in piece and monotonic() - line_ended > timeout_s:
-            raise TimeoutError
         yield piece
-        if b"\n" in piece:
-            line_ended = monotonic()
 
 
 async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:

@@ -32,8 +32,18 @@ class ModelRequest:
     fallbacks: tuple[str, ...] = ()
     """Upstreams to ask in order if `model` fails, as models or `model@endpoint`."""
     timeout_s: float = 60.0
+    """Seconds: of a whole reply in all; of a streamed one until its first token, and between tokens."""
     retry_timeouts: bool = True
     """Whether a call that took too long is made once more, with twice the limit."""
+    tokens_left: int | None = None
+    """Tokens that the caller's budget leaves for the reply. Not sent."""
+
+    @property
+    def reply_limit(self) -> int | None:
+        """The tokens after which a streamed reply is cut; None means no limit."""
+        asked = self.options.get("max_completion_tokens", self.max_tokens)
+        limits = [limit for limit in (asked, self.tokens_left) if isinstance(limit, int)]
+        return min(limits, default=None)
 
     def to_openai(self, *, stream: bool, with_schema: bool) -> JsonObject:
         """The parameters of the call in OpenAI's wire form; without the schema where the endpoint refuses one."""

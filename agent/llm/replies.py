@@ -1,9 +1,9 @@
-"""Parses provider responses: whole replies, stream chunks, token counts."""
+"""Parses provider responses: whole replies, their parts, token counts. Chunks of streams: `agent/llm/chunks.py`."""
 
 import copy
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import PROVIDER_FIELDS, JsonObject, Usage
-from agent.llm.faults import build_body_error
-from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelToolCall
+from agent.llm.faults import build_body_error, describe_body, find_body_error
+from agent.llm.port import ONE_CALL, ModelReply, ModelToolCall
 
 
 def read_reply(body: bytes, where: str) -> ModelReply:
@@ -22,9 +22,10 @@ def read_reply(body: bytes, where: str) -> ModelReply:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise ModelOutputError(f"{where} answered 200 without JSON: {body[:100]!r}", agent_id="models") from error
-    if isinstance(data, dict) and data.get("error") and not data.get("choices"):
-        raise build_body_error(data["error"], where)
+        raise ModelOutputError(f"{where} answered 200 {describe_body(body)}", agent_id="models") from error
+    reported = find_body_error(data) if isinstance(data, dict) else None
+    if reported is not None:
+        raise build_body_error(reported, where)
     return read_completion(data, where)
 
 
@@ -33,88 +34,37 @@ def read_completion(data: object, where: str) -> ModelReply:
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise ModelOutputError(f"{where} answered 200 without a choice", agent_id="models")
-    message = _get_object(choices[0].get("message"))
-    calls = _list_objects(message.get("tool_calls"))
-    content = _read_content(message.get("content"))
-    refusal = content.refusal or _get_text(message.get("refusal"))
+    message = get_object(choices[0].get("message"))
+    calls = list_objects(message.get("tool_calls"))
+    content = read_content(message.get("content"))
+    refusal = content.refusal or get_text(message.get("refusal"))
     return ModelReply(
         text=content.text or refusal,
         model=str(data.get("model") or ""),
-        finish_reason=str(choices[0].get("finish_reason") or ("tool_calls" if calls else "stop")),
+        finish_reason=read_finish_reason(choices[0].get("finish_reason")) or ("tool_calls" if calls else "stop"),
         usage=read_usage(data.get("usage")),
         tool_calls=tuple(_make_tool_call(call) for call in calls),
-        reasoning=_get_text(message.get("reasoning_content") or message.get("reasoning")) or content.reasoning,
-        provider_fields=_get_provider_fields(message),
+        reasoning=get_text(message.get("reasoning_content") or message.get("reasoning")) or content.reasoning,
+        provider_fields=get_provider_fields(message),
         refused=bool(refusal) and not content.text,
     )
 
 
-def read_chunks(events: Iterable[Mapping[str, Any]], where: str) -> Iterator[ModelChunk]:
-    """Parses chunks of a streamed completion that arrived together. Neighbours with nothing but text, a finish reason
-    and usage become one chunk: each chunk passes ten functions on its way to the log.
-
-    Raises the matching error for an error of the provider in place of a chunk.
-    """
-    texts: list[str] = []
-    finish_reason: str | None = None
-    usage: Usage | None = None
-    for event in events:
-        text = _read_plain_text(event)
-        if text is not None:
-            texts.append(text)
-            continue
-        chunk = None if "error" in event else read_chunk(event)
-        if chunk is not None and not chunk.has_parts_besides_text:
-            texts.append(chunk.text)
-            finish_reason = finish_reason if chunk.finish_reason is None else chunk.finish_reason
-            usage = chunk.usage or usage
-            continue
-        if texts:
-            yield ModelChunk("".join(texts), finish_reason=finish_reason, usage=usage)
-            texts, finish_reason, usage = [], None, None
-        if chunk is None:
-            raise build_body_error(event["error"], where)
-        yield chunk
-    if texts:
-        yield ModelChunk("".join(texts), finish_reason=finish_reason, usage=usage)
+_FINISH_REASONS = {
+    "max_tokens": "length", "max_output_tokens": "length", "model_length": "length",
+    "end_turn": "stop", "eos": "stop", "eos_token": "stop", "stop_sequence": "stop",
+    "tool_use": "tool_calls", "function_call": "tool_calls",
+    "safety": "content_filter",
+}  # fmt: skip
+"""Names that providers behind OpenAI's wire give to its finish reasons (Anthropic, Gemini, Mistral, TGI)."""
 
 
-def _read_plain_text(event: Mapping[str, Any]) -> str | None:
-    """Returns the text of a chunk that holds nothing else, as most do; None for other chunks."""
-    try:
-        choice = event["choices"][0]
-        delta = choice["delta"]
-        text = delta["content"]
-    except (LookupError, TypeError):
+def read_finish_reason(value: object) -> str | None:
+    """Returns a finish reason under OpenAI's name. None where the reply goes on: some servers write "" then."""
+    if not isinstance(value, str) or not value:
         return None
-    if not isinstance(text, str) or "error" in event or event.get("usage") or choice.get("finish_reason") is not None:
-        return None
-    has_more = len(delta) > 1 and any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
-    return None if has_more else text
-
-
-_PLAIN_FIELDS = frozenset({"content", "role"})
-
-
-def read_chunk(event: Mapping[str, Any]) -> ModelChunk:
-    """Parses one chunk of a streamed completion."""
-    choices = event.get("choices")
-    choice = _get_object(choices[0] if isinstance(choices, list) and choices else None)
-    delta = _get_object(choice.get("delta"))
-    reported = event.get("usage")
-    usage = read_usage(reported) if reported else None
-    if not delta:  # the end of the text, or the usage behind it
-        return ModelChunk(finish_reason=choice.get("finish_reason"), usage=usage)
-    content = _read_content(delta.get("content"))
-    return ModelChunk(
-        text=content.text,
-        reasoning=_get_text(delta.get("reasoning_content") or delta.get("reasoning")) or content.reasoning,
-        finish_reason=choice.get("finish_reason"),
-        usage=usage,
-        tool_calls=tuple(_list_objects(delta.get("tool_calls"))),
-        provider_fields=_get_provider_fields(delta),
-        refusal=content.refusal or _get_text(delta.get("refusal")),
-    )
+    reason = value.lower()
+    return _FINISH_REASONS.get(reason, reason)
 
 
 def join_fields(joined: JsonObject, piece: Mapping[str, JsonValue]) -> None:
@@ -177,7 +127,7 @@ def read_usage(usage: object) -> Usage:
 
 def _read_detail(usage: dict[str, Any], group: str, name: str) -> int:
     """Returns a part of a total, or 0 if the endpoint does not report it. DeepSeek names its cache elsewhere."""
-    reported = _get_object(usage.get(group)).get(name)
+    reported = get_object(usage.get(group)).get(name)
     if reported is None and name == "cached_tokens":
         reported = usage.get("prompt_cache_hit_tokens")
     return int(_read_amount(reported) or 0)
@@ -194,15 +144,18 @@ def _read_amount(value: object) -> float | None:
     return amount if 0 <= amount < inf else None
 
 
-def _get_object(value: object) -> dict[str, Any]:
+def get_object(value: object) -> dict[str, Any]:
+    """Returns an object; an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
 
-def _list_objects(value: object) -> list[dict[str, Any]]:
+def list_objects(value: object) -> list[dict[str, Any]]:
+    """Returns the objects of a list; none for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
 
 
-def _get_text(value: object) -> str:
+def get_text(value: object) -> str:
+    """Returns a text; any other value as JSON, or "" if it is empty."""
     return value if isinstance(value, str) else json.dumps(value) if value else ""
 
 
@@ -217,34 +170,35 @@ class _Content(NamedTuple):
 _NO_CONTENT = _Content()
 
 
-def _read_content(value: object) -> _Content:
+def read_content(value: object) -> _Content:
     """Parses a message's content: a text, or parts as OpenAI (`text`, `refusal`), Mistral and Anthropic (`thinking`)
     send
     them. Parts of unknown kinds are kept as JSON.
     """
     if not isinstance(value, list) or not value or not all(isinstance(p, dict) and "type" in p for p in value):
-        return _Content(_get_text(value)) if value else _NO_CONTENT
+        return _Content(get_text(value)) if value else _NO_CONTENT
     found: dict[str, str] = {"text": "", "reasoning": "", "refusal": ""}
     for part in value:
         match part["type"]:
             case "text" | "output_text":
-                found["text"] += _get_text(part.get("text"))
+                found["text"] += get_text(part.get("text"))
             case "refusal":
-                found["refusal"] += _get_text(part.get("refusal"))
+                found["refusal"] += get_text(part.get("refusal"))
             case "thinking" | "reasoning":
                 thought = part.get("thinking") or part.get("text")
-                found["reasoning"] += _read_content(thought).text
+                found["reasoning"] += read_content(thought).text
             case _:
                 found["text"] += json.dumps(part, ensure_ascii=False)
     return _Content(**found)
 
 
-def _get_provider_fields(message: Mapping[str, Any]) -> JsonObject:
+def get_provider_fields(message: Mapping[str, Any]) -> JsonObject:
+    """Returns the fields of a message, or of a delta, that its provider wants back."""
     return {key: message[key] for key in PROVIDER_FIELDS if message.get(key)}
 
 
 def _make_tool_call(call: Mapping[str, Any]) -> ModelToolCall:
-    function = _get_object(call.get("function"))
+    function = get_object(call.get("function"))
     return ModelToolCall(
         id=str(call.get("id") or make_call_id()),
         name=str(function.get("name") or ""),
@@ -261,7 +215,7 @@ def read_arguments(arguments: object) -> str:
 def read_extra_fields(call: Mapping[str, Any]) -> JsonObject:
     """Returns a provider's own fields of a tool call, with those of its function under `function`."""
     extra = {key: value for key, value in call.items() if key not in _CALL_FIELDS and value is not None}
-    function = _get_object(call.get("function"))
+    function = get_object(call.get("function"))
     of_function = {key: value for key, value in function.items() if key not in ("name", "arguments") and value}
     return extra | {"function": of_function} if of_function else extra
 

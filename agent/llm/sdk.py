@@ -24,10 +24,11 @@ from agent.core.errors import (
     ModelTimeoutError,
 )
 from agent.core.models import JsonObject
+from agent.llm.chunks import ChunkReader
 from agent.llm.faults import parse_retry_after
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
-from agent.llm.replies import read_chunk, read_completion
+from agent.llm.replies import read_completion
 
 _ERRORS: tuple[tuple[str, type[ModelError]], ...] = (
     # The first that fits counts: LiteLLM's own classes derive from one another.
@@ -71,17 +72,20 @@ class LiteLLMClient:
         """See `ModelClient.stream`."""
         litellm = await self._load_litellm()
         response = await self._ask(litellm, request, stream=True)
-        finished = False
+        reader = ChunkReader(request.model, request.reply_limit)
         try:
             async for event in response:
-                chunk = read_chunk(event.model_dump())
-                finished = finished or chunk.finish_reason is not None
-                yield chunk
+                for chunk in reader.read([event.model_dump()]):
+                    yield chunk
+                if reader.is_cut:
+                    return
         except Exception as error:
             raise translate_error(litellm, error) from error
         # The SDK ends every stream with a "stop" of its own; only this tells whether the provider said so.
-        if not finished or getattr(response, "received_finish_reason", "stop") is None:
+        if getattr(response, "received_finish_reason", "stop") is None:
             raise ModelOutputError(f"{request.model} ended its stream in the middle", agent_id="models")
+        for chunk in reader.end(is_whole=False):
+            yield chunk
 
     async def check(self) -> None:
         """See `ModelClient.check`. Checks the SDK only: providers offer no request that costs nothing."""

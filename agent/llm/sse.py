@@ -1,68 +1,145 @@
-"""Parses the server-sent events of a completion, with as little work per chunk as JSON allows."""
+"""Splits bytes into server-sent events, as the HTML standard says ("Event stream interpretation"), piece by piece.
 
-import json
-from collections.abc import AsyncIterable, AsyncIterator
-from typing import Any
+https://html.spec.whatwg.org/multipage/server-sent-events.html. Two deviations, both for payloads of JSON only: data
+that is complete in itself makes an event at the end of its line, because some servers separate events by single
+newlines or send the empty line with the next token; and the last event needs no empty line.
+"""
 
-from pydantic_core import from_json
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from agent.core.errors import ModelOutputError
 
-MAX_LINE_BYTES = 4_000_000
-"""A single event larger than this is no completion."""
+MAX_EVENT_BYTES = 4_000_000
+"""A single event larger than this is no piece of a completion."""
+_BOM = b"\xef\xbb\xbf"
 
 
-async def iter_data_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[dict[str, Any]]]:
-    """Yields the JSON objects of the `data:` lines that arrive together, up to `[DONE]`.
+class ServerSentEvent(NamedTuple):
+    """An event. `data` holds the bytes of its data lines, joined by newlines."""
 
-    Raises `ModelOutputError` for anything else, after the objects before it.
+    data: bytes
+    type: str = "message"
+
+
+class LineSplitter:
+    """Splits a stream into lines that end with LF, CRLF or CR, without the byte order mark at its start.
+
+    A line may have `max_bytes`.
     """
-    rest = b""
-    async for chunk in chunks:
-        rest += chunk
-        if len(rest) > MAX_LINE_BYTES:
+
+    def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._rest: list[bytes] = []
+        self._rest_bytes = 0
+        self._at_start = True
+        self._after_cr = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the next byte begins a line."""
+        return not self._rest and not self._after_cr
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Returns the lines that the piece completes. Raises `ModelOutputError` for a line that is too long."""
+        if self._at_start:
+            piece = self._remove_bom(piece)
+        if self._after_cr or b"\r" in piece:
+            piece = self._normalise_newlines(piece)
+        if b"\n" not in piece:  # kept in parts: joining them each time takes quadratic time
+            self._keep(piece)
+            return []
+        if self._rest:
+            piece = b"".join((*self._rest, piece))
+            self._rest.clear()
+            self._rest_bytes = 0
+        *lines, rest = piece.split(b"\n")
+        if rest:
+            self._keep(rest)
+        return lines
+
+    def end(self) -> bytes:
+        """Returns the line that nothing ended."""
+        return b"".join(self._rest)
+
+    def _keep(self, rest: bytes) -> None:
+        self._rest.append(rest)
+        self._rest_bytes += len(rest)
+        if self._rest_bytes > self._max_bytes:
+            size = self._max_bytes // 1_000_000
+            raise ModelOutputError(f"the model's stream holds an event of more than {size} MB", agent_id="models")
+
+    def _remove_bom(self, piece: bytes) -> bytes:
+        """Returns the piece with what was kept of the start; empty while this may still be a part of the mark."""
+        piece = b"".join((*self._rest, piece))
+        self._rest.clear()
+        self._rest_bytes = 0
+        if len(piece) < len(_BOM) and _BOM.startswith(piece):
+            return piece
+        self._at_start = False
+        return piece.removeprefix(_BOM)
+
+    def _normalise_newlines(self, piece: bytes) -> bytes:
+        """A CR ends its line at once. The LF of the same CRLF may come with the next piece."""
+        if self._after_cr and piece:
+            piece = piece.removeprefix(b"\n")
+            self._after_cr = False
+        self._after_cr = self._after_cr or piece.endswith(b"\r")
+        return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+class EventAssembler:
+    """Builds events from lines. `is_complete` says whether data is whole in itself; without it, only an empty line ends
+    an event.
+
+    A field `error` counts as an event of the type `error`: llama.cpp's server reports errors so.
+    """
+
+    def __init__(self, is_complete: Callable[[bytes], bool] | None = None) -> None:
+        self._is_complete = is_complete
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+        self._type = ""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no event has begun."""
+        return not self._data and not self._type
+
+    def feed(self, lines: Iterable[bytes]) -> Iterator[ServerSentEvent]:
+        """Yields the events that the lines complete. Raises `ModelOutputError` for an event that is too long."""
+        for line in lines:
+            if not line:
+                yield from self._dispatch()
+                continue
+            name, colon, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                yield from self._add_data(value)
+            elif name == b"event":
+                self._type = value.decode("utf-8", "replace")
+            elif name == b"error" and colon and value:
+                yield ServerSentEvent(value, "error")
+
+    def end(self) -> Iterator[ServerSentEvent]:
+        """Yields the event that no empty line ended, if its data is complete."""
+        data = b"\n".join(self._data)
+        if data and self._is_complete is not None and self._is_complete(data):
+            yield from self._dispatch()
+
+    def _add_data(self, value: bytes) -> Iterator[ServerSentEvent]:
+        if self._is_complete is not None and self._is_complete(value):
+            self._data = self._data if any(map(bytes.strip, self._data)) else []
+            if not self._data:
+                yield ServerSentEvent(value, self._type or "message")
+                return
+        self._data.append(value)
+        self._data_bytes += len(value)
+        if self._data_bytes > MAX_EVENT_BYTES:
             raise ModelOutputError("the model's stream holds an event of more than 4 MB", agent_id="models")
-        *lines, rest = rest.split(b"\n")
-        texts = [line[5:].strip() for line in lines if line.startswith(b"data:")]
-        is_done = b"[DONE]" in texts
-        if is_done:
-            texts = texts[: texts.index(b"[DONE]")]
-        try:
-            events = _parse_together(texts)
-        except ValueError:
-            for text in texts:
-                yield [_parse(text)]
-        else:
-            if events:
-                yield events
-        if is_done:
-            return
-    if rest.startswith(b"data:") and (data := rest[5:].strip()) != b"[DONE]":
-        yield [_parse(data)]
 
-
-def _parse_together(texts: list[bytes]) -> list[dict[str, Any]]:
-    """Parses texts with an object each as one array, in one call of the parser. Raises `ValueError` for other texts."""
-    events: list[dict[str, Any]] = from_json(b"[" + b",".join(texts) + b"]")
-    if len(events) != len(texts) or not all(isinstance(event, dict) for event in events):
-        raise ValueError
-    return events
-
-
-def _parse(data: bytes) -> dict[str, Any]:
-    try:
-        event = from_json(data)
-    except ValueError:
-        event = _parse_lenient(data)
-    if not isinstance(event, dict):
-        raise ModelOutputError("the model's stream holds something else than objects", agent_id="models")
-    return event
-
-
-def _parse_lenient(data: bytes) -> object:
-    """Parses what pydantic's parser refuses but Python's slower one accepts (lone surrogates)."""
-    try:
-        value: object = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ModelOutputError(f"the model's stream holds no JSON: {data[:100]!r}", agent_id="models") from error
-    return value
+    def _dispatch(self) -> Iterator[ServerSentEvent]:
+        data, kind = self._data, self._type or "message"
+        self._data, self._data_bytes, self._type = [], 0, ""
+        if data:
+            yield ServerSentEvent(b"\n".join(data), kind)

@@ -7,6 +7,7 @@ from agent.core.fenced_json import remove_json_fence
 from agent.core.models import JsonObject
 from agent.llm.port import ModelToolCall
 from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
+from agent.llm.surrogates import join_surrogates
 
 
 @dataclass
@@ -30,10 +31,15 @@ class _Call:
         """Adds one delta."""
         function = _get_function(delta)
         arguments = function.get("arguments")
-        self.id = str(delta.get("id") or self.id)
-        self.name = str(function.get("name") or self.name)
+        self.id = self.id or str(delta.get("id") or "")  # some servers make up another id for every piece
+        self._add_name(str(function.get("name") or ""))
         self.arguments += arguments if isinstance(arguments, str) else read_arguments(arguments) if arguments else ""
         join_fields(self.extra, read_extra_fields(delta))
+
+    def _add_name(self, name: str) -> None:
+        """Adds a name: a further piece of it, or the whole again, or all of it up to here."""
+        if name != self.name and not self.arguments:
+            self.name = name if name.startswith(self.name) else self.name + name
 
 
 def parse_tool_calls(deltas: list[JsonObject]) -> tuple[ModelToolCall, ...]:
@@ -58,28 +64,33 @@ def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
     for delta in deltas:
         index = delta.get("index")
         call = newest.get(index) if index is not None or not calls else calls[-1]
-        if call is None or _is_new_call(call, delta):
+        if call is None or _is_new_call(call, delta, has_index=index is not None):
             call = _Call()
             calls.append(call)
         newest[index] = call
         call.add(delta)
     for call in calls:
         call.id = call.id or make_call_id()
-        call.arguments = call.arguments or "{}"
+        call.arguments = join_surrogates(call.arguments) or "{}"
     return calls
 
 
-def _is_new_call(call: _Call, delta: JsonObject) -> bool:
+def _is_new_call(call: _Call, delta: JsonObject, *, has_index: bool) -> bool:
     """Returns whether a delta with the index of `call` starts a new call.
 
-    Some endpoints give every parallel call the index 0 (Gemini), or no index. Then a new id starts a new call, and so
-    does a
-    name after complete arguments.
+    Some endpoints give every parallel call the index 0 (Gemini), or no index; others a new id to every piece of one
+    call. Only a delta with a name starts a call. After complete arguments it does, unless it repeats the id. Before
+    that, the name is a piece of the same call, or repeated; but without an index, a new id starts a call.
     """
-    call_id = str(delta.get("id") or "")
-    if call_id:
-        return bool(call.id) and call_id != call.id
-    return bool(_get_function(delta).get("name")) and call.has_complete_arguments
+    name, call_id = str(_get_function(delta).get("name") or ""), str(delta.get("id") or "")
+    if not name:
+        return False
+    has_new_id = bool(call_id and call.id) and call_id != call.id
+    if call_id and not has_new_id and call.id:
+        return False
+    if call.has_complete_arguments or (has_new_id and not has_index):
+        return True
+    return has_new_id and bool(call.arguments) and name != call.name
 
 
 def _get_function(delta: JsonObject) -> JsonObject:

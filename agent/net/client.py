@@ -38,6 +38,8 @@ _NUMBERS = re.compile(r"^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+))*\.?$")
 _DOTTED = re.compile(r"^(?:0|[1-9]\d{0,2})(?:\.(?:0|[1-9]\d{0,2})){3}$")
 
 Resolver = Callable[[str, int], Awaitable[list[Address]]]
+CheckRedirect = Callable[[str, str], Awaitable[None]]
+"""Called with the address that answered and the one that it redirects to, before that is requested. Raises to stop."""
 
 
 class HostNotFoundError(ToolInputError):
@@ -82,8 +84,10 @@ class SafeClient:
 
         return build_client(self._resolve_public_addresses, CONNECT_TIMEOUT_S, _HEADERS)
 
-    async def get(self, url: str, *, max_bytes: int, timeout_s: float) -> Page:
-        """Returns the page at `url`. Follows redirects and checks each.
+    async def get(
+        self, url: str, *, max_bytes: int, timeout_s: float, check_redirect: CheckRedirect | None = None
+    ) -> Page:
+        """Returns the page at `url`. Follows redirects and checks each, also by `check_redirect(from, to)`.
 
         Raises `ToolDeniedError` for an address that is not allowed, `ToolTimeoutError`, and `ToolError` for every other
         failure.
@@ -92,7 +96,7 @@ class SafeClient:
 
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._follow(url, max_bytes)
+                return await self._follow(url, max_bytes, check_redirect)
         except TimeoutError as error:
             raise ToolTimeoutError(f"{url} did not answer within {timeout_s:g} s (AGENT_FETCH_TIMEOUT_S)") from error
         except FAULTS as error:
@@ -176,13 +180,16 @@ class SafeClient:
         _check_host_spelling(host)
         return target
 
-    async def _follow(self, url: str, max_bytes: int) -> Page:
+    async def _follow(self, url: str, max_bytes: int, check_redirect: CheckRedirect | None) -> Page:
         target = self.parse_url(url)
         for _ in range(MAX_REDIRECTS + 1):
             async with self._client.stream("GET", target) as response:
                 if not response.has_redirect_location:
                     return await _read(response, max_bytes)
-                target = self._resolve_redirect(target, response.headers["location"])
+                following = self._resolve_redirect(target, response.headers["location"])
+            if check_redirect is not None:
+                await check_redirect(str(target), str(following))
+            target = following
         raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times")
 
     def _resolve_redirect(self, target: "httpx.URL", location: str) -> "httpx.URL":

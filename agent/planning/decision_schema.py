@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
 from agent.tools import ToolSpec
+from agent.tools.catalogue import SkillCard
 
 MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
@@ -34,12 +35,12 @@ _SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
 
 
 def build_decision_schema(
-    tools: Sequence[ToolSpec], skills: Sequence[str], kinds: Sequence[str], max_calls: int
+    tools: Sequence[ToolSpec], skills: Sequence[SkillCard], kinds: Sequence[str], max_calls: int
 ) -> ResponseSchema:
     """Returns the schema of one decision: `{"next": {"kind": ..., ...}}` with one closed object for each of `kinds`."""
-    calls = [_build_call_schema(name, _close({"task": _JSON_TEXT})) for name in skills]
-    known = set(skills)
-    calls += [_build_call_schema(spec.name, build_inputs_schema(spec)) for spec in tools if spec.name not in known]
+    known = {card.name for card in skills}
+    calls = [_build_call_schema(spec.name, build_inputs_schema(spec)) for spec in tools if spec.name not in known]
+    calls += [_build_call_schema(card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
     bodies: dict[str, JsonObject] = {
         "calls": {"calls": {"type": "array", "items": _join(calls), "minItems": 1, "maxItems": max_calls}},
         "ask": {"question": _JSON_TEXT},
@@ -131,8 +132,11 @@ def _simplify_object(schema: JsonObject, definitions: JsonObject, depth: int) ->
     return {**_close(inputs), "required": [*required]}
 
 
-def _build_call_schema(name: str, inputs: JsonObject) -> JsonObject:
-    return _close({"tool": {"type": "string", "enum": [name]}, "inputs": inputs})
+def _build_call_schema(name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
+    """Returns the schema of a call; that of a skill names those of its tools that the call may use."""
+    choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}}
+    named: JsonObject = {"tools": choice} if tools else {}
+    return _close({"tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
 
 
 def _close(properties: JsonObject) -> JsonObject:

@@ -25,6 +25,7 @@ _STEP_KEYS = {
     "after": "depends_on", "needs": "depends_on",
     "intent": "intent", "purpose": "intent", "description": "intent", "goal": "intent",
     "executor": "executor", "action": "action", "reasoning": "reasoning", "thought": "reasoning",
+    "tools": "tools", "allowed_tools": "tools", "allowedtools": "tools",
     "provider": "provider", "tier": "tier", "effect": "effect", "expected_output": "expected_output",
 }  # fmt: skip
 _NOT_IN_KEY = re.compile(r"[^a-z_]")
@@ -44,6 +45,8 @@ class RawStep:
     depends_on: tuple[str, ...]
     intent: str
     tier: Tier | None = None
+    tools: tuple[str, ...] | None = None
+    """The tools that a skill may call; None if the step names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
                 depends_on=_normalise_dependencies(entry.get("depends_on"), ids, label, problems, from_zero=from_zero),
                 intent=str(entry.get("intent") or "").strip()[:500],
                 tier=_normalise_tier(entry.get("tier")),
+                tools=_normalise_skill_tools(entry.get("tools"), tool, catalogue, label, problems),
             )
         )
     if problems:
@@ -246,6 +250,26 @@ def _normalise_dependencies(
         text = f"s{text}" if text.isdigit() and text not in ids else text
         found.append(_NOT_IN_ID.sub("_", text))
     return tuple(dict.fromkeys(found))
+
+
+def _normalise_skill_tools(
+    value: JsonValue, skill: str, catalogue: Catalogue, label: str, problems: list[str]
+) -> tuple[str, ...] | None:
+    """Returns the tools that a skill step names, as the catalogue spells them. Unknown names pass: the validator
+    reports them. Other steps have no tools, whatever a reply says."""
+    card = catalogue.get_skill(skill)
+    if card is None or value in (None, "", []):
+        return None
+    names = re.split(r"[\s,]+", value.strip()) if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        problems.append(f"{label}: tools must be a list of names of the skill's tools, not {json.dumps(value)[:100]}")
+        return None
+    spelled = {_spell(name): name for name in (*card.declared_tools, *card.tools)}
+    return tuple(dict.fromkeys(spelled.get(_spell(str(name)), str(name)) for name in names))
+
+
+def _spell(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def _normalise_tier(value: JsonValue) -> Tier | None:

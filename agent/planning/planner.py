@@ -156,7 +156,10 @@ def _select_schema(request: PlanningRequest, view: CatalogueView) -> ResponseSch
     if request.answer_form == "text":
         return None
     kinds = list_kinds(request, view)
-    return build_plan_schema(view.names, steps) if kinds == ["plan"] else build_reply_schema(view.names, steps, kinds)
+    tools = request.catalogue.list_skill_tools()
+    if kinds == ["plan"]:
+        return build_plan_schema(view.names, steps, tools)
+    return build_reply_schema(view.names, steps, kinds, tools)
 
 
 def build_plan(

@@ -4,14 +4,14 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.planning.normalise import normalise_plan
+from agent.planning.normalise import RawPlan, normalise_plan
 from agent.planning.references import is_literal, list_references, quote_literal, rename_references
 from agent.planning.validate import find_leaf_steps, validate_plan
 from agent.recipes import Recipe, RecipeParameter
@@ -196,8 +196,21 @@ def build_recipe_plan(recipe: Recipe, values: Mapping[str, JsonValue], catalogue
     """Returns the plan of `/name ...`, validated against what the run may use now. Raises `PlanInvalidError`."""
     data: JsonObject = {"goal": fill_words(recipe.goal or recipe.request, values), "language": recipe.language}
     raw = normalise_plan({**data, "steps": [*fill_recipe(recipe, values)]}, catalogue)
-    plan = validate_plan(raw, catalogue, max_steps=max_steps)
+    plan = validate_plan(name_skill_tools(raw, catalogue), catalogue, max_steps=max_steps)
     return plan.model_copy(update={"origin": "request", "origin_reason": f"the recipe {recipe.name!r}"})
+
+
+def name_skill_tools(raw: RawPlan, catalogue: Catalogue, only: Collection[str] | None = None) -> RawPlan:
+    """Returns the plan in which each skill step of a recipe names its tools: all of the skill's if it named none.
+
+    A person has looked at the recipe and chosen it. `only` are the ids of the recipe's steps; None: all steps are.
+    """
+    steps = []
+    for step in raw.steps:
+        card = catalogue.get_skill(step.tool)
+        is_open = card is not None and step.tools is None and (only is None or step.id in only)
+        steps.append(replace(step, tools=card.tools) if card is not None and is_open else step)
+    return replace(raw, steps=tuple(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +233,7 @@ def expand_recipes(
     expansion = _Expansion({step.id for step in plan.steps})
     steps: list[JsonObject] = []
     used: list[Recipe] = []
+    of_recipes: set[str] = set()
     for step in plan.steps:
         recipe = by_name.get(step.tool) if step.action == "tool" else None
         if step.id in done:
@@ -227,11 +241,14 @@ def expand_recipes(
         if recipe is None:
             steps.append(expansion.move_step(step))
         else:
-            steps += expansion.expand_step(step, recipe)
+            filled = expansion.expand_step(step, recipe)
+            of_recipes |= {str(one["id"]) for one in filled}
+            steps += filled
             used.append(recipe)
     if not used:
         return ExpandedPlan(plan, (), ())
     raw = normalise_plan({"goal": plan.goal, "language": plan.language, "steps": [*steps]}, catalogue)
+    raw = name_skill_tools(raw, catalogue, of_recipes)
     valid = validate_plan(raw, catalogue, max_steps=max_steps, known_ids=done)
     whole = plan.model_copy(update={"steps": (*kept, *valid.steps)})
     return ExpandedPlan(whole, tuple(used), tuple(expansion.notes))

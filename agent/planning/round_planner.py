@@ -81,10 +81,8 @@ class RoundPlanner:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`."""
         while True:
             kinds = _list_kinds(request, attempt)
-            skills = [card.name for card in request.catalogue.skills]
-            reply = await self._model.ask(
-                attempt.messages, build_decision_schema(attempt.tools, skills, kinds, MAX_CALLS)
-            )
+            schema = build_decision_schema(attempt.tools, request.catalogue.skills, kinds, MAX_CALLS)
+            reply = await self._model.ask(attempt.messages, schema)
             try:
                 meant = read_decision(reply)
                 if isinstance(meant, Answer):

@@ -17,7 +17,7 @@ from agent.planning.request import PlanningRequest, RoundResult
 from agent.prompts import render
 from agent.prompts.blocks import format_block
 from agent.tools import ToolSpec
-from agent.tools.catalogue import Catalogue, get_first_sentence, is_foreign, shorten
+from agent.tools.catalogue import Catalogue, SkillCard, get_first_sentence, is_foreign, shorten
 
 DESCRIPTION_CHARS, SKILL_CHARS = 160, 160
 """Characters of a tool's and of a skill's description."""
@@ -66,7 +66,7 @@ def encode_decision(decision: JsonObject) -> str:
 
 def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
     instructions = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
-    skills = [f"- {card.name}(task): {shorten(card.description, SKILL_CHARS)}" for card in request.catalogue.skills]
+    skills = [format_skill_line(card) for card in request.catalogue.skills]
     own = [format_tool_line(spec) for spec in tools if not is_foreign(spec)]
     served = [format_tool_line(spec) for spec in tools if is_foreign(spec)]
     return render(
@@ -77,6 +77,12 @@ def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
         examples=render("decide_examples"),
         instructions=f"\n\n{instructions}" if instructions else "",
     )
+
+
+def format_skill_line(card: SkillCard) -> str:
+    """Returns one line: the skill's name, its description, and the tools that a call may name for it."""
+    tools = f" Tools: {', '.join(card.tools)}." if card.tools else ""
+    return f"- {card.name}(task): {shorten(card.description, SKILL_CHARS)}{tools}"
 
 
 def format_tool_line(spec: ToolSpec) -> str:

@@ -10,7 +10,7 @@ from agent.core.models import STEP_ID_PATTERN, Action, Effect, Executor, JsonObj
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal, list_references
 from agent.planning.wire import COMPLETION, get_step_action
-from agent.tools.catalogue import Catalogue
+from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect
 
 _STEP_ID = re.compile(STEP_ID_PATTERN)
 
@@ -56,7 +56,9 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
         if not str(args["task"]).strip():
             problems.append(f'{label}: the skill {raw.tool!r} needs an input "task" that says what to do')
         tier = raw.tier or plan.answer_tier  # holds if the skill's text is the answer
-        return _make_step(raw, depends_on, "skill", "skill", args, effect=card.effect, tier=tier)
+        problems += _find_skill_tool_problems(label, raw, card)
+        effect = card.effect if raw.tools is None else find_worst_effect(map(card.get_tool_effect, raw.tools))
+        return _make_step(raw, depends_on, "skill", "skill", args, effect=effect, tier=tier, tools=raw.tools)
     if (spec := catalogue.get_tool(raw.tool)) is not None:
         problems += [f"{label}: {problem}" for problem in find_argument_problems(spec.input_schema, raw.args)]
         return _make_step(raw, depends_on, "agent", get_step_action(raw.tool), raw.args, effect=spec.effect)
@@ -64,6 +66,16 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
     hint = f"; did you mean {near[0]!r}?" if near else ""
     problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")
     return _make_step(raw, depends_on, "agent", "tool", raw.args)
+
+
+def _find_skill_tool_problems(label: str, raw: RawStep, card: SkillCard) -> list[str]:
+    """Returns what a skill step names that is none of the skill's tools."""
+    known = ", ".join(card.tools) or "none"
+    return [
+        f"{label}: the skill {card.name!r} has no tool {name!r}; its tools: {known}"
+        for name in raw.tools or ()
+        if name not in card.tools and name not in card.declared_tools
+    ]
 
 
 def _make_step(
@@ -75,11 +87,12 @@ def _make_step(
     *,
     effect: Effect = "read",
     tier: Tier | None = None,
+    tools: tuple[str, ...] | None = None,
 ) -> PlanStep:
     # Unchecked: a step with problems is built too, so that all of the plan's problems are found.
     return PlanStep.build_unchecked(
         id=raw.id, executor=executor, action=action, tool=raw.tool, args=args, depends_on=depends_on,
-        intent=raw.intent, effect=effect, tier=tier, provider=None,
+        intent=raw.intent, effect=effect, tier=tier, tools=tools, provider=None,
     )  # fmt: skip
 
 

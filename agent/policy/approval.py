@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterable
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import Effect, JsonObject, PlanStep
 from agent.core.run_state import AttemptState, RunState
+from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts
 
+APPROVAL_ID_BYTES = 16
+"""Random bytes of an approval's id: who has not read it cannot name it (128 bits, as a UUID)."""
 MAX_ARG_CHARS = 2_000
 """Longest argument in a message, in characters. The event has the whole."""
 APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn", "ja"})
@@ -106,7 +109,7 @@ def build_approval_request(
 ) -> ApprovalRequested:
     """Builds an approval request, bound by its digest to the items, the plan's version and the tools' descriptions."""
     return ApprovalRequested(
-        approval_id=f"apr_{secrets.token_hex(8)}",
+        approval_id=f"apr_{secrets.token_hex(APPROVAL_ID_BYTES)}",
         digest=compute_digest(items, plan_version, pin),
         plan_version=plan_version,
         reason=reason,
@@ -163,25 +166,45 @@ def parse_decision(text: str) -> tuple[str, str]:
 def format_approval_question(state: RunState) -> str:
     """Formats the open approval requests as Markdown; empty if the run waits for nobody."""
     waiting = state.pending_approvals
-    if not waiting:
-        return ""
+    return format_question(waiting, state.run_id) if waiting else ""
+
+
+def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str) -> str:
+    """Formats approval requests of one run as Markdown. Their ids stand in the last line: a reply that carries them
+    shows that the caller has read the question.
+    """
     whole = waiting[0].call_id is None
-    lines = [f"**Approval needed**: {_end_with_period(waiting[0].reason)}", ""]
+    lines = [f"**Approval needed**: {_end_with_period(remove_live_parts(waiting[0].reason))}", ""]
     items = [item for asked in waiting for item in asked.items]
     for number, item in enumerate(items, start=1):
         mark = " — *changes something*" if item.changes else ""
-        lines.append(f"{number}. `{item.tool}`{mark}{': ' + item.intent if item.intent else ''}")
-        lines += [f"   - {name}: {_format_value(value)}" for name, value in item.args.items()]
+        intent = f": {escape_markdown(item.intent)}" if item.intent else ""
+        lines.append(f"{number}. {format_literal(item.tool)}{mark}{intent}")
+        lines += [f"   - {escape_markdown(name)}: {format_value(value)}" for name, value in item.args.items()]
         lines += ["", item.shown, ""] if item.shown else []
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
-    lines += ["", f"Reply `approve` or `reject`. {other} (`{state.run_id}`)"]
+    ids = ", ".join(f"`{name}`" for name in (*(asked.approval_id for asked in waiting), run_id))
+    lines += ["", f"Reply `approve` or `reject`. {other} ({ids})"]
     return "\n".join(lines)
 
 
+def format_value(value: object) -> str:
+    """Formats a value of a question as Markdown that it cannot break out of; a long one is cut, with its length."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
+    if len(text.splitlines()) > 1 or "`" in text:  # each of them can end inline code
+        fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
+        body = "\n".join(f"     {line}" for line in text.splitlines())
+        return f"\n     {fence}\n{body}\n     {fence}"
+    return f"`{text}`" if text else "*(empty)*"
+
+
 def _are_calls_named_by_request(state: RunState) -> bool:
-    """Returns whether the caller named exactly these calls with their arguments, which counts as approval."""
+    """Returns whether a caller who may approve named exactly these calls with their arguments, which counts as
+    approval.
+    """
     route = state.understanding.route if state.understanding else "plan"
-    return route == "tool_calls" and state.plans[-1].plan.version == 0
+    return state.may_skip_approval and route == "tool_calls" and state.plans[-1].plan.version == 0
 
 
 def _build_item(step: PlanStep) -> ApprovalItem:
@@ -193,16 +216,6 @@ def _build_item(step: PlanStep) -> ApprovalItem:
         effect=step.effect,
         changes=has_side_effect(step.tool, step.effect),
     )
-
-
-def _format_value(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
-    if "\n" in text or "`" in text:
-        fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
-        body = "\n".join(f"     {line}" for line in text.splitlines())
-        return f"\n     {fence}\n{body}\n     {fence}"
-    return f"`{text}`" if text else "*(empty)*"
 
 
 def _find_backtick_runs(text: str) -> list[str]:

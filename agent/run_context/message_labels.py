@@ -28,7 +28,7 @@ from agent.tools import ToolSpec
 
 MAX_QUESTIONS: Final = 10
 """Runs whose approval questions are compared with the messages of a client."""
-_QUESTION: Final = re.compile(r"\(`(run_\w{1,100})`\)\s*$")
+_QUESTION: Final = re.compile(r"\((?:`apr_\w{1,100}`, ){0,100}`(run_\w{1,100})`\)\s*$")
 INLINE_CHARS: Final = 200_000
 """Longer histories are digested in a thread; these take some milliseconds."""
 

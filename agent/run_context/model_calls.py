@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from math import ceil
+from math import ceil, floor
 from time import monotonic
 
 from agent.core.errors import BudgetError, ModelError
@@ -16,7 +16,7 @@ from agent.llm.port import ModelChunk, ModelReply, ModelRequest, ResponseSchema
 from agent.llm.streamed_reply import StreamedReply
 from agent.policy.redaction.requests import redact_client_tools, redact_options
 from agent.run_context.run import Run
-from agent.run_context.token_estimates import ANSWER_TOKENS, UsageMeter, estimate_call
+from agent.run_context.token_estimates import ANSWER_TOKENS, UsageMeter, estimate_call, estimate_prompt_tokens
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +126,7 @@ class MeteredModels:
         """Yields the chunks of a call, collects them in `streamed` and records the call. `finish_reply` is called with
         the whole reply in `streamed`, and returns the turn to keep in the log."""
         started = monotonic()
+        request = replace(request, tokens_left=self._count_tokens_left(request))
         async with self._reserve_budget(request) as meter:
             try:
                 async for chunk in self._run.engine.models.require().stream(request):
@@ -201,6 +202,15 @@ class MeteredModels:
             timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
             retry_timeouts=retry_timeouts,
         )
+
+    def _count_tokens_left(self, request: ModelRequest) -> int:
+        """Returns the tokens that the run's budget leaves for a reply.
+
+        At least 4 % of the budget, by which a run may exceed it: a reply of a few tokens is useless.
+        """
+        run, budget = self._run, self._run.room.budgets.max_tokens
+        spent = run.state.usage.total_tokens + estimate_prompt_tokens(request)
+        return max(floor(budget * (1 - self._reserved_share)) - spent, budget // 25, 1)
 
     def _redact_error(self, error: BaseException) -> BaseException:
         """Returns the error for callers, without secrets: providers repeat the key that they reject.

@@ -17,7 +17,7 @@ IMAGE_TOKENS = 1_000
 
 def estimate_call(request: ModelRequest) -> Usage:
     """Returns the most that a call may use: its input, and the longest answer that it allows."""
-    return Usage(prompt_tokens=_estimate_prompt_tokens(request), completion_tokens=request.max_tokens or ANSWER_TOKENS)
+    return Usage(prompt_tokens=estimate_prompt_tokens(request), completion_tokens=request.max_tokens or ANSWER_TOKENS)
 
 
 def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int | None) -> int:
@@ -89,14 +89,15 @@ class UsageMeter:
         if self._usage.total_tokens:
             return self._prices.add_cost(self._model, self._usage)
         estimate = {
-            "prompt_tokens": _estimate_prompt_tokens(self._request),
+            "prompt_tokens": estimate_prompt_tokens(self._request),
             "completion_tokens": estimate_tokens_from_chars(self._said),
             "estimated": True,
         }
         return self._prices.add_cost(self._model, self._usage.model_copy(update=estimate))
 
 
-def _estimate_prompt_tokens(request: ModelRequest) -> int:
+def estimate_prompt_tokens(request: ModelRequest) -> int:
+    """Returns the estimated tokens of a call's messages and tools."""
     chars, images = 0, 0
     for message in request.messages:
         content = message.get("content")

@@ -1,33 +1,72 @@
-"""Messages that answer a run which waits for a person: finds the run, and reads the decision."""
+"""Messages that answer a run which waits for a person: finds the run, reads the decision, and says which may decide.
+
+A decision names the ids of approval requests: 128 random bits that only readers of the question know. A bare word in a
+chat, such as `approve`, names them in one of three ways. The request itself carries the question, with its ids, as its
+last assistant message; or the conversation's id was made by this gateway, so that others do not know it; or the
+caller's key made the conversation. The id that a caller without a key has chosen names nothing: a web page that sends
+requests blindly could choose it too.
+"""
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
-from agent.core.errors import ConflictError, NotFoundError
+from agent.core.errors import BadRequestError, ConflictError, NotFoundError
 from agent.core.models import AgentRequest, ChatMessage
 from agent.core.principal import Principal
+from agent.core.run_reducer import fold
 from agent.policy.approval import parse_decision
+from agent.runs.open_approvals import find_waiting_run, list_open_approvals, read_open_approvals
 from agent.runs.service import AcceptedRun, AgentService, Decision
+from agent.storage.journal import RunRow
 
 ASK_TOOL = "ask_user"
 """Open WebUI's own tool for questions to its user; carries the approval question if the client offers it."""
 ASK_PREFIX = "ask_"
+"""Begins the id of a call of that tool; an approval id follows."""
+APPROVAL_PREFIX: Final = "apr_"
 _RUN_ID = re.compile(r"run_[0-9a-f]{32}")
+_APPROVAL_ID = re.compile(rf"{APPROVAL_PREFIX}[0-9a-f]{{32}}")
 DECISIONS: dict[str, Decision] = {"approved": "approve", "rejected": "reject", "answered": "answer"}
 """The decisions of `parse_decision`, as `AgentService.submit_decision` names them."""
 
+ConversationTrust = Literal["own", "by_key", "never"]
+"""When a bare yes counts by the id of its conversation: always, because this gateway made the id; if the caller's key
+made the conversation; or never, as no other word either, because the protocol names what is answered (A2A)."""
 
-async def submit_reply(service: AgentService[Any], caller: Principal, request: AgentRequest) -> AcceptedRun | None:
-    """Submits the message to the run that waits for it; None if no run waits. Raises `ScopeError`."""
-    found = await _find_waiting_run(service, caller.owner, request)
-    if found is None:
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """A message's decision, its text, and the approval requests that it is about."""
+
+    run_id: str
+    decision: str
+    text: str
+    approval_ids: tuple[str, ...]
+
+
+async def submit_reply(
+    service: AgentService[Any], caller: Principal, request: AgentRequest, trust: ConversationTrust = "by_key"
+) -> AcceptedRun | None:
+    """Submits the message to the run that waits for it; None if it is a new request.
+
+    Raises `ScopeError`, and `ConflictError` for a yes or no to a run of the same conversation on which the message
+    cannot decide: as a new request, the word would mean nothing.
+    """
+    reply = await _find_reply(service, caller, request, trust)
+    if reply is None:
         return None
-    run_id, (decision, text) = found
     caller.require_approval_right()
     try:
-        return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=text)
+        return await service.submit_decision(
+            reply.run_id,
+            DECISIONS[reply.decision],
+            principal=caller,
+            reason=reply.text,
+            approvals=reply.approval_ids,
+        )
     except ConflictError:  # decided meanwhile: the message is a new request
         return None
 
@@ -54,43 +93,138 @@ async def submit_replies(
 
 
 async def submit_text(service: AgentService[Any], caller: Principal, run_id: str, text: str) -> AcceptedRun:
-    """Submits a person's words on everything that the run waits for. Raises what `submit_replies` raises."""
+    """Submits a person's words on everything that the run waits for, whose id the gateway has made and the caller
+    names. Raises what `submit_replies` raises.
+    """
     caller.require_approval_right()
     decision, said = parse_decision(text)
     return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=said)
 
 
-async def _find_waiting_run(
-    service: AgentService[Any], owner: str, request: AgentRequest
-) -> tuple[str, tuple[str, str]] | None:
-    """Returns the waiting run and the decision that the message makes."""
+def require_approval_ids(approvals: Sequence[str], run_id: str) -> None:
+    """Raises `BadRequestError` for a decision that names no approval request."""
+    if not approvals:
+        raise BadRequestError(
+            f"approvals: name the ids of what you decide on; they are in the question of run {run_id}, and "
+            "GET /v1/approvals lists them",
+            param="approvals",
+        )
+
+
+async def _find_reply(
+    service: AgentService[Any], caller: Principal, request: AgentRequest, trust: ConversationTrust
+) -> _Reply | None:
+    """Returns the message's decision and what it is about; None if the message answers nothing that waits."""
     messages = request.messages or ()
     last = messages[-1] if messages else None
     if last is not None and last.role == "tool" and (last.tool_call_id or "").startswith(ASK_PREFIX):
-        run_id = (last.tool_call_id or "").removeprefix(ASK_PREFIX)
-        return (run_id, _parse_ask_tool_answer(last.content)) if await _is_waiting(service, owner, run_id) else None
+        approval_id = (last.tool_call_id or "").removeprefix(ASK_PREFIX)
+        return await _find_asked(
+            service, caller.owner, (approval_id,), _parse_ask_tool_answer(last.content), whole_question=True
+        )
     decision = parse_decision(request.prompt)
-    asking_run_id = _find_asking_run(messages)
-    if asking_run_id is not None and await _is_waiting(service, owner, asking_run_id):
-        return asking_run_id, decision
-    if request.conversation_id is not None:
-        waiting_run_id = await service.find_waiting_run(request.conversation_id, owner=owner)
-        return (waiting_run_id, decision) if waiting_run_id is not None else None
-    return None
+    question = _find_question(messages)
+    if question and (asked := tuple(_APPROVAL_ID.findall(question))):
+        reply = await _find_asked(service, caller.owner, asked, decision, run_ids=_RUN_ID.findall(question)[-1:])
+        if reply is not None:
+            return reply
+    if request.conversation_id is None:
+        return None
+    return await _find_in_conversation(service, caller, request.conversation_id, decision, trust)
 
 
-async def _is_waiting(service: AgentService[Any], owner: str, run_id: str) -> bool:
-    try:
-        return (await service.get_run(run_id, owner=owner)).status == "awaiting_approval"
-    except NotFoundError:
+async def _find_asked(
+    service: AgentService[Any],
+    owner: str,
+    approval_ids: tuple[str, ...],
+    decision: tuple[str, str],
+    *,
+    run_ids: Sequence[str] = (),
+    whole_question: bool = False,
+) -> _Reply | None:
+    """Returns the decision on those of these approval requests that are open; None if none is.
+
+    `run_ids`: only these runs are looked at. `whole_question`: one id stands for all requests of its question.
+    """
+    found = await list_open_approvals(service, owner, run_ids)
+    first = next((one for one in found if one.request.approval_id in approval_ids), None)
+    if first is None:
+        return None
+    named = {*approval_ids, *(first.asked_with if whole_question else ())}
+    still_open = (one.request.approval_id for one in found if one.run.run_id == first.run.run_id)
+    return _Reply(first.run.run_id, *decision, tuple(name for name in still_open if name in named))
+
+
+async def _find_in_conversation(
+    service: AgentService[Any],
+    caller: Principal,
+    conversation_id: str,
+    decision: tuple[str, str],
+    trust: ConversationTrust,
+) -> _Reply | None:
+    """Returns the decision on the run that a conversation waits with, if the message may decide on it by the
+    conversation's id. Raises `ConflictError` for a yes or no that may not, to the conversation's newest run.
+    """
+    run = await find_waiting_run(service, conversation_id, owner=caller.owner)
+    ends = await service.find_conversation_ends(conversation_id, owner=caller.owner) if run is not None else None
+    if run is None or ends is None:
+        return None
+    oldest, newest = ends
+    waiting = await read_open_approvals(service, run)
+    # Only a yes lets something happen: a no, or other words, may come from anyone who continues the conversation.
+    if trust == "own" or (
+        trust == "by_key" and (decision[0] != "approved" or await _has_made(service, caller, oldest, run))
+    ):
+        approval_ids = tuple(one.request.approval_id for one in waiting)
+        return _Reply(run.run_id, *decision, approval_ids) if approval_ids else None
+    if decision[0] == "answered" or newest.run_id != run.run_id:
+        return None
+    raise _build_undecided_error(run.run_id, trust)
+
+
+def _build_undecided_error(run_id: str, trust: ConversationTrust) -> ConflictError:
+    """Returns the error for a yes or no that does not say to what."""
+    how = f"GET /v1/approvals lists the approval's id, and POST /v1/runs/{run_id}/approve (or /reject) decides"
+    if trust == "never":
+        return ConflictError(
+            f"task {run_id} waits for approval, and this message does not name it: send it with the taskId. Or {how}",
+            run_id=run_id,
+        )
+    return ConflictError(
+        f"run {run_id} waits for approval, and this message cannot decide on it: the id of its conversation was "
+        "chosen by a caller, and others may know it. Send the question back as the last assistant message. Or "
+        f"{how}",
+        run_id=run_id,
+    )
+
+
+async def _has_made(service: AgentService[Any], caller: Principal, oldest: RunRow, waiting: RunRow) -> bool:
+    """Returns whether the caller made the conversation, whose first run is `oldest`, and no caller without a key has
+    started the run that waits.
+    """
+    if caller.is_operator:
+        return True
+    if not caller.is_identified:
         return False
+    maker = await _read_key(service, oldest)
+    asker = maker if waiting.run_id == oldest.run_id else await _read_key(service, waiting)
+    # An owner other than `local` has tokens without key ids, and no callers without either.
+    return maker == caller.key_id and (asker is not None or caller.key_id is None)
 
 
-def _find_asking_run(messages: tuple[ChatMessage, ...]) -> str | None:
-    """Returns the run whose question is the assistant's last message."""
+async def _read_key(service: AgentService[Any], run: RunRow) -> str | None:
+    """Returns the id of the API key that started a run; None for one that was started without."""
+    try:
+        state = fold(run.run_id, await service.read_events(run.run_id, owner=run.owner))
+    except NotFoundError:  # deleted meanwhile
+        return None
+    return state.api_key_id
+
+
+def _find_question(messages: tuple[ChatMessage, ...]) -> str:
+    """Returns the assistant's last message if it is a question for approval, else ""."""
     answer = next((message for message in reversed(messages) if message.role == "assistant"), None)
-    run_ids = _RUN_ID.findall(answer.content) if answer is not None and "Approval needed" in answer.content else []
-    return run_ids[-1] if run_ids else None
+    return answer.content if answer is not None and "Approval needed" in answer.content else ""
 
 
 def _parse_ask_tool_answer(content: str) -> tuple[str, str]:

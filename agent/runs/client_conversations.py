@@ -12,6 +12,7 @@ from typing import Final
 
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.models import JsonObject
+from agent.core.own_ids import OwnIds
 from agent.runs.sessions import build_unknown_conversation_error
 from agent.storage.sql import Row, SqlClient, SqlStatement
 
@@ -38,17 +39,18 @@ class ClientConversation:
 
 
 class ClientConversations:
-    """Conversations by owner. `clock` gives UTC seconds since 1970. Methods raise `StoreError`, and `NotFoundError` for
-    a conversation that the owner does not have.
+    """Conversations by owner. `clock` gives UTC seconds since 1970, `own_ids` the ids. Methods raise `StoreError`, and
+    `NotFoundError` for a conversation that the owner does not have.
     """
 
-    def __init__(self, statements: SqlClient, clock: Callable[[], float]) -> None:
+    def __init__(self, statements: SqlClient, clock: Callable[[], float], own_ids: OwnIds) -> None:
         self._statements = statements
         self._clock = clock
+        self._own_ids = own_ids
 
     async def create(self, owner: str, metadata: dict[str, str], items: Sequence[JsonObject]) -> ClientConversation:
         """Creates a conversation with its first items, all or none."""
-        made = ClientConversation(f"conv_{secrets.token_hex(24)}", metadata, self._clock())
+        made = ClientConversation(self._own_ids.make_conversation_id(owner), metadata, self._clock())
         head = SqlStatement(
             "INSERT INTO client_conversations (owner, id, metadata, created) VALUES (?,?,?,?)",
             (owner, made.id, json.dumps(metadata), made.created),

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 
 from agent.core.errors import AgentError, ConflictError, StoreError
 from agent.core.models import AgentRequest, JsonObject, Room, Webhook
+from agent.core.own_ids import OwnIds
 from agent.core.principal import Principal
-from agent.runs.approval_replies import submit_replies, submit_reply, submit_text
+from agent.runs.approval_replies import ConversationTrust, submit_replies, submit_reply, submit_text
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
@@ -27,6 +28,15 @@ class ChatRequest:
     """What the door stores with the run, to return it in its own protocol."""
     tainted: bool = False
     """Whether the conversation was loaded from this store and relies on untrusted content."""
+    names_what_it_answers: bool = False
+    """Whether the client's protocol names the run that a message answers (A2A): then its conversation's id does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextMessage:
+    """A request of a client whose protocol names the run that a message answers, and this one names none (A2A)."""
+
+    request: AgentRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,7 @@ class ConversationMessage:
 RunRequest = (
     AgentRequest
     | ChatRequest
+    | ContextMessage
     | HiddenRequest
     | TaskRunRequest
     | ConversationMessage
@@ -138,7 +149,10 @@ class RunIntake:
         tasks: TaskService,
         conversations: PipelineConversations,
         webhooks: WebhookRegistry,
+        own_ids: OwnIds,
     ) -> None:
+        """`own_ids` recognises the conversations whose ids this gateway made."""
+        self.own_ids = own_ids
         self.service = service
         self._tasks = tasks
         self._conversations = conversations
@@ -193,13 +207,11 @@ class RunIntake:
                 return await submit_text(self.service, caller, waiting_run_id, text)
             case ForkRequest():
                 return await self._start_fork(caller, request, run_id)
-            case ChatRequest(chat, chat_id) if chat_id is not None:
-                return await self._accept_chat(caller, request, chat_id, run_id)
-            case ChatRequest(chat):
-                room = self.service.admit(chat, caller.owner)
-                return await submit_reply(self.service, caller, chat) or await self._start(
-                    caller, chat, room, run_id, origin=request
-                )
+            case ChatRequest():
+                return await self._accept_chat(caller, request, run_id)
+            case ContextMessage(message):
+                room = self.service.admit(message, caller.owner)
+                return await self._accept_request(caller, message, room, run_id, trust="never")
             case AgentRequest():
                 return await self._accept_request(caller, request, self.service.admit(request, caller.owner), run_id)
 
@@ -209,12 +221,13 @@ class RunIntake:
             raise ConflictError(f"run {fork.run_id!r} belongs to a conversation that builds a pipeline; continue that")
         return await start_fork(self.service, caller, fork, run_id=run_id)
 
-    async def _accept_chat(self, caller: Principal, chat: ChatRequest, chat_id: str, run_id: str | None) -> AcceptedRun:
+    async def _accept_chat(self, caller: Principal, chat: ChatRequest, run_id: str | None) -> AcceptedRun:
         request = chat.request
         room = self.service.admit(request, caller.owner)
-        named = request.model_copy(update={"conversation_id": chat_id})
-        if self._conversations.handles_room(room):
-            return await self._accept_request(caller, named, room, run_id, wire_request=chat.wire_request)
+        named = request.model_copy(update={"conversation_id": chat.chat_id or request.conversation_id})
+        if chat.chat_id is not None and self._conversations.handles_room(room):
+            trust: ConversationTrust | None = "never" if chat.names_what_it_answers else None
+            return await self._accept_request(caller, named, room, run_id, wire_request=chat.wire_request, trust=trust)
         # Without the conversation's id: the client's own messages say whether this one is a reply. A message that a
         # user sends again must not answer a question that came after it.
         return await submit_reply(self.service, caller, request) or await self._start(
@@ -229,14 +242,20 @@ class RunIntake:
         run_id: str | None,
         *,
         wire_request: JsonObject | None = None,
+        trust: ConversationTrust | None = None,
     ) -> AcceptedRun:
-        if request.conversation_id is None or not self._conversations.handles_room(room):
-            return await submit_reply(self.service, caller, request) or await self._start(
+        """`trust` is when the conversation's id counts in a decision; None: as who made it says."""
+        named = request.conversation_id
+        if named is None or not self._conversations.handles_room(room):
+            is_own = named is not None and self.own_ids.is_own_conversation(named, caller.owner)
+            trust = trust or ("own" if is_own else "by_key")
+            return await submit_reply(self.service, caller, request, trust) or await self._start(
                 caller, request, room, run_id, one_off=request.messages is not None
             )
-        conversation_id = await self._conversations.get_id_for_chat(request.conversation_id, owner=caller.owner)
+        conversation_id = await self._conversations.get_id_for_chat(named, owner=caller.owner)
         request = request.model_copy(update={"conversation_id": conversation_id})
-        return await submit_reply(self.service, caller, request) or await self._conversations.send_request(
+        trust = trust or ("own" if conversation_id == named else "by_key")  # the builder makes all of its ids
+        return await submit_reply(self.service, caller, request, trust) or await self._conversations.send_request(
             conversation_id, request, principal=caller, run_id=run_id, wire_request=wire_request
         )
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import logging
 import secrets
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal
@@ -53,6 +54,8 @@ _ACTIONS: Mapping[Decision, AuditAction] = {
 }
 RESUME_WAIT_SECONDS = 2.0
 """How long a decision waits until the run has resumed; another process may take a second to claim it."""
+MAX_WAITING_RUNS = 200
+"""The newest waiting runs of an owner among which replies and lists of questions look."""
 TAIL_POLL_SECONDS = 5.0
 """How long a follower of another process's run waits before it reads again, in case a wake-up was missed."""
 
@@ -140,13 +143,15 @@ class AgentService(Generic[Live]):
         wire_request: JsonObject | None = None,
         tainted: bool = False,
         given: GivenPlan | None = None,
+        withheld: JsonObject | None = None,
     ) -> str:
         """Stores and starts a run for the request, and returns its id.
 
         `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `make_run_id` that was
         recorded before. `hidden` keeps the run out of lists. `wire_request` is stored for the door that shows the run.
         `tainted` means that the conversation relies on untrusted content. `one_off` adds nothing to the conversation.
-        `given` is the plan to carry out, if the run does not make one.
+        `given` is the plan to carry out, if the run does not make one. `withheld` is stored for a tool of the run and
+        shown to no reader of the log; it is stored as it is, so the caller keeps secrets of the gateway out of it.
 
         Raises what `admit` raises; `RateLimitError` if the key has no tokens left this minute or too many parallel
         runs; `BusyError` if draining or full; `StoreError`.
@@ -170,6 +175,9 @@ class AgentService(Generic[Live]):
             tainted=tainted,
             wire_request=wire_request or {},
             given=given,
+            may_skip_approval=principal.may_skip_approval,
+            scopes=None if principal.scopes is None else tuple(sorted(principal.scopes)),
+            withheld=withheld or {},
         )
         async with hold_run_slot(self._run_concurrency, principal, run_id):
             await self.worker.create_run(run_id, body)
@@ -325,7 +333,7 @@ class AgentService(Generic[Live]):
         """
         row = await self._journal.get_run(run_id, owner=principal.owner)
         events = await self._journal.read_events(run_id)
-        waiting = fold(run_id, events).pending_approvals
+        waiting = [asked for asked in fold(run_id, events).pending_approvals if asked.expires_at > time.time()]
         if row.status in ENDED_STATUSES or not waiting:
             raise ConflictError(f"run {run_id!r} does not wait for approval (it is {row.status})")
         open_ids = [approval.approval_id for approval in waiting]
@@ -355,10 +363,17 @@ class AgentService(Generic[Live]):
                     await self._journal.wait_for_events(decided.run_id, after=after, timeout_s=RESUME_WAIT_SECONDS)
         return await self.get_run(decided.run_id, owner=decided.owner)
 
-    async def find_waiting_run(self, conversation_id: str, *, owner: str = LOCAL_OWNER) -> str | None:
-        """Returns the newest run of a conversation that waits for a person."""
-        rows = await self._journal.list_runs(owner=owner, status="awaiting_approval", limit=200)
-        return next((row.run_id for row in rows if row.conversation_id == conversation_id), None)
+    async def find_conversation_ends(
+        self, conversation_id: str, *, owner: str = LOCAL_OWNER
+    ) -> tuple[RunRow, RunRow] | None:
+        """Returns the oldest and the newest run of a conversation; None if it has none."""
+        return await self._journal.find_conversation_ends(conversation_id, owner=owner)
+
+    async def list_waiting_runs(self, *, owner: str = LOCAL_OWNER) -> list[RunRow]:
+        """Returns the newest `MAX_WAITING_RUNS` runs that wait for a person, hidden ones too."""
+        return await self._journal.list_runs(
+            owner=owner, status="awaiting_approval", limit=MAX_WAITING_RUNS, include_hidden=True
+        )
 
     async def resume_run(self, run_id: str, *, owner: str = LOCAL_OWNER) -> None:
         """Claims an unfinished run and continues it. Raises `ConflictError` if it has ended or another process executes

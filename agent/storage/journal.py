@@ -159,13 +159,23 @@ class Journal(Protocol):
         ...
 
     async def list_runs(
-        self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+        self,
+        *,
+        owner: str | None,
+        limit: int = 50,
+        before: str | None = None,
+        status: RunStatus | None = None,
+        include_hidden: bool = False,
     ) -> list[RunRow]:
-        """Returns the runs of an owner (None: of all owners, for the operator) that are not hidden, newest first.
-        `before` is the id of the run to continue after.
+        """Returns the runs of an owner (None: of all owners, for the operator), newest first. `before` is the id of the
+        run to continue after. Hidden runs are left out unless `include_hidden`.
 
         Returns nothing if the run `before` is absent or another owner's.
         """
+        ...
+
+    async def find_conversation_ends(self, conversation_id: str, *, owner: str) -> tuple[RunRow, RunRow] | None:
+        """Returns the oldest and the newest run of an owner's conversation that are not hidden; None without any."""
         ...
 
     async def send_signal(

@@ -25,12 +25,15 @@ from agent.storage.journal_rows import (
     MAX_SEQ,
     RUN_COLUMNS,
     SELECT_DECISIONS,
+    SELECT_ENDS,
     WaiterRegistry,
     build_append_error,
+    build_owner_filter,
     build_run_not_found_error,
     check_terminal_last,
     check_undecided,
     make_title,
+    parse_ends,
     parse_run_row,
 )
 from agent.storage.postgres import IDLE_SECONDS, NOW_SQL, Connection, PostgresDatabase, strip_nul
@@ -225,24 +228,32 @@ class PostgresJournal:
     async def get_run(self, run_id: str, *, owner: str | None) -> RunRow:
         """See `Journal.get`."""
         async with self._database.begin_single_query() as db:
-            query = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = %s AND {_build_owner_filter(owner)}"  # noqa: S608 - constants only
+            query = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = %s AND {build_owner_filter(owner, '%s')}"  # noqa: S608 - constants only
             row = await (await db.execute(query, (strip_nul(run_id), owner))).fetchone()
         if row is None:
             raise build_run_not_found_error(run_id)
         return parse_run_row(row)
 
     async def list_runs(
-        self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+        self,
+        *,
+        owner: str | None,
+        limit: int = 50,
+        before: str | None = None,
+        status: RunStatus | None = None,
+        include_hidden: bool = False,
     ) -> list[RunRow]:
         """See `Journal.list_runs`."""
-        conditions, values = [_build_owner_filter(owner), "NOT hidden"], [owner]
+        conditions, values = [build_owner_filter(owner, "%s")], [owner]
+        if not include_hidden:
+            conditions.append("NOT hidden")
         if status is not None:
             conditions.append("status = %s")
             values.append(status)
         if before is not None:
             conditions.append(
                 "(created_at, run_id) < "  # noqa: S608 - constants only
-                f"(SELECT created_at, run_id FROM runs WHERE run_id = %s AND {_build_owner_filter(owner)})"
+                f"(SELECT created_at, run_id FROM runs WHERE run_id = %s AND {build_owner_filter(owner, '%s')})"
             )
             values += [strip_nul(before), owner]
         query = (
@@ -251,6 +262,12 @@ class PostgresJournal:
         )
         async with self._database.begin_single_query() as db:
             return [parse_run_row(row) async for row in await db.execute(query, (*values, limit))]
+
+    async def find_conversation_ends(self, conversation_id: str, *, owner: str) -> tuple[RunRow, RunRow] | None:
+        """See `Journal.find_conversation_ends`."""
+        values = (owner, strip_nul(conversation_id)) * 2
+        async with self._database.begin_single_query() as db:
+            return parse_ends([row async for row in await db.execute(SELECT_ENDS.replace("?", "%s"), values)])
 
     async def send_signal(
         self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditRow | None = None
@@ -348,11 +365,6 @@ class PostgresJournal:
             return self._clock()
         row = await (await db.execute(f"SELECT {NOW_SQL}")).fetchone()
         return float(row[0]) if row else 0.0
-
-
-def _build_owner_filter(owner: str | None) -> str:
-    """Returns the condition on the owner, which is bound as a parameter. None matches every owner."""
-    return "%s::text IS NULL" if owner is None else "owner = %s"
 
 
 async def _read_events(db: Connection, run_id: str, after: int, limit: int | None) -> list[Event]:

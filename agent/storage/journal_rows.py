@@ -28,6 +28,12 @@ RUN_COLUMNS = (
     "run_id, owner, room, status, hidden, title, conversation_id, epoch, last_seq, created_at, updated_at, "
     "worker, lease_until"
 )
+SELECT_ENDS = " UNION ALL ".join(
+    f"SELECT * FROM (SELECT {RUN_COLUMNS} FROM runs WHERE owner = ? AND conversation_id = ? AND NOT hidden "  # noqa: S608 - constants only
+    f"ORDER BY created_at {direction}, run_id {direction} LIMIT 1) AS {name}"
+    for name, direction in (("oldest", "ASC"), ("newest", "DESC"))
+)
+"""Selects the oldest and the newest run of a conversation. Values: owner and conversation, twice."""
 EVENT_COLUMNS = "run_id, seq, epoch, type, v, step_id, attempt, data, at"
 MAX_SEQ = 2**63 - 1
 """The largest number the databases can compare. Positions come from clients."""
@@ -71,6 +77,19 @@ def parse_run_row(row: tuple[Any, ...]) -> RunRow:
     """Converts a row of `RUN_COLUMNS`."""
     run_id, owner, room, status, hidden, *rest = row
     return RunRow(run_id, owner, room, status, bool(hidden), *rest)
+
+
+def parse_ends(rows: Sequence[tuple[Any, ...]]) -> tuple[RunRow, RunRow] | None:
+    """Converts the rows of `SELECT_ENDS`, which may come in any order; None without any."""
+    found = sorted((parse_run_row(row) for row in rows), key=lambda row: (row.created_at, row.run_id))
+    return (found[0], found[-1]) if found else None
+
+
+def build_owner_filter(owner: str | None, place: str = "?") -> str:
+    """Returns the condition on the owner, which is bound as the parameter `place`. None matches every owner, without
+    using an index.
+    """
+    return f"CAST({place} AS TEXT) IS NULL" if owner is None else f"owner = {place}"
 
 
 def list_blob_references(events: Sequence[Event]) -> list[tuple[str, str]]:

@@ -28,8 +28,10 @@ from agent.storage.journal_rows import (
     MAX_SEQ,
     RUN_COLUMNS,
     SELECT_DECISIONS,
+    SELECT_ENDS,
     WaiterRegistry,
     build_append_error,
+    build_owner_filter,
     build_run_not_found_error,
     check_terminal_last,
     check_undecided,
@@ -38,6 +40,7 @@ from agent.storage.journal_rows import (
     find_labelled_answer,
     list_blob_references,
     make_title,
+    parse_ends,
     parse_run_row,
 )
 from agent.storage.sqlite import SqliteDatabase, Unit, open_database, open_memory_database
@@ -268,7 +271,7 @@ class SqliteJournal:
         """See `Journal.get`."""
 
         def unit(db: sqlite3.Connection) -> RunRow:
-            query = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = ? AND {_build_owner_filter(owner)}"  # noqa: S608 - constants only
+            query = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = ? AND {build_owner_filter(owner)}"  # noqa: S608 - constants only
             row = db.execute(query, (run_id, owner)).fetchone()
             if row is None:
                 raise build_run_not_found_error(run_id)
@@ -277,22 +280,34 @@ class SqliteJournal:
         return await self._database.read(unit, brief=True)
 
     async def list_runs(
-        self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+        self,
+        *,
+        owner: str | None,
+        limit: int = 50,
+        before: str | None = None,
+        status: RunStatus | None = None,
+        include_hidden: bool = False,
     ) -> list[RunRow]:
         """See `Journal.list_runs`."""
 
         def unit(db: sqlite3.Connection) -> list[RunRow]:
-            owned = _build_owner_filter(owner)
+            owned = build_owner_filter(owner)
             rows = db.execute(
-                f"SELECT {RUN_COLUMNS} FROM runs WHERE {owned} AND hidden = 0 AND (? IS NULL OR status = ?) AND "  # noqa: S608
+                f"SELECT {RUN_COLUMNS} FROM runs WHERE {owned} AND (? OR hidden = 0) AND "  # noqa: S608
+                "(? IS NULL OR status = ?) AND "
                 "(? IS NULL OR (created_at, run_id) < "
                 f"(SELECT created_at, run_id FROM runs WHERE run_id = ? AND {owned})) "
                 "ORDER BY created_at DESC, run_id DESC LIMIT ?",
-                (owner, status, status, before, before, owner, limit),
+                (owner, include_hidden, status, status, before, before, owner, limit),
             )
             return [parse_run_row(row) for row in rows]
 
         return await self._database.read(unit)
+
+    async def find_conversation_ends(self, conversation_id: str, *, owner: str) -> tuple[RunRow, RunRow] | None:
+        """See `Journal.find_conversation_ends`."""
+        values = (owner, conversation_id) * 2
+        return parse_ends(await self._database.read(lambda db: db.execute(SELECT_ENDS, values).fetchall(), brief=True))
 
     async def send_signal(
         self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditRow | None = None
@@ -379,13 +394,6 @@ class SqliteJournal:
             return 0 if row is None else int(row[0])
 
         return await self._database.read(unit, brief=True)
-
-
-def _build_owner_filter(owner: str | None) -> str:
-    """Returns the condition on the owner, which is bound as a parameter. None matches every owner, without using an
-    index.
-    """
-    return "? IS NULL" if owner is None else "owner = ?"
 
 
 def _read_events(db: sqlite3.Connection, run_id: str, after: int, limit: int) -> list[Event]:

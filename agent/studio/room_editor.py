@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from agent.core.errors import AgentError, ConflictError, RoomUnknownError, ScopeError, StoreError
 from agent.core.models import LOCAL_OWNER, Room
@@ -19,61 +19,19 @@ from agent.studio.room_checks import (
     check_texts,
     make_room_id,
 )
+from agent.studio.room_programs import (
+    ProgramsNeedApprovalError,
+    check_programs,
+    format_copy_command,
+    format_create_command,
+    format_edit_command,
+    format_restore_command,
+)
 from agent.studio.room_store import RoomRevision, StoredRoom, decode_room
+from agent.studio.room_view import Editor, RoomView
 from agent.studio.room_yaml import change_room, read_fields, write_room
 
-RoomOrigin = Literal["shipped", "file", "managed"]
-"""`shipped` rooms are read only, `file` rooms are edited by people, `managed` rooms by programs too."""
 _FIXED = ("id", "owner")
-
-
-@dataclass(frozen=True, slots=True)
-class Editor:
-    """Who edits. `owner` is whose rooms are seen and edited; None is the operator, who sees and edits all.
-
-    `may_connect`: MCP servers may be added and removed. Tools may do so only where a person is asked about it.
-    """
-
-    owner: str | None
-    name: str
-    may_connect: bool = True
-
-    @property
-    def new_owner(self) -> str:
-        """The owner of rooms that are created."""
-        return LOCAL_OWNER if self.owner is None else self.owner
-
-
-@dataclass(frozen=True, slots=True)
-class RoomView:
-    """A room as it is listed. `room` is what is served now; None if its text was never usable. `error` says why the
-    text is not served. `text` is its YAML, `version` changes with every byte of it; shipped rooms have none.
-    """
-
-    room_id: str
-    origin: RoomOrigin
-    room: Room | None
-    version: str = ""
-    text: str = ""
-    error: str = ""
-
-    @property
-    def title(self) -> str:
-        """The room's name, or else its id."""
-        return (self.room.name if self.room is not None else "") or self.room_id
-
-    def describe(self) -> dict[str, str | None]:
-        """Returns the fields that lists of rooms show."""
-        room = self.room
-        return {
-            "id": self.room_id,
-            "name": self.title,
-            "description": room.description if room is not None else "",
-            "origin": self.origin,
-            "owner": room.owner if room is not None else "",
-            "version": self.version,
-            "error": self.error or None,
-        }
 
 
 class RoomEditor:
@@ -108,12 +66,14 @@ class RoomEditor:
     async def create_room(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None = None) -> RoomView:
         """Creates a managed room; its id is made from its name unless given."""
         room_id, content = self._build_new(fields, editor, room_id)
-        return await self._store_new(room_id, write_room(content), editor, {"fields": [*content]})
+        command = format_create_command(room_id, content)
+        return await self._store_new(room_id, write_room(content), editor, {"fields": [*content]}, command)
 
     async def check_create(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None = None) -> None:
         """Raises what `create_room` would raise now. Changes nothing."""
         room_id, content = self._build_new(fields, editor, room_id)
-        await asyncio.to_thread(self._rehearse_new, room_id, write_room(content))
+        command = format_create_command(room_id, content)
+        await asyncio.to_thread(self._rehearse_new, room_id, write_room(content), editor, command)
 
     def _build_new(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None) -> tuple[str, dict[str, Any]]:
         """Returns the id and the fields of a new room."""
@@ -134,18 +94,18 @@ class RoomEditor:
 
         MCP servers are left out where the editor may not connect any.
         """
-        room_id, text = await self._build_copy(source_id, editor, room_id, name)
-        return await self._store_new(room_id, text, editor, {"copy_of": source_id})
+        room_id, text, command = await self._build_copy(source_id, editor, room_id, name)
+        return await self._store_new(room_id, text, editor, {"copy_of": source_id}, command)
 
     async def check_copy(self, source_id: str, editor: Editor, *, room_id: str | None, name: str | None) -> None:
         """Raises what `copy_room` would raise now. Changes nothing."""
-        room_id, text = await self._build_copy(source_id, editor, room_id, name)
-        await asyncio.to_thread(self._rehearse_new, room_id, text)
+        room_id, text, command = await self._build_copy(source_id, editor, room_id, name)
+        await asyncio.to_thread(self._rehearse_new, room_id, text, editor, command)
 
     async def _build_copy(
         self, source_id: str, editor: Editor, room_id: str | None, name: str | None
-    ) -> tuple[str, str]:
-        """Returns the id and the text of a copy."""
+    ) -> tuple[str, str, str]:
+        """Returns the id and the text of a copy, and the command line that makes it."""
         source = await self.get_room(source_id, editor)
         title = check_name(name if name is not None else f"{source.title} copy")
         room_id = make_room_id(title) if room_id is None else check_room_id(room_id)
@@ -153,7 +113,8 @@ class RoomEditor:
         changes: dict[str, Any] = {"name": title, "id": None, "owner": owner}
         if not editor.may_connect:
             changes["mcp_servers"] = None
-        return room_id, await asyncio.to_thread(change_room, source.text, changes)
+        text = await asyncio.to_thread(change_room, source.text, changes)
+        return room_id, text, format_copy_command(source_id, room_id, title)
 
     async def edit_room(
         self,
@@ -172,24 +133,31 @@ class RoomEditor:
         if "name" in changes:
             changes = {**changes, "name": check_name(changes["name"])}
         self._check_fields(changes, editor)
-        return await self._replace_text(
-            view, lambda text: change_room(text, changes), editor, version, managed, [*changes]
-        )
+        command = format_edit_command(room_id, changes)
+        change = self._guard(view.room_id, lambda text: change_room(text, changes), editor, command)
+        return await self._replace_text(view, change, editor, version, managed, [*changes])
 
     async def check_edit(self, room_id: str, changes: Mapping[str, Any], editor: Editor) -> None:
         """Raises what `edit_room` would raise now. Changes nothing."""
         view = await self.get_room(room_id, editor)
         self._check_editable(view, editor)
         self._check_fields(changes, editor)
-        await asyncio.to_thread(lambda: self._check(change_room(view.text, changes), room_id))
+        command = format_edit_command(room_id, changes)
+        await asyncio.to_thread(
+            self._guard(room_id, lambda text: change_room(text, changes), editor, command), view.text
+        )
 
-    async def replace_room(self, room_id: str, text: str, editor: Editor, *, version: str | None) -> RoomView:
-        """Replaces the whole text of a room."""
+    async def replace_room(
+        self, room_id: str, text: str, editor: Editor, *, version: str | None, command: str = ""
+    ) -> RoomView:
+        """Replaces the whole text of a room. `command` is the command line that does so."""
         view = await self.get_room(room_id, editor)
         self._check_editable(view, editor)
         if view.room is not None and read_fields(text).get("owner", LOCAL_OWNER) != view.room.owner:
             raise ValidationError("owner: the owner of a room cannot be changed", "fields")
-        return await self._replace_text(view, lambda _: text, editor, version, None, ["text"])
+        command = command or f"stepgate rooms edit {room_id} --file FILE"
+        change = self._guard(view.room_id, lambda _: text, editor, command)
+        return await self._replace_text(view, change, editor, version, None, ["text"])
 
     async def list_revisions(self, room_id: str, editor: Editor) -> list[RoomRevision]:
         """Returns the texts that a room had, newest first; also those of a deleted one.
@@ -216,15 +184,30 @@ class RoomEditor:
         """Gives a room a text that it had; a deleted one is there again. Raises `ValidationError` without such a
         revision, and what `replace_room` and `create_room` raise.
         """
+        text, command = await self._read_revision(room_id, revision, editor), format_restore_command(room_id, revision)
+        if await asyncio.to_thread(self.live.store.read, room_id) is not None:
+            return await self.replace_room(room_id, text, editor, version=version, command=command)
+        return await self._store_new(room_id, text, editor, {"restored": revision}, command)
+
+    async def check_restore(self, room_id: str, revision: int, editor: Editor) -> None:
+        """Raises what `restore_room` would raise now, but for the version. Changes nothing."""
+        text, command = await self._read_revision(room_id, revision, editor), format_restore_command(room_id, revision)
+        stored = await asyncio.to_thread(self.live.store.read, room_id)
+        if stored is None:
+            await asyncio.to_thread(self._rehearse_new, room_id, text, editor, command)
+            return
+        self._check_editable(self._describe(stored), editor)
+        before = stored.data.decode("utf-8", "replace")
+        await asyncio.to_thread(self._guard(room_id, lambda _: text, editor, command), before)
+
+    async def _read_revision(self, room_id: str, revision: int, editor: Editor) -> str:
+        """Returns a text that a room had. Raises `ValidationError` for an unknown number."""
         revisions = await self.list_revisions(room_id, editor)
         data = next((one.data for one in revisions if one.revision == revision), None)
         if data is None:
             known = ", ".join(str(one.revision) for one in revisions if one.data is not None) or "none"
             raise ValidationError(f"the room {room_id!r} has no text {revision}; there are {known}", "versions")
-        text = decode_room(data)
-        if await asyncio.to_thread(self.live.store.read, room_id) is not None:
-            return await self.replace_room(room_id, text, editor, version=version)
-        return await self._store_new(room_id, text, editor, {"restored": revision})
+        return decode_room(data)
 
     async def delete_room(self, room_id: str, editor: Editor, *, version: str | None) -> None:
         """Deletes a room. Raises `ConflictError` for a room that settings name."""
@@ -253,17 +236,37 @@ class RoomEditor:
         """Returns the room of a text that is not stored. Raises `ValidationError`."""
         return check_room_text(text, room_id, self.live.read, self.live.registries, renames=True)
 
-    def _rehearse_new(self, room_id: str, text: str) -> None:
+    def _rehearse_new(self, room_id: str, text: str, editor: Editor, command: str) -> None:
         """Raises what keeps a new room from being stored."""
         if room_id in self._list_taken():
             raise ConflictError(f"there is a room {room_id!r} already; choose another id", stage="identifier")
-        self._check(text, room_id)
+        check_programs(None, self._check(text, room_id), editor, command)
 
-    async def _store_new(self, room_id: str, text: str, editor: Editor, detail: Mapping[str, Any]) -> RoomView:
+    def _guard(self, room_id: str, change: Callable[[str], str], editor: Editor, command: str) -> Callable[[str], str]:
+        """Returns the change of a room's text, which raises what `check_programs` raises for its programs."""
+
+        def apply(text: str) -> str:
+            changed = change(text)
+            after = self._check(changed, room_id)
+            check_programs(self._read_served(text, room_id), after, editor, command)
+            return changed
+
+        return apply
+
+    def _read_served(self, text: str, room_id: str) -> Room | None:
+        """Returns the room that is served of a stored text; None if none is, so that it starts no programs."""
+        try:
+            return self._check(text, room_id)
+        except ValidationError:  # then it is served as it last worked
+            return self.live.get_stored(room_id)
+
+    async def _store_new(
+        self, room_id: str, text: str, editor: Editor, detail: Mapping[str, Any], command: str
+    ) -> RoomView:
         event = _make_event("room.create", room_id, editor, detail)
-        async with self._record_once(event, lambda: self._rehearse_new(room_id, text)):
+        async with self._record_once(event, lambda: self._rehearse_new(room_id, text, editor, command)):
             await asyncio.to_thread(
-                self.live.store.create, room_id, text.encode("utf-8"), lambda data: self._check(data, room_id)
+                self.live.store.create, room_id, text.encode("utf-8"), lambda data: self._check_stored(data, room_id)
             )
         return await self._get_changed(room_id)
 
@@ -279,15 +282,14 @@ class RoomEditor:
         event = _make_event("room.edit", view.room_id, editor, {"fields": [name[:80] for name in fields[:50]]})
 
         def rehearse() -> None:
-            before = self._read_version(view.room_id, version).decode("utf-8", "replace")
-            self._check(change(before), view.room_id)
+            change(self._read_version(view.room_id, version).decode("utf-8", "replace"))
 
         async with self._record_once(event, rehearse):
             await asyncio.to_thread(
                 self.live.store.edit,
                 view.room_id,
                 change,
-                lambda data: self._check(data, view.room_id),
+                lambda data: self._check_stored(data, view.room_id),
                 version=version,
                 managed=managed,
             )
@@ -300,7 +302,7 @@ class RoomEditor:
         """
         try:
             await asyncio.to_thread(rehearse)
-        except StoreError:
+        except (StoreError, ProgramsNeedApprovalError):  # the latter is no refusal: a person is asked
             raise
         except AgentError as error:
             await self._audit.record_afterwards(replace(event, detail={"error": error.code}, outcome="failed"))
@@ -318,8 +320,11 @@ class RoomEditor:
     async def _get_changed(self, room_id: str) -> RoomView:
         return await self.get_room(room_id, Editor(None, ""))
 
-    def _check(self, text: str, room_id: str) -> None:
-        check_room_text(text, room_id, self.live.read, self.live.registries)
+    def _check(self, text: str, room_id: str) -> Room:
+        return check_room_text(text, room_id, self.live.read, self.live.registries)
+
+    def _check_stored(self, text: str, room_id: str) -> None:
+        self._check(text, room_id)
 
     def _check_fields(self, fields: Mapping[str, Any], editor: Editor) -> None:
         for name in _FIXED:

@@ -29,6 +29,7 @@ WHOLE_TOOLS, SHORT_CHARS = 30, 30
 that all of them can be planned with, and as long as there is room this many characters of their description."""
 SKILL_CHARS = 400
 """Characters. A skill's description says when to use it and when not to."""
+_WORST: tuple[Effect, ...] = ("read", "idempotent", "effect")
 _MAX_VALUES = 8
 """Values of an enumeration that are listed."""
 
@@ -42,6 +43,19 @@ class SkillCard:
     argument_hint: str = ""
     effect: Effect = "read"
     tools: tuple[str, ...] = ()
+    declared_tools: tuple[str, ...] = ()
+    """Also those of its tools that the run does not have now, such as those of a server that is away."""
+    tool_effects: tuple[Effect, ...] = ()
+    """The effect classes of `tools`, in their order."""
+
+    def get_tool_effect(self, name: str) -> Effect:
+        """Returns the effect class of one of the skill's tools; the skill's own for an unknown name."""
+        return dict(zip(self.tools, self.tool_effects, strict=False)).get(name, self.effect)
+
+
+def find_worst_effect(effects: Iterable[Effect]) -> Effect:
+    """Returns the effect class of something that may have any of `effects`."""
+    return max(effects, key=_WORST.index, default="read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,10 @@ class Catalogue:
     def list_names(self) -> list[str]:
         """Returns every name, skills first."""
         return [card.name for card in self.skills] + [spec.name for spec in self.tools]
+
+    def list_skill_tools(self) -> list[str]:
+        """Returns the tools that skills may call, each once, sorted."""
+        return sorted({name for card in self.skills for name in card.tools})
 
     def get_skill(self, name: str) -> SkillCard | None:
         """Returns the skill of this name, or None."""
@@ -137,7 +155,7 @@ class Catalogue:
     def _own_text(self) -> str:
         """The skills and our own tools, which are always shown."""
         lines = ["Skills (inputs: task):"] if self.skills else []
-        lines += [f"- {card.name}: {shorten(card.description, SKILL_CHARS)}" for card in self.skills]
+        lines += [_format_skill(card) for card in self.skills]
         own = [spec for spec in self.tools if not is_foreign(spec)]
         lines += ["Tools:"] if own else []
         return "\n".join([*lines, *map(format_tool, own)])
@@ -167,6 +185,12 @@ class CatalogueIndex:
             name: sum(self._weights[term] * (1.5 if term in self._names[name] else 1.0) for term in asked & text)
             for name, text in self._texts.items()
         }
+
+
+def _format_skill(card: SkillCard) -> str:
+    """Returns a skill's line, and one with the tools that a step may name for it."""
+    line = f"- {card.name}: {shorten(card.description, SKILL_CHARS)}"
+    return f"{line}\n  its tools: {', '.join(card.tools)}" if card.tools else line
 
 
 def is_foreign(spec: ToolSpec) -> bool:

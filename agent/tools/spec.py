@@ -89,6 +89,14 @@ class ToolSpec:
     """Who may use it; the local owner shares it with all."""
     meta: JsonObject = field(default_factory=dict)
     """Sent to MCP clients with the description; an approval is void if it changes."""
+    where_args: tuple[str, ...] = ()
+    """The arguments that say where the call goes: addresses that models may compose. See `agent.policy.egress`."""
+    is_open_world: bool = False
+    """Whether its arguments reach a server outside, as its author or the operator says. A missing hint is no hint."""
+    is_trusted_server: bool = False
+    """Whether the operator trusts the server that the arguments go to."""
+    reads_public_pages: bool = False
+    """Whether its untrusted results are public pages: they make nothing in the run private."""
     room: str | None = None
     """The only room that may use it, such as the one whose MCP server offers it; None: every room."""
 
@@ -103,6 +111,11 @@ class ToolSpec:
     def effect(self) -> Effect:
         """The effect class."""
         return self.annotations.effect
+
+    @property
+    def reads_over_network(self) -> bool:
+        """Whether a call only reads, but its arguments leave the gateway: words may leave with them."""
+        return self.effect == "read" and (self.is_open_world or bool(self.where_args))
 
     def is_allowed_in(self, room: Room) -> bool:
         """Returns whether the room allows the tool: its own servers' tools, and others if it names them or none."""

@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_orig
 from pydantic import BaseModel, JsonValue
 
 from agent.core.client_requests import AskClient, refuse_client_request
+from agent.core.errors import ToolDeniedError
 from agent.core.models import JsonObject, RetrievalMode, Source, Tier
+from agent.core.principal import Principal
 from agent.core.subagent_result import SubAgentResult
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.text.own_words import OwnWords
@@ -67,6 +69,14 @@ def _ignore_progress(line: str) -> None:
     """Ignores the line: nobody listens."""
 
 
+CheckRedirect = Callable[[str, str], Awaitable[None]]
+"""Called with the address that answered and the one that it redirects to. Raises `ToolDeniedError`."""
+
+
+async def _allow_redirect(source: str, target: str) -> None:
+    """Allows the redirect: outside of a run, nothing was read that it could carry."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool knows about the call."""
@@ -90,12 +100,29 @@ class ToolContext:
     """The collections that the room reads; None if it reads all."""
     api_key_id: str | None = None
     """The id of the API key that started the run; None for a caller without one."""
+    scopes: tuple[str, ...] | None = None
+    """The scopes of the key or token that started the run; None for the machine's owner, who needs none."""
     report_progress: Callable[[str], None] = _ignore_progress
     """Sends a progress line to callers that wait for the run. Returns at once; nothing is stored."""
     ask_client: AskClient = refuse_client_request
     """Asks the client that waits for the run, its user or its model; None if no client can carry the request."""
+    check_redirect: CheckRedirect = _allow_redirect
+    """Decides whether a request of the call may be redirected: words must not travel on to another host."""
     call_tool: CallOtherTool | None = None
     """Calls another tool of the run, for tools that are built on others; None outside of a run."""
+
+    def to_principal(self) -> Principal:
+        """Returns on whose behalf the call is made, for a tool that starts runs: with the caller's own rights."""
+        scopes = None if self.scopes is None else frozenset(self.scopes)
+        may_approve = scopes is None or "approve" in scopes
+        return Principal(self.owner, key_id=self.api_key_id, may_approve=may_approve, scopes=scopes)
+
+    def require_scope(self, scope: str) -> None:
+        """Raises `ToolDeniedError` if the caller's key or token lacks the scope, which the same work needs at its
+        endpoint.
+        """
+        if self.scopes is not None and scope not in self.scopes:
+            raise ToolDeniedError(f"this needs an API key with the scope {scope!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +211,8 @@ class TypedTool(ABC, Generic[In, Out]):
     requires_approval: ClassVar[bool] = False
     uses_subagents: ClassVar[bool] = False
     hints: ClassVar[PlanHints] = PlanHints()
+    where_args: ClassVar[tuple[str, ...]] = ()
+    reads_public_pages: ClassVar[bool] = False
     Input: type[In]
     """The model of the arguments, from the type arguments of the base class."""
     Output: type[Out]
@@ -212,6 +241,8 @@ class TypedTool(ABC, Generic[In, Out]):
             uses_subagents=self.uses_subagents,
             always_raises_errors=not self.annotations.open_world,  # web pages report failures as text
             hints=self.hints,
+            where_args=self.where_args,
+            reads_public_pages=self.reads_public_pages,
         )
 
     @property

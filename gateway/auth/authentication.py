@@ -17,7 +17,7 @@ from agent.core.errors import AuthError, RateLimitError, ScopeError
 from agent.core.models import LOCAL_OWNER
 from agent.core.principal import LOCAL, Principal
 from agent.core.settings import Settings
-from agent.storage.api_keys import ApiKey, KeyStore, Scope
+from agent.storage.api_keys import SCOPES, ApiKey, KeyStore, Scope
 from gateway.auth.external_tokens import TokenGrant, TokenVerifier, is_expired
 from gateway.limits.quota_reservations import MINUTE_SECONDS, TokenRates
 from gateway.limits.rate_limiter import LocalRateLimiter, RateLimiter
@@ -60,6 +60,7 @@ class Caller:
             self.key.tools,
             self.key.limits.parallel_runs,
             self.key.has_scope("approve"),
+            scopes=frozenset(SCOPES) if self.key.has_scope("admin") else self.key.scopes,
         )
 
     def require_scope(self, scope: Scope) -> None:

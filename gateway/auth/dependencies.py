@@ -69,3 +69,14 @@ def require_scope(scope: Scope) -> Any:
         (await get_caller(request)).require_scope(scope)
 
     return Depends(check)
+
+
+def require_tool(tool: str) -> Any:
+    """Returns a route dependency that raises `ScopeError` for API keys whose list of tools lacks this one, whose work
+    the route does.
+    """
+
+    async def check(request: Request) -> None:
+        (await get_caller(request)).principal.require_tool(tool)
+
+    return Depends(check)

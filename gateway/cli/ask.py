@@ -44,7 +44,7 @@ def ask(
         option = {"conversation_id": "--conversation"}.get(str(fault["loc"][0]), str(fault["loc"][0]))
         raise BadRequestError(f"{option}: {describe_fault(fault)}", param=option) from error
 
-    principal = Principal(display_name=get_operator_name())
+    principal = Principal(display_name=get_operator_name(), is_operator=True)
 
     async def work(stepgate: "Stepgate") -> int:
         with Interrupts() as interrupts:

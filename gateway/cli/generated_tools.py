@@ -170,7 +170,7 @@ async def list_generated(stepgate: "Stepgate", owner: str) -> None:
 
 
 def _act_for(owner: str) -> Principal:
-    return Principal(owner, display_name=get_operator_name())
+    return Principal(owner, display_name=get_operator_name(), is_operator=True)
 
 
 def _report(line: str) -> None:

@@ -113,7 +113,7 @@ async def save_run(
     await stepgate.recipes.check_request(run_id, owner, name)
     args: JsonObject = {"run_id": run_id, "name": name, "description": description, "try_values": values}
     request = HiddenRequest(AgentRequest(metadata={"tool_calls": [{"tool": SAVE_TOOL, "args": args}]}))
-    caller = Principal(owner, display_name=get_operator_name())
+    caller = Principal(owner, display_name=get_operator_name(), is_operator=True)
     accepted = await stepgate.intake.accept(caller, request)
     response = await follow_run(stepgate.service, accepted)
     events = await stepgate.service.read_events(accepted.run_id, owner=owner)

@@ -11,7 +11,8 @@ from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import get_operator_name, print_json, room_command
 
 if TYPE_CHECKING:
-    from agent.studio.room_editor import Editor, RoomEditor, RoomView
+    from agent.studio.room_editor import RoomEditor
+    from agent.studio.room_view import Editor, RoomView
     from gateway.bootstrap import Stepgate
 
 app = typer.Typer(
@@ -174,9 +175,9 @@ async def check(
 
 def get_operator() -> "Editor":
     """Returns on whose behalf this command edits rooms: the operator's."""
-    from agent.studio.room_editor import Editor  # noqa: PLC0415 - loaded with the engine
+    from agent.studio.room_view import Editor  # noqa: PLC0415 - loaded with the engine
 
-    return Editor(None, get_operator_name())
+    return Editor(None, get_operator_name(), programs="allowed")
 
 
 def _find_problems(rooms: "RoomEditor", path: Path) -> list[str]:

@@ -45,6 +45,11 @@ PAGE_ROWS = 200
 Owner = Annotated[str | None, typer.Option(help="Only runs of this owner; default all owners.")]
 RunId = Annotated[str, typer.Argument(help="The run's id, or an unambiguous beginning of it.")]
 
+Approvals = Annotated[
+    list[str] | None,
+    typer.Option(help="Decide only on the approval with this id (repeatable); default all that the run waits for."),
+]
+
 
 @app.command("list")
 @database_command
@@ -111,19 +116,20 @@ async def cancel(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> No
 
 
 @app.command()
-def approve(run_id: RunId, owner: Owner = None) -> None:
+def approve(run_id: RunId, approval: Approvals = None, owner: Owner = None) -> None:
     """Approve what a waiting run asks for, and follow it to its answer."""
-    _submit_decision(run_id, "approve", owner)
+    _submit_decision(run_id, "approve", owner, approvals=approval)
 
 
 @app.command()
 def reject(
     run_id: RunId,
     reason: Annotated[str, typer.Option(help="The reason, for the run's log and the agent.")] = "",
+    approval: Approvals = None,
     owner: Owner = None,
 ) -> None:
     """Reject what a waiting run asks for."""
-    _submit_decision(run_id, "reject", owner, reason)
+    _submit_decision(run_id, "reject", owner, reason, approvals=approval)
 
 
 @app.command()
@@ -153,7 +159,8 @@ def fork(
 
         row = await _find_run(stepgate.journal, run_id, owner)
         request = ForkRequest(row.run_id, step, edited, args, outputs, cast("RepeatedEffects", effects))
-        accepted = await stepgate.intake.accept(Principal(row.owner, display_name=get_operator_name()), request)
+        principal = Principal(row.owner, display_name=get_operator_name(), is_operator=True)
+        accepted = await stepgate.intake.accept(principal, request)
         print(accepted.run_id, file=sys.stderr)
         print((await follow_run(stepgate.service, accepted)).response)
 
@@ -207,11 +214,15 @@ def _read_plan(path: Path) -> JsonObject:
     return plan
 
 
-def _submit_decision(run_id: str, decision: "Decision", owner: str | None, reason: str = "") -> None:
+def _submit_decision(
+    run_id: str, decision: "Decision", owner: str | None, reason: str = "", approvals: list[str] | None = None
+) -> None:
     async def work(stepgate: "Stepgate") -> int:
         row = await _find_run(stepgate.journal, run_id, owner)
-        principal = Principal(row.owner, display_name=get_operator_name())
-        decided = await stepgate.service.submit_decision(row.run_id, decision, principal=principal, reason=reason)
+        principal = Principal(row.owner, display_name=get_operator_name(), is_operator=True)
+        decided = await stepgate.service.submit_decision(
+            row.run_id, decision, principal=principal, reason=reason, approvals=approvals or ()
+        )
         print((await follow_run(stepgate.service, decided)).response)
         return 0 if await follow_ingestion(stepgate, row.conversation_id or row.run_id, owner=row.owner) else 1
 

@@ -122,7 +122,7 @@ async def run(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> N
     """Run a schedule now, in this process, and print the answer."""
     from gateway.cli.progress import follow_run  # noqa: PLC0415 - loaded with the engine
 
-    caller = Principal(owner, display_name=get_operator_name())
+    caller = Principal(owner, display_name=get_operator_name(), is_operator=True)
     response = await follow_run(stepgate.service, await stepgate.schedules.service.run_now(name, caller))
     print(response.response)
 

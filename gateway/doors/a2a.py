@@ -42,7 +42,7 @@ from agent.core.models import ENDED_STATUSES, AgentRequest, ChatMessage, JsonObj
 from agent.core.run_reducer import fold
 from agent.runs.approval_replies import submit_text
 from agent.runs.input_replies import build_reply_request, derive_reply_id
-from agent.runs.run_intake import ChatRequest
+from agent.runs.run_intake import ChatRequest, ContextMessage
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
 from gateway.bootstrap import Stepgate
@@ -222,16 +222,17 @@ async def _accept_message(call: _Call, params: SendMessageRequest) -> tuple[RunT
     return await _find_task_of(call, run.run_id), run.last_seq
 
 
-async def _attach_files(call: _Call, request: AgentRequest, content: MessageContent) -> AgentRequest | ChatRequest:
+async def _attach_files(call: _Call, request: AgentRequest, content: MessageContent) -> ContextMessage | ChatRequest:
     """Returns the request with the files of its message as untrusted context, after the stored conversation."""
     if not content.files:
-        return request
+        return ContextMessage(request)
     owner, context_id = call.caller.owner, request.conversation_id or ""
     turns = await call.stepgate.sessions.list_turns(owner, [context_id]) if request.messages is None else []
     history = [ChatMessage(role="assistant" if one.role == "assistant" else "user", content=one.text) for one in turns]
     files = [ChatMessage(role="user", content=text) for text in content.files]
     messages = (*(request.messages or ()), *history, *files)
-    return ChatRequest(request.model_copy(update={"messages": messages}), context_id or None, tainted=True)
+    named = request.model_copy(update={"messages": messages})
+    return ChatRequest(named, context_id or None, tainted=True, names_what_it_answers=True)
 
 
 async def _reply(call: _Call, message: Message, content: MessageContent) -> tuple[RunTask, int]:
@@ -255,7 +256,7 @@ async def _reply(call: _Call, message: Message, content: MessageContent) -> tupl
     return task, run.last_seq
 
 
-async def _start_reply(call: _Call, task: RunTask, request: AgentRequest | ChatRequest) -> AcceptedRun:
+async def _start_reply(call: _Call, task: RunTask, request: ContextMessage | ChatRequest) -> AcceptedRun:
     """Starts the run that goes on from the question of a task. Of two replies at the same moment one is refused."""
     call.http.state.run_started = True
     run_id = derive_reply_id(task.run_ids[-1])

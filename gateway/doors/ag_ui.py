@@ -19,8 +19,10 @@ from agent.core.events import RunWaiting
 from agent.core.failures import AgentFailure
 from agent.core.models import AgentRequest, ChatMessage, JsonObject
 from agent.core.models.request import MAX_CONVERSATION_ID_CHARS
+from agent.core.own_ids import OwnIds
 from agent.core.run_reducer import fold
 from agent.core.value_faults import describe_fault
+from agent.runs.open_approvals import find_waiting_run
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun, Decision
 from gateway.auth.authentication import Caller
@@ -148,7 +150,7 @@ async def _accept(
     """Returns the run of this turn: one that this `runId` began before, the one that `resume` answers, or a new one."""
     if sent.resume:
         return await _resume(stepgate, caller, sent)
-    run_id = derive_run_id(caller.owner, sent.thread_id, sent.run_id)
+    run_id = derive_run_id(stepgate.intake.own_ids, caller, sent.thread_id, sent.run_id)
     with contextlib.suppress(NotFoundError):
         row = await stepgate.service.get_run(run_id, owner=caller.owner)
         return AcceptedRun(row.run_id, caller.owner)
@@ -159,17 +161,24 @@ async def _accept(
     return accepted
 
 
-def derive_run_id(owner: str, thread_id: str, client_run_id: str) -> str:
-    """Returns the id of the run that a client's turn begins. The same turn sent twice is one run."""
+def derive_run_id(own_ids: OwnIds, caller: Caller, thread_id: str, client_run_id: str) -> str:
+    """Returns the id of the run that a client's turn begins. The same turn sent twice is one run.
+
+    Without a key, others can guess the client's two ids, and must not learn the run's from them.
+    """
+    owner = caller.owner
+    if not caller.principal.is_identified:
+        return f"run_{own_ids.derive(owner, thread_id, client_run_id)}"
     digest = hashlib.sha256(f"{owner}\x00{thread_id}\x00{client_run_id}".encode("utf-8", "surrogatepass"))
     return f"run_{digest.hexdigest()[:32]}"
 
 
 async def _resume(stepgate: Stepgate, caller: Caller, sent: "RunAgentInput") -> AcceptedRun:
     """Submits the decisions and returns the run that goes on. The entries must answer everything that is open."""
-    run_id = await stepgate.service.find_waiting_run(sent.thread_id, owner=caller.owner)
-    if run_id is None:
+    row = await find_waiting_run(stepgate.service, sent.thread_id, owner=caller.owner)
+    if row is None:
         raise BadRequestError("resume: no run of this thread waits for a decision", param="resume")
+    run_id = row.run_id
     caller.principal.require_approval_right()
     decisions = [(entry.interrupt_id, *_read_decision(entry, index)) for index, entry in enumerate(sent.resume or ())]
     state = fold(run_id, await stepgate.service.read_events(run_id, owner=caller.owner))

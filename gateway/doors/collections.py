@@ -9,7 +9,7 @@ from agent.core.models import DeferredModel, RetrievalMode
 from agent.ingest.collection_store import CollectionStatus
 from agent.ingest.pipeline import PipelineDAG
 from agent.search.models import ConnectorInput, MemoryOutput, MemoryQuery
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.documents import DocumentEntries, to_document_entry
@@ -88,7 +88,7 @@ async def get_collection(name: str, stepgate: Gateway, caller: CurrentCaller) ->
     )
 
 
-@router.get("/v1/collections/{name}/documents", responses=ERRORS)
+@router.get("/v1/collections/{name}/documents", responses=ERRORS, dependencies=[require_tool("list_documents")])
 async def list_documents(name: str, stepgate: Gateway, caller: CurrentCaller) -> DocumentEntries:
     """List the documents of a collection; 404 if the caller has none of this name."""
     documents = await stepgate.library.list_documents(caller.owner, name)
@@ -101,7 +101,7 @@ async def delete_collection(name: str, stepgate: Gateway, caller: CurrentCaller)
     await stepgate.library.drop_collection(caller.owner, name, by=caller.name)
 
 
-@router.post("/v1/search", responses=ERRORS)
+@router.post("/v1/search", responses=ERRORS, dependencies=[require_tool("search_knowledge")])
 async def search_collection(body: SearchBody, stepgate: Gateway, caller: CurrentCaller) -> MemoryOutput:
     """Return passages of a collection, best first; 404 `ERR_MEMORY_NO_RESULTS` if none is relevant enough."""
     query = MemoryQuery.model_validate(body.model_dump(exclude={"collection", "mode"}))

@@ -18,7 +18,7 @@ from agent.pipeline_builder.run_messages import find_answer
 from agent.runs.run_failed import RunFailedError
 from agent.runs.run_intake import ConversationMessage
 from agent.runs.service import AcceptedRun
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.client_disconnect import cancel_on_disconnect
@@ -147,7 +147,9 @@ async def send_message(
     return Response(answered.model_dump_json(), media_type="application/json", headers=headers)
 
 
-@router.post("/{conversation_id}/apply", responses=ERRORS, dependencies=[require_scope("ingest")])
+@router.post(
+    "/{conversation_id}/apply", responses=ERRORS, dependencies=[require_scope("ingest"), require_tool("apply_pipeline")]
+)
 async def apply_pipeline(
     conversation_id: str, body: ApplyPipeline, stepgate: Gateway, caller: CurrentCaller
 ) -> AppliedPipeline:

@@ -21,7 +21,7 @@ from agent.ingest.templates import build_requested_pipeline
 from agent.ingest.uploads import SOURCE_PREFIX
 from agent.search.documents import Document
 from agent.search.models import FileType
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
@@ -130,7 +130,7 @@ def to_document_entry(collection: str, document: Document) -> DocumentEntry:
     )
 
 
-@router.get("/v1/documents", responses=ERRORS)
+@router.get("/v1/documents", responses=ERRORS, dependencies=[require_tool("list_documents")])
 async def list_documents(
     stepgate: Gateway,
     caller: CurrentCaller,
@@ -151,7 +151,7 @@ async def list_documents(
     status_code=201,
     responses={**ERRORS, 200: {"model": UploadedDocument, "description": "The collection had these bytes already"}},
     openapi_extra=_FORM_SCHEMA,
-    dependencies=[require_scope("ingest")],
+    dependencies=[require_scope("ingest"), require_tool("ingest")],
 )
 async def upload_document(
     http: Request, response: Response, stepgate: Gateway, caller: CurrentCaller
@@ -175,7 +175,7 @@ async def upload_document(
     return UploadedDocument(**entry.model_dump(), unchanged=not added.is_new, note=added.note)
 
 
-@router.get("/v1/documents/{document_id}", responses=ERRORS)
+@router.get("/v1/documents/{document_id}", responses=ERRORS, dependencies=[require_tool("list_documents")])
 async def get_document(
     document_id: str, stepgate: Gateway, caller: CurrentCaller, collection: str | None = None
 ) -> DocumentDetail:

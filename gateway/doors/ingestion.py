@@ -16,7 +16,7 @@ from agent.ingest.pipeline import NodeKind, PipelineDAG
 from agent.ingest.plugins import PluginInfo
 from agent.ingest.templates import PipelineTemplate, build_requested_pipeline, from_template, list_templates
 from agent.search.models import ConnectorInput, SourceType
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
@@ -101,7 +101,7 @@ class PluginEntries(DeferredModel):
     data: list[PluginInfo]
 
 
-@router.post("/v1/collections/{name}/ingest", status_code=202, responses=ERRORS)
+@router.post("/v1/collections/{name}/ingest", status_code=202, responses=ERRORS, dependencies=[require_tool("ingest")])
 async def ingest_source(name: str, body: SourceBody, stepgate: Gateway, caller: CurrentCaller) -> JobEntry:
     """Read a source into a collection, created if needed: a job to follow at `/v1/jobs/{id}`.
 
@@ -113,7 +113,7 @@ async def ingest_source(name: str, body: SourceBody, stepgate: Gateway, caller: 
     return _to_job_entry(await stepgate.jobs.submit(caller.owner, name, JobRequest(source=source, pipeline=pipeline)))
 
 
-@router.post("/v1/collections/{name}/reindex", status_code=202, responses=ERRORS)
+@router.post("/v1/collections/{name}/reindex", status_code=202, responses=ERRORS, dependencies=[require_tool("ingest")])
 async def reindex_collection(name: str, stepgate: Gateway, caller: CurrentCaller) -> JobEntry:
     """Rebuild the stems and vectors of a collection from its stored passages: a job to follow at `/v1/jobs/{id}`.
 
@@ -157,19 +157,19 @@ async def dry_run_pipeline(
     return await cancel_on_disconnect(http, trial)
 
 
-@router.get("/v1/pipelines/templates", responses=ERRORS)
+@router.get("/v1/pipelines/templates", responses=ERRORS, dependencies=[require_tool("list_templates")])
 async def get_templates() -> TemplateEntries:
     """List the pipeline templates."""
     return TemplateEntries(data=list_templates())
 
 
-@router.get("/v1/plugins", responses=ERRORS)
+@router.get("/v1/plugins", responses=ERRORS, dependencies=[require_tool("list_plugins")])
 async def list_plugins(kind: NodeKind | None = None) -> PluginEntries:
     """List the components of pipelines, with their options."""
     return PluginEntries(data=plugins.list_plugins(kind))
 
 
-@router.get("/v1/plugins/{name}", responses=ERRORS)
+@router.get("/v1/plugins/{name}", responses=ERRORS, dependencies=[require_tool("get_plugin_details")])
 async def get_plugin(name: str) -> PluginInfo:
     """Return one component."""
     return plugins.get_plugin(name)

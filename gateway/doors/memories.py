@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.memory.store import Kind
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
@@ -36,7 +36,7 @@ class MemoryEntries(DeferredModel):
     note: str = ""
 
 
-@router.get("/v1/memories", responses=ERRORS)
+@router.get("/v1/memories", responses=ERRORS, dependencies=[require_tool("memory_search")])
 async def list_memories(
     stepgate: Gateway,
     caller: CurrentCaller,

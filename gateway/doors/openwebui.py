@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from agent.core.errors import ConflictError
 from agent.core.models import AgentRequest, ChatMessage, JsonObject
 from agent.planning.routing import TASK_PREFIX
-from agent.runs.approval_replies import ASK_PREFIX, ASK_TOOL
+from agent.runs.approval_replies import APPROVAL_PREFIX, ASK_PREFIX, ASK_TOOL
 from agent.runs.service import AcceptedRun, AgentService
 from gateway.render.openwebui import CARD_PREFIX
 
@@ -96,7 +96,8 @@ def _find_answered_call(messages: Sequence[ChatMessage]) -> str | None:
 def _is_card_or_question(call_id: JsonValue, last: str | None) -> bool:
     if not isinstance(call_id, str):
         return False
-    return call_id.startswith(f"{CARD_PREFIX}run_") or (call_id.startswith(f"{ASK_PREFIX}run_") and call_id != last)
+    is_question = call_id.startswith((f"{ASK_PREFIX}{APPROVAL_PREFIX}", f"{ASK_PREFIX}run_"))  # the latter before 1.1
+    return call_id.startswith(f"{CARD_PREFIX}run_") or (is_question and call_id != last)
 
 
 def _is_ask_tool(function: JsonValue) -> bool:

@@ -12,7 +12,7 @@ from agent.recipes import Recipe, StoredRecipe
 from agent.recipes.card import render_files
 from agent.runs.response import build_response
 from agent.runs.run_intake import HiddenRequest
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
@@ -60,7 +60,7 @@ class ApplyBody(StrictBody):
     rename: dict[str, str] = Field(default={}, description="new names of parameters, by the names that were shown")
 
 
-@router.post("/v1/runs/{run_id}/recipe", status_code=201, responses=ERRORS)
+@router.post("/v1/runs/{run_id}/recipe", status_code=201, responses=ERRORS, dependencies=[require_tool("recipe_save")])
 async def save_run(
     run_id: str, body: SaveBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> RecipeDetail:
@@ -86,33 +86,37 @@ async def save_run(
     return _to_detail(await stepgate.recipes.store.get(caller.owner, str((output or {}).get("name"))))
 
 
-@router.get("/v1/recipes", responses=ERRORS)
+@router.get("/v1/recipes", responses=ERRORS, dependencies=[require_tool("recipes_list")])
 async def list_recipes(stepgate: Gateway, caller: CurrentCaller) -> RecipeList:
     """List the recipes."""
     stored = await stepgate.recipes.store.list_all(caller.owner)
     return RecipeList(data=[RecipeItem(**_describe(one)) for one in stored])
 
 
-@router.get("/v1/recipes/{name}", responses=ERRORS)
+@router.get("/v1/recipes/{name}", responses=ERRORS, dependencies=[require_tool("recipes_list")])
 async def get_recipe(name: str, stepgate: Gateway, caller: CurrentCaller) -> RecipeDetail:
     """Return a recipe."""
     return _to_detail(await stepgate.recipes.store.get(caller.owner, name))
 
 
-@router.post("/v1/recipes/{name}/apply", responses=ERRORS, dependencies=[require_scope("approve")])
+@router.post(
+    "/v1/recipes/{name}/apply", responses=ERRORS, dependencies=[require_scope("approve"), require_tool("recipe_apply")]
+)
 async def apply_recipe(name: str, body: ApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RecipeDetail:
     """Confirm a staged recipe. From now on `/name` calls it."""
     await stepgate.recipes.store.apply(caller.owner, name, version=body.version, rename=body.rename)
     return _to_detail(await stepgate.recipes.store.get(caller.owner, name))
 
 
-@router.post("/v1/recipes/{name}/discard", status_code=204, responses=ERRORS)
+@router.post(
+    "/v1/recipes/{name}/discard", status_code=204, responses=ERRORS, dependencies=[require_tool("recipe_remove")]
+)
 async def discard_recipe(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Discard what is staged. An earlier version stays in use."""
     await stepgate.recipes.store.discard(caller.owner, name)
 
 
-@router.delete("/v1/recipes/{name}", status_code=204, responses=ERRORS)
+@router.delete("/v1/recipes/{name}", status_code=204, responses=ERRORS, dependencies=[require_tool("recipe_remove")])
 async def remove_recipe(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Remove a recipe, with what is staged of it."""
     await stepgate.recipes.store.remove(caller.owner, name)

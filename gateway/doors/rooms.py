@@ -1,19 +1,35 @@
-"""`/v1/rooms`: rooms as data. Needs the scope `admin`; a key sees and edits the rooms of its owner."""
+"""`/v1/rooms`: rooms as data. Needs the scope `admin`; a key sees and edits the rooms of its owner.
+
+A change that starts programs waits for a person (`room_programs.py`), or is refused.
+"""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import DeferredModel, JsonObject
-from agent.studio.room_editor import Editor, RoomOrigin, RoomView
+from agent.studio.room_changes import (
+    RoomChange,
+    RoomCopy,
+    RoomCreation,
+    RoomEdit,
+    RoomRestoration,
+    make_change,
+)
+from agent.studio.room_programs import ProgramsNeedApprovalError
 from agent.studio.room_store import RoomRevision, StoredRoom
+from agent.studio.room_view import Editor, RoomOrigin, RoomView
 from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.room_programs import WaitingRoomChange, ask_about_programs
+from gateway.doors.run_intake import RUN_ID_HEADER
 from gateway.errors import RequestFormatError
 
 router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("admin")])
@@ -93,38 +109,55 @@ class RoomRestoreBody(StrictBody):
     version: str | None = Field(default=None, max_length=100, description=_VERSION)
 
 
-@router.get("/v1/rooms", responses=ERRORS)
+_CHANGE_ERRORS: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    202: {"model": WaitingRoomChange, "description": "A person must allow programs that the room would start"},
+}
+
+
+@router.get("/v1/rooms", responses=ERRORS, dependencies=[require_tool("rooms_list")])
 async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
     """List the rooms."""
-    views = await stepgate.room_editor.list_rooms(to_editor(caller))
+    views = await stepgate.room_editor.list_rooms(to_editor(stepgate, caller))
     return RoomItems(data=[RoomItem(**_describe(view)) for view in views])
 
 
-@router.post("/v1/rooms", status_code=201, responses=ERRORS)
-async def create_room(body: RoomCreateBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
+@router.post(
+    "/v1/rooms",
+    status_code=201,
+    response_model=RoomDetail,
+    responses=_CHANGE_ERRORS,
+    dependencies=[require_tool("room_create")],
+)
+async def create_room(body: RoomCreateBody, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
     """Create a managed room; 409 if its id exists."""
     fields = {"name": body.name, **(body.model_extra or {})}
-    return to_detail(await stepgate.room_editor.create_room(fields, to_editor(caller), body.id))
+    change = RoomCreation(fields=fields, room_id=body.id)
+    return await change_or_ask(http, stepgate, caller, change, status=201)
 
 
-@router.get("/v1/rooms/{room_id}", responses=ERRORS)
+@router.get("/v1/rooms/{room_id}", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def get_room(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Return a room; 404 if the caller sees none of this id."""
-    return to_detail(await stepgate.room_editor.get_room(room_id, to_editor(caller)))
+    return to_detail(await stepgate.room_editor.get_room(room_id, to_editor(stepgate, caller)))
 
 
-@router.patch("/v1/rooms/{room_id}", responses=ERRORS)
-async def edit_room(room_id: str, body: RoomEditBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
+@router.patch(
+    "/v1/rooms/{room_id}", response_model=RoomDetail, responses=_CHANGE_ERRORS, dependencies=[require_tool("room_edit")]
+)
+async def edit_room(
+    room_id: str, body: RoomEditBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> Response:
     """Change fields of a managed room. Comments and style of its file stay; 409 if it was changed since it was
     read.
     """
     if body.version is None:
         raise RequestFormatError("version: send the `version` of the room that you have read.", "version")
-    changes = body.model_extra or {}
-    return to_detail(await stepgate.room_editor.edit_room(room_id, changes, to_editor(caller), version=body.version))
+    change = RoomEdit(room_id=room_id, fields=body.model_extra or {}, version=body.version)
+    return await change_or_ask(http, stepgate, caller, change)
 
 
-@router.delete("/v1/rooms/{room_id}", status_code=204, responses=ERRORS)
+@router.delete("/v1/rooms/{room_id}", status_code=204, responses=ERRORS, dependencies=[require_tool("room_delete")])
 async def delete_room(
     room_id: str,
     stepgate: Gateway,
@@ -132,33 +165,66 @@ async def delete_room(
     version: Annotated[str | None, Query(max_length=100, description=_VERSION)] = None,
 ) -> None:
     """Delete a managed room. Its runs stay."""
-    await stepgate.room_editor.delete_room(room_id, to_editor(caller), version=version)
+    await stepgate.room_editor.delete_room(room_id, to_editor(stepgate, caller), version=version)
 
 
-@router.get("/v1/rooms/{room_id}/versions", responses=ERRORS)
+@router.get("/v1/rooms/{room_id}/versions", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomRevisionItems:
     """List the texts that a room had, newest first; of a deleted one too. 409 where rooms are files."""
-    found = await stepgate.room_editor.list_revisions(room_id, to_editor(caller))
+    found = await stepgate.room_editor.list_revisions(room_id, to_editor(stepgate, caller))
     return RoomRevisionItems(data=[to_revision_item(one) for one in found])
 
 
-@router.post("/v1/rooms/{room_id}/restore", responses=ERRORS)
-async def restore_room(room_id: str, body: RoomRestoreBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
+@router.post(
+    "/v1/rooms/{room_id}/restore",
+    response_model=RoomDetail,
+    responses=_CHANGE_ERRORS,
+    dependencies=[require_tool("room_edit")],
+)
+async def restore_room(
+    room_id: str, body: RoomRestoreBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> Response:
     """Give a room a text that it had. A deleted room is there again."""
-    editor = to_editor(caller)
-    return to_detail(await stepgate.room_editor.restore_room(room_id, body.revision, editor, version=body.version))
+    change = RoomRestoration(room_id=room_id, revision=body.revision, version=body.version)
+    return await change_or_ask(http, stepgate, caller, change)
 
 
-@router.post("/v1/rooms/{room_id}/copy", status_code=201, responses=ERRORS)
-async def copy_room(room_id: str, body: RoomCopyBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
+@router.post(
+    "/v1/rooms/{room_id}/copy",
+    status_code=201,
+    response_model=RoomDetail,
+    responses=_CHANGE_ERRORS,
+    dependencies=[require_tool("room_copy")],
+)
+async def copy_room(
+    room_id: str, body: RoomCopyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> Response:
     """Copy a room, a shipped one too. The copy is managed."""
-    editor = to_editor(caller)
-    return to_detail(await stepgate.room_editor.copy_room(room_id, editor, room_id=body.id, name=body.name))
+    change = RoomCopy(room_id=room_id, new_id=body.id, name=body.name)
+    return await change_or_ask(http, stepgate, caller, change, status=201)
 
 
-def to_editor(caller: Caller) -> Editor:
-    """Returns on whose behalf a caller edits rooms."""
-    return Editor(caller.owner, caller.name)
+async def change_or_ask(
+    http: Request, stepgate: Stepgate, caller: Caller, change: RoomChange, *, status: int = 200
+) -> Response:
+    """Makes the change and returns the room; where it would start programs that a person must allow, asks, and returns
+    202 with the question.
+    """
+    if isinstance(change, RoomCreation | RoomEdit) and "mcp_servers" in change.fields:
+        caller.principal.require_tool("mcp_server_add")
+    try:
+        view = await make_change(stepgate.room_editor, change, to_editor(stepgate, caller))
+    except ProgramsNeedApprovalError as needed:
+        waiting = await ask_about_programs(http, stepgate, caller, change, needed.programs)
+        headers = {RUN_ID_HEADER: waiting.run_id}
+        return Response(waiting.model_dump_json(), 202, media_type="application/json", headers=headers)
+    return Response(to_detail(view).model_dump_json(), status, media_type="application/json")
+
+
+def to_editor(stepgate: Stepgate, caller: Caller) -> Editor:
+    """Returns on whose behalf a caller edits rooms. This door requires the scope `admin` of keys."""
+    may_ask = caller.key is not None or stepgate.settings.allow_programs
+    return Editor(caller.owner, caller.name, programs="ask" if may_ask else "refused")
 
 
 def to_revision_item(one: RoomRevision) -> RoomRevisionItem:

@@ -26,6 +26,7 @@ from agent.core.models import (
 )
 from agent.core.record_item import RecordItem
 from agent.core.run_reducer import fold
+from agent.runs.approval_replies import require_approval_ids
 from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
 from agent.runs.service import Decision
@@ -178,12 +179,13 @@ async def cancel_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> R
     return RunSummary.model_validate(await stepgate.service.get_run(run_id, owner=caller.owner))
 
 
-class ApprovalBody(StrictBody):
-    """An approval. `plan` replaces the plan that was shown; `approvals` names what is approved, else everything
-    open.
-    """
+_APPROVALS = "required: the ids of what is decided, as the run's `approvals` or `GET /v1/approvals` name them"
 
-    approvals: list[str] = Field(default=[], max_length=100)
+
+class ApprovalBody(StrictBody):
+    """An approval. `plan` replaces the plan that was shown."""
+
+    approvals: list[str] = Field(default=[], max_length=100, description=_APPROVALS)
     plan: JsonObject | None = None
 
 
@@ -191,14 +193,14 @@ class RejectionBody(StrictBody):
     """A rejection with its reason."""
 
     reason: str = Field(default="", max_length=4_000)
-    approvals: list[str] = Field(default=[], max_length=100)
+    approvals: list[str] = Field(default=[], max_length=100, description=_APPROVALS)
 
 
 class ReplyBody(StrictBody):
     """A reply other than yes or no: a change, or a question."""
 
     text: str = Field(min_length=1, max_length=20_000)
-    approvals: list[str] = Field(default=[], max_length=100)
+    approvals: list[str] = Field(default=[], max_length=100, description=_APPROVALS)
 
 
 @router.post("/v1/runs/{run_id}/approve", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
@@ -256,6 +258,8 @@ async def _submit_decision(
     plan: JsonObject | None = None,
 ) -> RunSummary:
     """Submits the caller's decision. Returns the run after it has resumed."""
+    await stepgate.service.get_run(run_id, owner=caller.owner)  # first: an unknown run is a 404 whatever is named
+    require_approval_ids(approvals, run_id)
     decided = await stepgate.service.submit_decision(
         run_id, decision, principal=caller.principal, reason=reason, approvals=approvals, plan=plan
     )

@@ -14,7 +14,7 @@ from agent.schedules.model import ScheduleSpec, to_spec
 from agent.schedules.service import list_next_ticks
 from agent.storage.schedule_store import Misfire, Overlap, Schedule, TickOrigin, TickOutcome
 from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS, BackgroundRun
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody, refuse_unknown_fields
@@ -96,26 +96,26 @@ class TickList(DeferredModel):
     next: float | None = None
 
 
-@router.post("/v1/schedules", status_code=201, responses=ERRORS)
+@router.post("/v1/schedules", status_code=201, responses=ERRORS, dependencies=[require_tool("schedule_create")])
 async def create_schedule(body: ScheduleSpec, http: Request, stepgate: Gateway, caller: CurrentCaller) -> ScheduleItem:
     """Create a schedule. It runs on behalf of the caller's API key, with its tools and limits."""
     refuse_unknown_fields(await http.json(), ScheduleSpec)
     return to_schedule_item(await stepgate.schedules.service.create(body, require_lasting_key(caller)))
 
 
-@router.get("/v1/schedules", responses=ERRORS)
+@router.get("/v1/schedules", responses=ERRORS, dependencies=[require_tool("schedules_list")])
 async def list_schedules(stepgate: Gateway, caller: CurrentCaller) -> ScheduleList:
     """List the schedules."""
     return ScheduleList(data=[to_schedule_item(one) for one in await stepgate.schedules.store.list_all(caller.owner)])
 
 
-@router.get("/v1/schedules/{schedule}", responses=ERRORS)
+@router.get("/v1/schedules/{schedule}", responses=ERRORS, dependencies=[require_tool("schedules_list")])
 async def get_schedule(schedule: str, stepgate: Gateway, caller: CurrentCaller) -> ScheduleItem:
     """Return a schedule by its id or name."""
     return to_schedule_item(await stepgate.schedules.store.get(caller.owner, schedule))
 
 
-@router.patch("/v1/schedules/{schedule}", responses=ERRORS)
+@router.patch("/v1/schedules/{schedule}", responses=ERRORS, dependencies=[require_tool("schedule_create")])
 async def change_schedule(
     schedule: str, body: ScheduleChanges, stepgate: Gateway, caller: CurrentCaller
 ) -> ScheduleItem:
@@ -130,7 +130,9 @@ async def change_schedule(
     return to_schedule_item(changed)
 
 
-@router.delete("/v1/schedules/{schedule}", status_code=204, responses=ERRORS)
+@router.delete(
+    "/v1/schedules/{schedule}", status_code=204, responses=ERRORS, dependencies=[require_tool("schedule_remove")]
+)
 async def delete_schedule(schedule: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Delete a schedule with the record of its ticks. Its runs stay."""
     await stepgate.schedules.store.remove(await stepgate.schedules.store.get(caller.owner, schedule))

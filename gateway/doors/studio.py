@@ -13,7 +13,7 @@ from agent.core.errors import NotFoundError, ToolInputError
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.studio.entity_graph import Entity, EntityGraph, EntityType
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
@@ -89,13 +89,13 @@ class SecretItems(DeferredModel):
     data: list[SecretItem]
 
 
-@router.get("/v1/studio/prompts", responses=ERRORS, dependencies=_AGENT)
+@router.get("/v1/studio/prompts", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompts_list")])
 async def list_prompts(stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
     """List the caller's prompts, the newest version of each."""
     return PromptItems(data=PromptItem.from_records(await stepgate.studio.prompts.list_prompts(caller.owner)))
 
 
-@router.get("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=_AGENT)
+@router.get("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompt_show")])
 async def get_prompt(
     name: str, stepgate: Gateway, caller: CurrentCaller, version: Annotated[int | None, Query(ge=1)] = None
 ) -> PromptItem:
@@ -103,13 +103,13 @@ async def get_prompt(
     return PromptItem.model_validate(await stepgate.studio.prompts.get_prompt(caller.owner, name, version))
 
 
-@router.get("/v1/studio/prompts/{name}/versions", responses=ERRORS, dependencies=_AGENT)
+@router.get("/v1/studio/prompts/{name}/versions", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompt_show")])
 async def list_prompt_versions(name: str, stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
     """List the versions of a prompt, newest first."""
     return PromptItems(data=PromptItem.from_records(await stepgate.studio.prompts.list_versions(caller.owner, name)))
 
 
-@router.put("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=_AGENT)
+@router.put("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompt_save")])
 async def save_prompt(name: str, body: PromptSaveBody, stepgate: Gateway, caller: CurrentCaller) -> PromptItem:
     """Save a prompt, as a new version if there is one of this name."""
     saved = await stepgate.studio.prompts.save_prompt(
@@ -118,22 +118,27 @@ async def save_prompt(name: str, body: PromptSaveBody, stepgate: Gateway, caller
     return PromptItem.model_validate(saved)
 
 
-@router.delete("/v1/studio/prompts/{name}", status_code=204, responses=ERRORS, dependencies=_AGENT)
+@router.delete(
+    "/v1/studio/prompts/{name}",
+    status_code=204,
+    responses=ERRORS,
+    dependencies=[*_AGENT, require_tool("prompt_remove")],
+)
 async def remove_prompt(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Remove a prompt with its versions. Rooms that use its text keep it."""
     await stepgate.studio.prompts.remove_prompt(caller.owner, name, by=caller.name)
 
 
-@router.post("/v1/studio/prompts/{name}/apply", responses=ERRORS, dependencies=_ADMIN)
+@router.post("/v1/studio/prompts/{name}/apply", responses=ERRORS, dependencies=[*_ADMIN, require_tool("prompt_apply")])
 async def apply_prompt(name: str, body: PromptApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Make a prompt the system prompt of a managed room."""
     prompt = await stepgate.studio.prompts.get_prompt(caller.owner, name, body.version)
-    changes = {"system_prompt": prompt.text}
-    edited = await stepgate.room_editor.edit_room(body.room, changes, to_editor(caller), version=body.room_version)
+    changes, editor = {"system_prompt": prompt.text}, to_editor(stepgate, caller)
+    edited = await stepgate.room_editor.edit_room(body.room, changes, editor, version=body.room_version)
     return to_detail(edited)
 
 
-@router.get("/v1/studio/graph", responses=ERRORS, dependencies=_AGENT)
+@router.get("/v1/studio/graph", responses=ERRORS, dependencies=[*_AGENT, require_tool("search_entities")])
 async def get_graph(stepgate: Gateway, caller: CurrentCaller) -> GraphBody:
     """Return the rooms, tools, skills, MCP servers, collections and prompts that the caller sees, with their links."""
     graph = await stepgate.studio.graphs.get_graph(caller.owner)
@@ -143,7 +148,7 @@ async def get_graph(stepgate: Gateway, caller: CurrentCaller) -> GraphBody:
     )
 
 
-@router.get("/v1/studio/entities", responses=ERRORS, dependencies=_AGENT)
+@router.get("/v1/studio/entities", responses=ERRORS, dependencies=[*_AGENT, require_tool("search_entities")])
 async def search_entities(
     stepgate: Gateway,
     caller: CurrentCaller,
@@ -156,14 +161,16 @@ async def search_entities(
     return EntityItems(data=EntityItem.from_records(graph.search(query, entity_type, limit)))
 
 
-@router.get("/v1/studio/entities/{entity_id}", responses=ERRORS, dependencies=_AGENT)
+@router.get(
+    "/v1/studio/entities/{entity_id}", responses=ERRORS, dependencies=[*_AGENT, require_tool("get_entity_details")]
+)
 async def get_entity(entity_id: str, stepgate: Gateway, caller: CurrentCaller) -> EntityDetailsOutput:
     """Return an entity with its links: `room:support-team`, or a name that only one entity has."""
     graph = await stepgate.studio.graphs.get_graph(caller.owner)
     return describe_entity(graph, _require_entity(graph, entity_id))
 
 
-@router.get("/v1/studio/relationship", responses=ERRORS, dependencies=_AGENT)
+@router.get("/v1/studio/relationship", responses=ERRORS, dependencies=[*_AGENT, require_tool("explain_relationship")])
 async def get_relationship(stepgate: Gateway, caller: CurrentCaller, a: str, b: str) -> ExplainRelationshipOutput:
     """Return the shortest path between two entities, in words too; an empty one if they are not related."""
     graph = await stepgate.studio.graphs.get_graph(caller.owner)
@@ -178,7 +185,7 @@ def _require_entity(graph: EntityGraph, name: str) -> Entity:
         raise NotFoundError(error.message) from error
 
 
-@router.get("/v1/studio/secrets", responses=ERRORS, dependencies=_ADMIN)
+@router.get("/v1/studio/secrets", responses=ERRORS, dependencies=[*_ADMIN, require_tool("list_secrets")])
 async def list_secrets(stepgate: Gateway, caller: CurrentCaller) -> SecretItems:
     """List the names of the secrets that the caller may use, and whether they are configured; never a value."""
     found = await asyncio.to_thread(stepgate.studio.secrets.list_secrets, caller.owner)

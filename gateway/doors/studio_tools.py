@@ -10,7 +10,7 @@ from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.studio.generated_tools.models import CodeReview, Manifest, SandboxTier, ToolVersion, VersionState
 from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.direct_model import DirectModel
 from gateway.doors.agent import ERRORS
@@ -86,14 +86,14 @@ class RestoreBody(StrictBody):
     sha256: str | None = Field(default=None, max_length=100)
 
 
-@router.get("/v1/studio/tools", responses=ERRORS)
+@router.get("/v1/studio/tools", responses=ERRORS, dependencies=[require_tool("tools_list")])
 async def list_generated_tools(stepgate: Gateway, caller: CurrentCaller) -> ToolVersionItems:
     """List the generated tools, each with its newest version."""
     found = await stepgate.generated_tools.list_tools(caller.principal)
     return ToolVersionItems(data=ToolVersionItem.from_records(found))
 
 
-@router.post("/v1/studio/tools", status_code=201, responses=ERRORS)
+@router.post("/v1/studio/tools", status_code=201, responses=ERRORS, dependencies=[require_tool("tool_generate")])
 async def generate_tool(body: GenerateBody, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionDetail:
     """Make a tool: tests, code, checks and review by the model, tests in the sandbox. It is staged, not in use."""
     made = await stepgate.generated_tools.generate(
@@ -106,7 +106,7 @@ async def generate_tool(body: GenerateBody, stepgate: Gateway, caller: CurrentCa
     return await _to_detail(stepgate, caller, made)
 
 
-@router.get("/v1/studio/tools/{name}", responses=ERRORS)
+@router.get("/v1/studio/tools/{name}", responses=ERRORS, dependencies=[require_tool("tool_show")])
 async def get_generated_tool(
     name: ToolName, stepgate: Gateway, caller: CurrentCaller, version: _Version = None
 ) -> ToolVersionDetail:
@@ -114,14 +114,14 @@ async def get_generated_tool(
     return await _to_detail(stepgate, caller, await stepgate.generated_tools.get(caller.principal, name, version))
 
 
-@router.get("/v1/studio/tools/{name}/versions", responses=ERRORS)
+@router.get("/v1/studio/tools/{name}/versions", responses=ERRORS, dependencies=[require_tool("tool_show")])
 async def list_tool_versions(name: ToolName, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionItems:
     """List the versions of a tool, the newest first."""
     found = await stepgate.generated_tools.list_versions(caller.principal, name)
     return ToolVersionItems(data=ToolVersionItem.from_records(found))
 
 
-@router.post("/v1/studio/tools/{name}/apply", responses=ERRORS)
+@router.post("/v1/studio/tools/{name}/apply", responses=ERRORS, dependencies=[require_tool("tool_apply")])
 async def apply_tool(name: ToolName, body: DecisionBody, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionDetail:
     """Put a staged version into use."""
     tools = stepgate.generated_tools
@@ -129,7 +129,7 @@ async def apply_tool(name: ToolName, body: DecisionBody, stepgate: Gateway, call
     return await _to_detail(stepgate, caller, applied)
 
 
-@router.post("/v1/studio/tools/{name}/discard", responses=ERRORS)
+@router.post("/v1/studio/tools/{name}/discard", responses=ERRORS, dependencies=[require_tool("tool_discard")])
 async def discard_tool(
     name: ToolName, body: DecisionBody, stepgate: Gateway, caller: CurrentCaller
 ) -> ToolVersionDetail:
@@ -138,7 +138,9 @@ async def discard_tool(
     return await _to_detail(stepgate, caller, discarded)
 
 
-@router.post("/v1/studio/tools/{name}/refine", status_code=201, responses=ERRORS)
+@router.post(
+    "/v1/studio/tools/{name}/refine", status_code=201, responses=ERRORS, dependencies=[require_tool("tool_refine")]
+)
 async def refine_tool(name: ToolName, body: RefineBody, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionDetail:
     """Make a changed version. It is staged; the version in use stays."""
     made = await stepgate.generated_tools.refine(
@@ -151,7 +153,7 @@ async def refine_tool(name: ToolName, body: RefineBody, stepgate: Gateway, calle
     return await _to_detail(stepgate, caller, made)
 
 
-@router.post("/v1/studio/tools/{name}/restore", responses=ERRORS)
+@router.post("/v1/studio/tools/{name}/restore", responses=ERRORS, dependencies=[require_tool("tool_restore")])
 async def restore_tool(
     name: ToolName, body: RestoreBody, stepgate: Gateway, caller: CurrentCaller
 ) -> ToolVersionDetail:
@@ -161,7 +163,7 @@ async def restore_tool(
     return await _to_detail(stepgate, caller, restored)
 
 
-@router.delete("/v1/studio/tools/{name}", status_code=204, responses=ERRORS)
+@router.delete("/v1/studio/tools/{name}", status_code=204, responses=ERRORS, dependencies=[require_tool("tool_remove")])
 async def remove_tool(name: ToolName, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Delete a tool with all of its versions; 409 while rooms name it."""
     await stepgate.generated_tools.remove(caller.principal, name)

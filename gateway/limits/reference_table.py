@@ -75,14 +75,20 @@ RUNS = (
     LimitRow("further attempts of a step", "max_retries", "a new plan is made", Budgets),
     LimitRow("new plans", "max_replans", _PARTIAL, Budgets),
     LimitRow("model calls", "max_model_calls", _PARTIAL, Budgets),
-    LimitRow("tokens", "max_tokens", _PARTIAL, Budgets),
+    LimitRow("tokens", "max_tokens", _PARTIAL + "; a reply that is being streamed is cut off", Budgets),
     LimitRow("money", "max_cost_usd", _PARTIAL, Budgets),
     LimitRow("sub-agents", "max_subagents", "no further one is started; the agent gets an error", Budgets),
     LimitRow("time for a person's approval, seconds", "approval_seconds", "the approval expires"),
     LimitRow(
-        "time of a model call, seconds", "llm_timeout_s", "one more attempt with twice the time, then the call fails"
+        "time of a model call, seconds: until the first token of a stream and between tokens, else in all",
+        "llm_timeout_s",
+        "before the first token one more attempt with twice the time, then the call fails",
     ),
-    LimitRow("reply of a model, tokens", "llm_max_tokens", "cut off by the model"),
+    LimitRow(
+        "reply of a model, tokens",
+        "llm_max_tokens",
+        "cut off by the model; a stream that goes on is cut off here, with 4 % of tolerance",
+    ),
     LimitRow("time of a tool call, seconds", "tool_timeout_s", "`ERR_TOOL_TIMEOUT`; the supervisor decides"),
     LimitRow(
         "further attempts of a call without side effects",

@@ -51,6 +51,7 @@ from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.core.trace.details import describe_intents
 from agent.policy.approval import format_approval_question
+from agent.policy.plain_text import escape_markdown, format_literal
 
 PLAN_ACTIVITY = "PLAN"
 DECISION_SCHEMA: dict[str, Any] = {
@@ -359,10 +360,16 @@ def _replace(path: str, value: object) -> dict[str, object]:
     return {"op": "replace", "path": path, "value": value}
 
 
+def _describe_item(item: ev.ApprovalItem) -> str:
+    """Returns what an item is for, or its arguments, so that no word of a model is live Markdown."""
+    if item.intent:
+        return escape_markdown(item.intent)
+    return format_literal(json.dumps(item.args, ensure_ascii=False))
+
+
 def _build_interrupt(asked: ev.ApprovalRequested, tool_call_id: str | None) -> Interrupt:
     items = "\n".join(
-        f"- {item.tool}: {item.intent or json.dumps(item.args, ensure_ascii=False)}\n{item.shown}".rstrip()
-        for item in asked.items
+        f"- {format_literal(item.tool)}: {_describe_item(item)}\n{item.shown}".rstrip() for item in asked.items
     )
     return Interrupt(
         id=asked.approval_id,

@@ -18,6 +18,7 @@ from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.core.trace import build_projection
 from agent.run_context.outputs import number_sources
+from agent.runs.approval_replies import ASK_PREFIX
 from agent.runs.response import build_metadata, build_response, get_answer_text
 from gateway.render.openwebui import EMPTY_TEXT_EVENT, RichView
 from gateway.render.status import StatusLines
@@ -327,7 +328,7 @@ def build_ask_tool_calls(state: RunState) -> list[JsonObject]:
     }
     arguments = {"questions": [question], "allow_other": True, "timeout_ms": ASK_TIMEOUT_MS}
     function: JsonObject = {"name": "ask_user", "arguments": json.dumps(arguments, ensure_ascii=False)}
-    return [{"id": f"ask_{state.run_id}", "type": "function", "function": function}]
+    return [{"id": f"{ASK_PREFIX}{state.pending_approvals[0].approval_id}", "type": "function", "function": function}]
 
 
 def _get_function_name(function: JsonValue) -> object:

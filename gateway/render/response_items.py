@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from agent.core import events as ev
 from agent.core.models import JsonObject, Source
+from agent.policy.plain_text import escape_markdown
 
 SERVER_LABEL: Final = "stepgate"
 """The label under which the gateway's own tools appear, as those of an MCP server."""
@@ -21,7 +22,7 @@ def format_plan_summary(proposed: ev.PlanProposed) -> str:
     plan = proposed.plan
     head = f"New plan, because {proposed.replan_reason}:" if proposed.replan_reason else "Plan:"
     lines = [
-        f"{number}. {step.title}" + (f" - {step.intent}" if step.intent else "")
+        f"{number}. {step.title}" + (f" - {escape_markdown(step.intent)}" if step.intent else "")
         for number, step in enumerate(plan.steps, start=1)
     ]
     return "\n".join([head, *lines])

@@ -27,7 +27,11 @@ export async function open(id, tasks) {
     room.error && el("p.problem", { role: "alert" }, room.error),
     !editable && el("p.quiet", {}, "This room cannot be edited here. A copy of it can."));
   const path = `v1/rooms/${encodeURIComponent(id)}`;
-  const copy = async () => tasks.go((await post(`${path}/copy`)).id);
+  const copy = async () => {
+    const made = await post(`${path}/copy`);
+    if (made.id) tasks.go(made.id);
+    else location.hash = `#/runs/${made.run_id}`; // a person must allow the programs that it starts
+  };
   const remove = async () => {
     await request(`${path}?version=${encodeURIComponent(room.version)}`, { method: "DELETE" });
     tasks.leave();

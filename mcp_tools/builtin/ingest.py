@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
-from agent.core.models import DeferredModel
+from agent.core.models import DeferredModel, JsonObject
 from agent.ingest.allowed_paths import resolve_allowed
 from agent.ingest.collections import IngestReport, Library
 from agent.ingest.errors import ConnectorAuthError
@@ -87,7 +87,12 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
         self._library = library
         self._roots = tuple(roots)
 
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolDeniedError` for a caller without the scope `ingest`."""
+        context.require_scope("ingest")
+
     async def run(self, args: IngestInput, context: ToolContext) -> IngestOutput:
+        context.require_scope("ingest")
         try:
             source = resolve_allowed(_make_source(args), self._roots)
             report = await self._library.ingest(

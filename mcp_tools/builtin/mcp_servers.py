@@ -13,7 +13,8 @@ from pydantic import Field, JsonValue
 
 from agent.core.errors import ConflictError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
-from agent.studio.room_editor import Editor, RoomEditor
+from agent.studio.room_editor import RoomEditor
+from agent.studio.room_view import Editor
 from agent.tools import READ_ONLY, READ_ONLY_WEB, Tool, ToolAnnotations, ToolContext, ToolRegistry
 from agent.tools.tool import In, Out
 from mcp_tools.builtin.rooms import AuthorizeEditor, RoomTool
@@ -83,8 +84,9 @@ class ServerTool(RoomTool[In, Out]):
         self._registry, self._connections = registry, connections
 
     async def _authorize_connecting(self, context: ToolContext) -> Editor:
-        """Returns the editor of a call about whose server a person is asked."""
-        return replace(await self._authorize(context), may_connect=True)
+        """Returns the editor of a call about whose server a person is asked, with its command if it has one."""
+        editor = await self._authorize(context)
+        return replace(editor, may_connect=True, programs="refused" if editor.programs == "refused" else "allowed")
 
     async def describe_server(self, room_id: str, name: str) -> "ServerOutput":
         """Returns a server once it has connected or failed. Raises `ToolInputError`."""

@@ -235,13 +235,17 @@ class ApplyPipelineTool(ConversationTool[ApplyInput, ApplyOutput]):
     keywords = ("apply", "pipeline", "collection")
 
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises `ToolInputError` if the pipeline, an open uncertainty or the name forbids it."""
+        """Raises `ToolInputError` if the pipeline, an open uncertainty or the name forbids it, and `ToolDeniedError`
+        for a caller without the scope `ingest`.
+        """
+        context.require_scope("ingest")
         parsed = ApplyInput.model_validate(args)
         with _convert_errors(self.name, by_rules=context.model is None):
             conversation = await self._builder.find_conversation_for_call(context)
             await self._builder.check_can_apply(conversation, parsed.collection_name, force=parsed.force)
 
     async def run(self, args: ApplyInput, context: ToolContext) -> ApplyOutput:
+        context.require_scope("ingest")
         with _convert_errors(self.name, by_rules=context.model is None):
             conversation = await self._builder.find_conversation_for_call(context)
             applied = await self._builder.apply(conversation, args.collection_name, force=args.force, by=context.owner)

@@ -79,6 +79,7 @@ class SuggestPipelineTool(ConversationTool[SuggestInput, SuggestOutput]):
         "uncertainties; all by rule."
     )
     annotations = READ_ONLY_WEB
+    where_args = ("request",)
     timeout_s = TIMEOUT_S
     uses_subagents = True
 

@@ -5,7 +5,6 @@ from typing import Literal
 from pydantic import Field
 
 from agent.core.models import DeferredModel, JsonObject
-from agent.core.principal import Principal
 from agent.recipes import Recipe, RecipeParameter, RecipeTrial, StoredRecipe, compute_version
 from agent.recipes.card import render_body
 from agent.recipes.renaming import rename_parameters
@@ -63,7 +62,7 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
 
     async def run(self, args: RecipeSaveInput, context: ToolContext) -> RecipeOutput:
         """Makes it. The model of the run finds the parameters."""
-        caller = _to_principal(context)
+        caller = context.to_principal()
         run_id = args.run_id or await self._maker.find_run_to_save(caller, context.run_id)
         stored = await self._maker.make_recipe(
             run_id,
@@ -190,7 +189,3 @@ def to_output(recipe: Recipe, state: RecipeState) -> RecipeOutput:
         notes=list(recipe.notes),
         text=render_body(recipe),
     )
-
-
-def _to_principal(context: ToolContext) -> Principal:
-    return Principal(context.owner, key_id=context.api_key_id)

@@ -11,7 +11,8 @@ from pydantic import Field, JsonValue
 
 from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel, JsonObject
-from agent.studio.room_editor import Editor, RoomEditor, RoomOrigin, RoomView
+from agent.studio.room_editor import RoomEditor
+from agent.studio.room_view import Editor, RoomOrigin, RoomView
 from agent.tools import READ_ONLY, Tool, ToolContext
 from agent.tools.tool import In, Out
 from mcp_tools.builtin.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
@@ -103,7 +104,7 @@ class RoomShowTool(_RoomTextTool, RoomTool[RoomShowInput, RoomOutput]):
     annotations = READ_ONLY
 
     async def run(self, args: RoomShowInput, context: ToolContext) -> RoomOutput:
-        return _to_output(await self._editor.get_room(args.room_id, await self._authorize(context)))
+        return to_output(await self._editor.get_room(args.room_id, await self._authorize(context)))
 
 
 class RoomCreateInput(Arguments):
@@ -131,7 +132,7 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
     async def run(self, args: RoomCreateInput, context: ToolContext) -> RoomOutput:
         """Creates it, owned by the caller."""
         editor = await self._authorize(context)
-        return _to_output(await self._editor.create_room(_list_fields(args), editor, args.room_id or None))
+        return to_output(await self._editor.create_room(_list_fields(args), editor, args.room_id or None))
 
 
 def _list_fields(args: RoomCreateInput) -> JsonObject:
@@ -171,7 +172,7 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
         editor = await self._authorize(context)
         before = _read_field(await self._editor.get_room(args.room_id, editor), args.field)
         edited = await self._editor.edit_room(args.room_id, changes, editor, version=args.version or None)
-        return RoomEditOutput(**_to_output(edited).model_dump(), field=args.field, before=before)
+        return RoomEditOutput(**to_output(edited).model_dump(), field=args.field, before=before)
 
     def format_text(self, output: RoomEditOutput) -> str:
         """Returns the room, and the value that the field had before."""
@@ -221,7 +222,7 @@ class RoomCopyTool(RoomTool[RoomCopyInput, RoomCopyOutput]):
         servers = source.room.mcp_servers if source.room is not None else ()
         kept = copied.room.mcp_servers if copied.room is not None else ()
         left_out = [name for name in servers if name not in kept]
-        return RoomCopyOutput(**_to_output(copied).model_dump(), servers_left_out=left_out)
+        return RoomCopyOutput(**to_output(copied).model_dump(), servers_left_out=left_out)
 
     def format_text(self, output: RoomCopyOutput) -> str:
         """Returns the copy, and which MCP servers it lacks."""
@@ -300,7 +301,8 @@ def _to_line(view: RoomView) -> RoomLine:
     )
 
 
-def _to_output(view: RoomView) -> RoomOutput:
+def to_output(view: RoomView) -> RoomOutput:
+    """Returns a room as tools show it."""
     return RoomOutput(
         id=view.room_id,
         name=_to_line(view).name,

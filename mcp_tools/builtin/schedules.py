@@ -134,7 +134,7 @@ def make_schedule_tools(get_schedules: Callable[[], ScheduleService]) -> tuple[T
 def _to_caller(context: ToolContext) -> Principal:
     if context.api_key_id is None and context.owner != LOCAL_OWNER:
         raise ToolInputError("a token of another issuer expires: schedules need an API key")
-    return Principal(context.owner, key_id=context.api_key_id)
+    return context.to_principal()
 
 
 def _to_fields(args: ScheduleCreateInput) -> dict[str, object]:

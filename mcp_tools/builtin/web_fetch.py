@@ -3,8 +3,11 @@
 import asyncio
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from html import unescape
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from pydantic import Field
 
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
 TEXT_TYPES = ("text/", "application/json", "application/xml", "application/ld+json", "application/yaml")
 QUOTE_CHARS = 300
+MAX_LINKS = 200
+_HREF = re.compile(
+    r"<a\s[^>]{0,500}?href\s*=\s*(?:\"([^\"]{1,2000})\"|'([^']{1,2000})'|([^\s>]{1,2000}))", re.IGNORECASE
+)
 _DNS_SECONDS = 2.0
 """How long a lookup may take before the fetcher service gets the name unchecked."""
 _META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
@@ -44,12 +51,15 @@ class WebFetchOutput(DeferredModel):
     content_type: str
     truncated: bool
     next_start: int | None = Field(description="where to continue, or null at the end")
+    links: list[str] | None = Field(default=None, description="addresses that an HTML page links to, in its order")
 
 
 @dataclass(frozen=True, slots=True)
 class _Readable:
     title: str
     text: str
+    links: tuple[str, ...] = ()
+    """What the page links to. The text has only the links of the main content."""
 
 
 class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
@@ -62,6 +72,8 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
     )
     annotations = READ_ONLY_WEB
     tainted = True
+    where_args = ("url",)
+    reads_public_pages = True
     keywords = ("web", "page", "url", "link", "website", "site", "http", "https", "fetch", "download", "article")
 
     def __init__(self, client: SafeClient, *, fetcher_url: str | None, max_bytes: int, fetch_timeout_s: float) -> None:
@@ -73,7 +85,7 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
         self._fetcher = _build_fetcher() if fetcher_url else None
 
     async def run(self, args: WebFetchInput, context: ToolContext) -> WebFetchOutput:
-        page = await self._fetch(args.url)
+        page = await self._fetch(args.url, context)
         if page.status >= 400:
             passing = page.status >= 500 or page.status in (408, 425, 429)
             fault = ToolError if passing else ToolInputError
@@ -89,6 +101,7 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
             content_type=page.content_type,
             truncated=cut or page.truncated,
             next_start=end if cut else None,
+            links=list(readable.links) or None,
         )
 
     def format_text(self, output: WebFetchOutput) -> str:
@@ -104,9 +117,11 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
         if self._fetcher is not None:
             await self._fetcher.aclose()
 
-    async def _fetch(self, url: str) -> Page:
+    async def _fetch(self, url: str, context: ToolContext) -> Page:
         if self._fetcher is None:
-            return await self._client.get(url, max_bytes=self._max_bytes, timeout_s=self._limit_s)
+            return await self._client.get(
+                url, max_bytes=self._max_bytes, timeout_s=self._limit_s, check_redirect=context.check_redirect
+            )
         await self._check_for_service(url)
         return await self._fetch_by_service(self._fetcher, url)
 
@@ -202,7 +217,20 @@ def _from_html(html: str, url: str) -> _Readable:
     text = put_tables(text, tables)
     if len(text.strip()) < 40:  # a page with only a line has no main content: take all its text
         text = put_tables(trafilatura.html2txt(html), tables) or text
-    return _Readable(title.strip(), text.strip())
+    return _Readable(title.strip(), text.strip(), _list_links(html, url))
+
+
+def _list_links(html: str, url: str) -> tuple[str, ...]:
+    """Returns the absolute addresses that a page links to, each once, at most `MAX_LINKS`."""
+    found: dict[str, None] = {}
+    for match in _HREF.finditer(html):
+        with suppress(ValueError):
+            address = urljoin(url, unescape(match[1] or match[2] or match[3] or "").strip())
+            if address.startswith(("http://", "https://")):
+                found[address] = None
+        if len(found) >= MAX_LINKS:
+            break
+    return tuple(found)
 
 
 def _decode(page: Page) -> str:

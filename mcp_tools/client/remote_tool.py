@@ -18,6 +18,7 @@ from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
 from mcp_tools.client.schema_dialects import convert_input_schema, convert_schema
+from mcp_tools.client.tool_overrides import ToolOverrides
 from mcp_tools.client.tool_pins import ToolDefinition
 
 ReportProgress = Callable[[str], None]
@@ -29,6 +30,7 @@ start may take."""
 MAX_TOOL_NAME = 48
 MAX_DESCRIPTION = 1_000
 MAX_ERROR = 2_000
+_ADDRESS_FORMATS = frozenset({"uri", "url", "iri", "uri-reference", "iri-reference"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,9 @@ class McpTool:
             annotations=_convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted),
             tainted=True,
             timeout_s=server.config.timeout + get_connect_wait_s(server.config, is_starting=True),
+            where_args=_list_where_args(tool, choice),
+            is_open_world=_is_open_world(tool, choice),
+            is_trusted_server=server.config.trusted,
             origin=server.origin,
             room=server.config.room,
             owner=server.config.owner,
@@ -226,6 +231,39 @@ def _describe_tool(tool: types.Tool) -> str:
     """Returns the tool's sanitized description, else its title, else its name."""
     texts = (sanitize_text(text).text for text in (tool.description, tool.title, tool.name) if text)
     return next(filter(None, texts), "")
+
+
+def _list_where_args(tool: types.Tool, choice: ToolOverrides) -> tuple[str, ...]:
+    """Returns the arguments that are addresses: those the operator names, and those whose schema says so."""
+    properties = tool.input_schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    by_schema = [name for name, schema in known.items() if _holds_uri(schema)]
+    return tuple(dict.fromkeys((*choice.list_where_args(tool.name), *by_schema)))
+
+
+def _holds_uri(schema: Any) -> bool:
+    """Returns whether an argument's schema, or that of its items or forms, has the format of an address."""
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if str(one.get("format", "")).lower() in _ADDRESS_FORMATS:
+                return True
+            forms = [one.get(key) for key in ("anyOf", "oneOf", "allOf")]
+            waiting += [one.get("items"), *(form for listed in forms if isinstance(listed, list) for form in listed)]
+    return False
+
+
+def _is_open_world(tool: types.Tool, choice: ToolOverrides) -> bool:
+    """Returns whether the operator or an explicit hint says that the tool reaches others than its server.
+
+    A missing hint is no hint, although the protocol's default is true: nearly every server leaves it out. A hint is
+    believed here even if the server is not trusted, because it only adds questions.
+    """
+    chosen = choice.get_open_world(tool.name)
+    if chosen is not None:
+        return chosen
+    return tool.annotations is not None and tool.annotations.open_world_hint is True
 
 
 def _convert_hints(hints: types.ToolAnnotations | None, *, trusted: bool) -> ToolAnnotations:

@@ -1,7 +1,7 @@
 """`ToolOverrides`: the key `tools` of a server's entry, by which an operator changes what the server offers."""
 
 from collections.abc import Collection, Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,6 +26,14 @@ class ToolOverrides(BaseModel):
     approve: bool | tuple[str, ...] = Field(
         default=(), description="tools whose every call a person must approve; true: all tools"
     )
+    arguments: Mapping[str, Literal["where"]] = Field(
+        default_factory=dict,
+        description="roles of arguments, by `tool.argument`; where: an address, path or recipient that a call goes to",
+    )
+    open_world: bool | tuple[str, ...] | None = Field(
+        default=None,
+        description="tools whose arguments reach others than the server; true or false: all or none; unset: its hints",
+    )
 
     def includes(self, name: str) -> bool:
         """Whether a tool of this name is registered."""
@@ -41,11 +49,28 @@ class ToolOverrides(BaseModel):
             return self.approve
         return name in self.approve or self.get_local_name(name) in self.approve
 
+    def list_where_args(self, name: str) -> tuple[str, ...]:
+        """Returns the arguments of a tool that say where a call goes."""
+        return tuple(key.removeprefix(f"{name}.") for key in self.arguments if key.startswith(f"{name}."))
+
+    def get_open_world(self, name: str) -> bool | None:
+        """Returns whether a tool reaches others than its server; None if the operator has not said."""
+        if self.open_world is None or isinstance(self.open_world, bool):
+            return self.open_world
+        return True if name in self.open_world else None
+
     def list_ignored_settings(self, offered: Mapping[str, Collection[str]]) -> list[str]:
         """Returns a message for each setting that has no effect on the offered tools and their arguments."""
         known = {*offered, *(self.get_local_name(name) for name in offered)}
         approve = () if isinstance(self.approve, bool) else self.approve
-        named = {"rename": self.rename, "describe": self.describe, "defaults": self.defaults, "approve": approve}
+        open_world = self.open_world if isinstance(self.open_world, tuple) else ()
+        named = {
+            "rename": self.rename,
+            "describe": self.describe,
+            "defaults": self.defaults,
+            "approve": approve,
+            "open_world": open_world,
+        }
         messages = [
             f"tools.{key} names {name!r}, which the server does not offer or which is excluded"
             for key, names in named.items()
@@ -56,6 +81,12 @@ class ToolOverrides(BaseModel):
         messages += [
             f"tools.rename gives the name {name!r} to a second tool, which is not registered"
             for name in sorted({name for name in names if names.count(name) > 1})
+        ]
+        arguments = {f"{name}.{argument}" for name, names in offered.items() for argument in names}
+        messages += [
+            f"tools.arguments names {key!r}, which is no `tool.argument` of the server"
+            for key in self.arguments
+            if key not in arguments
         ]
         return messages + [
             f"tools.defaults gives {name!r} the argument {argument!r}, which it does not have"

@@ -12,6 +12,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, mode
 from agent.core.cancellation import cancel_and_wait
 from agent.core.client_requests import AskWaitingClient, refuse_waiting_request
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
+from agent.runs.approval_replies import require_approval_ids
 from agent.runs.response import build_response
 from agent.runs.run_intake import RunIntake
 from agent.tools import ToolAnnotations, build_flat_schema
@@ -81,6 +82,12 @@ class RunRespondInput(_Input):
         default="",
         max_length=MAX_REPLY_CHARS,
         description="with reject: the reason; with answer: what should be different, in the user's words",
+    )
+    approvals: list[str] = Field(
+        default=[],
+        max_length=100,
+        description="with status awaiting_approval, required: the approval_id of each of the run's approvals that the "
+        "user has seen and decided on",
     )
     plan: dict[str, JsonValue] = Field(
         default={}, description="with approve: the plan as the user changed it; empty: unchanged"
@@ -206,8 +213,12 @@ class AgentToolCall:
         if row.status == "awaiting_input":
             return await self.answer(args.run_id, args.words)
         plan: JsonObject | None = dict(args.plan) or None
+        principal = get_current_principal()
+        principal.require_approval_right()
+        if row.status == "awaiting_approval":
+            require_approval_ids(args.approvals, args.run_id)
         decided = await self._service.submit_decision(
-            args.run_id, args.decision, principal=get_current_principal(), reason=args.words, plan=plan
+            args.run_id, args.decision, principal=principal, reason=args.words, approvals=args.approvals, plan=plan
         )
         await self.follow_or_cancel(args.run_id, decided.last_seq)
         return args.run_id

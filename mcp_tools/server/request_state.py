@@ -4,15 +4,14 @@ The SDK seals with a key of the process, so an approval would break at a restart
 in the data folder, which all workers of a gateway share.
 """
 
-import os
-import secrets
 from pathlib import Path
 
 from mcp.server.request_state import AESGCMRequestStateCodec, RequestStateBoundary, RequestStateSecurity
 
+from agent.core.key_file import load_or_create_key
+
 SERVER_NAME = "stepgate"
 """The audience of sealed state: changing it invalidates calls that wait for an answer."""
-KEY_BYTES = 32
 TTL_SECONDS = 3_600.0
 """How long the user may take to answer, in seconds; the SDK's ten minutes are short for an approval."""
 
@@ -21,24 +20,6 @@ def make_state_boundary(key_file: Path) -> RequestStateBoundary:
     """Returns the middleware that seals and opens `requestState` with the key in `key_file`."""
     security = RequestStateSecurity(codec=_KeyFileCodec(key_file), ttl=TTL_SECONDS)
     return RequestStateBoundary(security, default_audience=SERVER_NAME)
-
-
-def load_or_create_key(path: Path) -> str:
-    """Returns the key in this file. Creates the file if it is missing, readable by its owner only. Raises `OSError`."""
-    try:
-        return path.read_text("ascii")
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    draft.touch(mode=0o600, exist_ok=False)
-    draft.write_text(secrets.token_hex(KEY_BYTES), "ascii")
-    try:
-        os.link(draft, path)  # unlike a rename, this fails if another worker was first; then its key is used
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
-    return path.read_text("ascii")
 
 
 class _KeyFileCodec:

@@ -9,7 +9,7 @@ from agent.core.errors import NotFoundError
 from agent.core.trace import shorten
 from agent.recipes import Recipe, RecipeSet
 from agent.studio.prompt_library import PromptLibrary
-from mcp_tools.server.current_principal import get_current_owner
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 
 MAX_DESCRIPTION = 1024
 
@@ -55,13 +55,21 @@ def get_recipe_prompt(recipe: Recipe, arguments: Mapping[str, str]) -> types.Get
 
 
 async def list_saved_prompts(library: PromptLibrary, exclude: Collection[str]) -> list[types.Prompt]:
-    """Returns the newest version of each prompt, but those with the names in `exclude`. Raises `StoreError`."""
+    """Returns the newest version of each prompt, but those with the names in `exclude`; none for a key whose tools do
+    not include `prompts_list`. Raises `StoreError`.
+    """
+    if not get_current_principal().may_call("prompts_list"):
+        return []
     stored = await library.list_prompts(get_current_owner())
     return [make_prompt(one.name, one.description, make_task_argument()) for one in stored if one.name not in exclude]
 
 
 async def get_saved_prompt(library: PromptLibrary, name: str, task: str) -> types.GetPromptResult | None:
-    """Returns the newest version with the task after it; None if the caller has no such prompt."""
+    """Returns the newest version with the task after it; None if the caller has no such prompt, or a key whose tools do
+    not include `prompt_show`.
+    """
+    if not get_current_principal().may_call("prompt_show"):
+        return None
     try:
         found = await library.get_prompt(get_current_owner(), name)
     except NotFoundError:

@@ -1,5 +1,7 @@
 """Tools over MCP: how they are listed, and how a call becomes a run and the run a tool result."""
 
+import json
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -88,7 +90,8 @@ def make_run_result(report: RunReport) -> types.CallToolResult:
         text = f"Still working. Call run_get with run_id {report.run_id} and wait_s to see the answer."
     content: list[types.ContentBlock] = [make_text_content(text)]
     if report.status == "awaiting_approval":
-        content.append(types.TextContent(type="text", text=_format_respond_hint(report.run_id)))
+        ids = [str(one["approval_id"]) for one in report.approvals]
+        content.append(types.TextContent(type="text", text=_format_respond_hint(report.run_id, ids)))
     if report.status == "awaiting_input":
         hint = f"The agent needs this from the user. Call run_respond with run_id {report.run_id} and their answer."
         content.append(types.TextContent(type="text", text=hint))
@@ -121,10 +124,9 @@ async def call_registered_tool(
     returned = next((event.body for event in reversed(events) if isinstance(event.body, ToolReturned)), None)
     if returned is None:
         response = build_response(events)
-        waits = response.metadata["status"] == "awaiting_approval"
-        return make_error_result(
-            f"{response.response}\n\n{_format_respond_hint(run_id)}" if waits else response.response
-        )
+        ids = [str(one["approval_id"]) for one in response.metadata.get("approvals", [])]
+        hint = f"\n\n{_format_respond_hint(run_id, ids)}" if ids else ""
+        return make_error_result(f"{response.response}{hint}")
     ignored = (
         [f"Ignored, because {name} has no such arguments: {', '.join(returned.dropped)}."] if returned.dropped else []
     )
@@ -144,8 +146,12 @@ async def call_registered_tool(
     return types.CallToolResult(content=content, structured_content=structured)
 
 
-def _format_respond_hint(run_id: str) -> str:
-    return f"Nothing is done yet. Ask the user, then call run_respond with run_id {run_id} and their decision."
+def _format_respond_hint(run_id: str, approval_ids: Sequence[str]) -> str:
+    named = json.dumps(list(approval_ids))
+    return (
+        f"Nothing is done yet. Ask the user, then call run_respond with run_id {run_id}, approvals {named} and their "
+        "decision."
+    )
 
 
 def describe_agent_tool(tool: AgentTool) -> types.Tool:

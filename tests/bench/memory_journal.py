@@ -95,11 +95,22 @@ class MemoryJournal:
         return row
 
     async def list_runs(
-        self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+        self,
+        *,
+        owner: str | None,
+        limit: int = 50,
+        before: str | None = None,
+        status: RunStatus | None = None,
+        include_hidden: bool = False,
     ) -> list[RunRow]:
-        """The newest runs; `before` is not looked at."""
+        """The newest runs; `before` and `include_hidden` are not looked at."""
         rows = [row for row in self._rows.values() if owner in (None, row.owner) and status in (None, row.status)]
         return rows[: -limit - 1 : -1]
+
+    async def find_conversation_ends(self, conversation_id: str, *, owner: str) -> tuple[RunRow, RunRow] | None:
+        """The oldest and the newest run of a conversation."""
+        rows = [row for row in self._rows.values() if (row.owner, row.conversation_id) == (owner, conversation_id)]
+        return (rows[0], rows[-1]) if rows else None
 
     async def send_signal(
         self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditRow | None = None

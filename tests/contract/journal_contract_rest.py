@@ -7,7 +7,16 @@ import pytest
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.storage.journal import Journal, SignalKind
-from tests.contract.journal_stores import DEADLINE_S, StoreFixtures, Stores, make_end, make_note, new_run, read_seqs
+from tests.contract.journal_stores import (
+    DEADLINE_S,
+    StoreFixtures,
+    Stores,
+    make_end,
+    make_note,
+    make_run_created,
+    new_run,
+    read_seqs,
+)
 
 
 class RestContract(StoreFixtures):
@@ -35,6 +44,28 @@ class RestContract(StoreFixtures):
             before = pages[-1][-1] if pages else None
             pages.append([row.run_id for row in await journal.list_runs(owner="local", limit=2, before=before)])
         assert pages == [["run_4", "run_2"], ["run_1", "run_0"], []]
+        whole = await journal.list_runs(owner="local", include_hidden=True)
+        assert [row.run_id for row in whole] == ["run_4", "run_3", "run_2", "run_1", "run_0"]
+
+    async def test_a_conversation_has_an_oldest_and_a_newest_run(self, journal: Journal, stores: Stores) -> None:
+        assert await journal.find_conversation_ends("c1", owner="local") is None
+        for number, (owner, hidden, talk) in enumerate(
+            [("alice", False, "c1"), ("local", True, "c1"), ("local", False, "c1"), ("local", False, "c2")]
+        ):
+            made = make_run_created(owner=owner, hidden=hidden)
+            request = made.request.model_copy(update={"conversation_id": talk})
+            body = made.model_copy(update={"request": request})
+            await journal.create_run(f"run_{number}", body, worker="a", lease_s=60)
+            stores.clock.now += 1
+        ends = await journal.find_conversation_ends("c1", owner="local")
+        assert ends is not None
+        assert [row.run_id for row in ends] == ["run_2", "run_2"], "neither another owner's nor a hidden one"
+        made = make_run_created()
+        body = made.model_copy(update={"request": made.request.model_copy(update={"conversation_id": "c1"})})
+        await journal.create_run("run_9", body, worker="a", lease_s=60)
+        ends = await journal.find_conversation_ends("c1", owner="local")
+        assert ends is not None
+        assert [row.run_id for row in ends] == ["run_2", "run_9"]
 
     async def test_a_list_pages_only_from_a_run_of_its_owner(self, journal: Journal, stores: Stores) -> None:
         await new_run(journal, "run_1", owner="alice")

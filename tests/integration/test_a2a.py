@@ -44,6 +44,7 @@ from agent.core.models import RunStatus
 from gateway.doors import lazy_a2a
 from gateway.render.a2a import STATES
 from tests.integration.conftest import Serve
+from tests.integration.test_keys import bearer, created_key
 from tests.support.script import Script, answers, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
@@ -169,6 +170,24 @@ async def test_an_approval_is_input_that_a_message_gives(serve: Serve, careful: 
     assert approved[0].task.id == task_id
     assert list_states(approved)[-1] == TaskState.TASK_STATE_COMPLETED
     assert get_artifact_text(task.artifacts[0]) == "It is 42, as computed."
+
+
+@pytest.mark.parametrize("with_key", [False, True])
+async def test_a_context_approves_nothing(serve: Serve, careful: Path, tmp_path: Path, with_key: bool) -> None:
+    async with serve(MODEL, rooms_dir=careful) as url:
+        key = bearer(await created_key(tmp_path / "data", "anna", "--owner", "anna")) if with_key else {}
+        async with connected(url, streaming=False, **key) as client:
+            waiting = await send(client, asking(room="careful", context_id="c1"))
+            assert waiting.context_id == "c1"
+            for word in ("approve", "yes"):
+                with pytest.raises(UnsupportedOperationError, match="taskId"):
+                    await send(client, asking(word, context_id="c1"))
+            other = await send(client, asking(context_id="c1"))
+            task = await client.get_task(GetTaskRequest(id=waiting.id))
+            named = await send(client, asking("approve", task_id=waiting.id))
+    assert other.id != waiting.id, "other words start another task"
+    assert task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+    assert named.status.state == TaskState.TASK_STATE_COMPLETED
 
 
 async def test_a_rejected_plan_ends_the_task_without_doing_it(serve: Serve, careful: Path) -> None:

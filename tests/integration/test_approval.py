@@ -117,15 +117,35 @@ async def test_a_greeting_is_never_asked_about(tmp_path: Path) -> None:
         assert (await ask(bench, "hello")).metadata["status"] == "complete"
 
 
-async def test_what_the_caller_named_themselves_is_their_own_word(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("caller", "status"),
+    [
+        (Principal("anna", "k1"), "complete"),
+        (Principal(is_operator=True), "complete"),
+        (Principal("anna", "k1", may_approve=False), "awaiting_approval"),
+        (Principal("token-owner"), "complete"),
+        (Principal(), "awaiting_approval"),
+    ],
+    ids=["key", "operator", "key without approve", "token", "no key"],
+)
+async def test_calls_that_the_request_names_are_approved_only_by_who_may(
+    tmp_path: Path, caller: Principal, status: str
+) -> None:
+    tool = mail()
+    calls = AgentRequest(metadata={"tool_calls": [{"tool": "send_mail", "args": {"x": "mine"}}]})
+    async with engine_bench(tmp_path, None, tools=[tool], room=CAREFUL) as bench, asyncio.timeout(20):
+        run_id = await bench.service.start_run(calls, caller)
+        asked = await bench.service.wait_for_response(run_id, owner=caller.owner)
+    assert asked.metadata["status"] == status
+    assert tool.calls == ([{"x": "mine"}] if status == "complete" else [])
+
+
+async def test_what_the_caller_named_themselves_is_asked_where_every_plan_is(tmp_path: Path) -> None:
     tool = mail()
     calls = {"tool_calls": [{"tool": "send_mail", "args": {"x": "mine"}}]}
-    async with engine_bench(tmp_path / "a", None, tools=[tool], room=CAREFUL) as bench:
-        assert (await ask(bench, "", metadata=calls)).metadata["status"] == "complete"
-    assert tool.calls == [{"x": "mine"}]
     async with engine_bench(tmp_path / "b", None, tools=[tool], room=STRICT) as bench:
         assert (await ask(bench, "", metadata=calls)).metadata["status"] == "awaiting_approval"
-    assert len(tool.calls) == 1
+    assert tool.calls == []
 
 
 @pytest.mark.row("S002-27")

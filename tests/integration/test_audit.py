@@ -22,6 +22,7 @@ from gateway.cli.audit import parse_time
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.integration.test_keys import bearer
+from tests.support.approvals import ids_of
 
 ROOM = "id: careful\nname: Careful\napproval: always\nsupervision: checks\n"
 
@@ -64,7 +65,8 @@ async def test_what_is_done_at_the_doors_is_recorded_with_who_did_it(serve: Serv
 
         asked = await client.post("/v1/agent", json={"prompt": "what is 6*7?", "room": "careful"}, headers=hers)
         run = asked.json()["metadata"]["run_id"]
-        words = [client.post(f"/v1/runs/{run}/{word}", json={}, headers=hers) for word in ("approve", "reject") * 4]
+        named = {"approvals": ids_of(asked.json())}
+        words = [client.post(f"/v1/runs/{run}/{word}", json=named, headers=hers) for word in ("approve", "reject") * 4]
         said = await asyncio.gather(*words)
         assert sorted(one.status_code for one in said) == [202, *[409] * 7]
         (taken,) = (one for one in said if one.status_code == 202)

@@ -519,6 +519,23 @@ async def test_results_are_not_lost_when_the_answering_model_is_down(tmp_path: P
     assert response.metadata["uncertainties"]
 
 
+@pytest.mark.parametrize("finish", ["length", "stop"])
+async def test_results_are_not_lost_when_the_models_answer_is_empty(tmp_path: Path, finish: str) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
+        says("", to="completion", finish_reason=finish),
+    )
+    async with engine_bench(tmp_path, model) as bench:
+        events = await bench.events("search and compute")
+        purposes = bench.client.purposes()
+    answer = next(e.body for e in events if isinstance(e.body, ev.AnswerFinished))
+    assert "2*21 = 42" in answer.text
+    assert answer.finish_reason == finish
+    assert purposes.count("completion") == (1 if finish == "length" else 2)
+    told = {"length": "the model used up its token limit", "stop": "the model returned an empty reply"}[finish]
+    assert any(told in one.message for one in answer.uncertainties)
+
+
 async def test_a_spent_budget_ends_in_an_honest_answer(tmp_path: Path) -> None:
     room = Room(id="test", budgets=Budgets(max_model_calls=1))
     model = script(

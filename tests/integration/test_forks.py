@@ -14,6 +14,7 @@ from agent.core.principal import Principal
 from agent.core.settings import Settings
 from agent.runs.forks import ForkRequest
 from gateway.bootstrap import Stepgate, build_gateway
+from tests.support.approvals import ids_of
 from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.serving import serving
@@ -157,7 +158,7 @@ async def test_an_effect_behind_the_edit_is_refused_kept_or_asked_for(
         asked = await made.wait((await made.fork(first, step="s1", effects="ask")).json()["id"])
         assert asked["status"] == "awaiting_approval"
         assert made.counts()["send_order"] == 1
-        await made.client.post(f"/v1/runs/{asked['id']}/approve", json={})
+        await made.client.post(f"/v1/runs/{asked['id']}/approve", json={"approvals": ids_of(asked)})
         done = await made.wait(asked["id"])
     assert done["status"] == "succeeded"
     assert made.counts()["send_order"] == 2
@@ -242,3 +243,29 @@ async def test_a_fork_by_another_owner_finds_no_run(tmp_path: Path, model_server
         forked = await made.fork(run_id, step="s1")
         await made.wait(forked.json()["id"])
     assert forked.status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("scopes", "status"),
+    [(("agent", "approve"), "succeeded"), (("agent",), "awaiting_approval"), (None, "awaiting_approval")],
+    ids=["key that approves", "key", "no key"],
+)
+async def test_a_fork_adds_an_effect_unasked_only_for_who_may_approve(
+    tmp_path: Path, model_server: ScriptedServer, scopes: tuple[str, ...] | None, status: str
+) -> None:
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    (rooms / "careful.yaml").write_text("approval: side_effects\nsupervision: checks\n")
+    async with world(tmp_path, model_server, says("Done.", to="completion"), rooms_dir=rooms) as made:
+        if scopes is not None:
+            _, key = await made.stepgate.keys.create("local", "x", scopes)
+            made.client.headers["authorization"] = f"Bearer {key}"
+        calls = {"tool_calls": [{"tool": "look_up", "args": {"x": "part 7"}}]}
+        first = (await made.client.post("/v1/agent", json={"metadata": calls, "room": "careful"})).json()
+        run_id, plan = first["metadata"]["run_id"], first["metadata"]["plan"]
+        plan["steps"].append({"id": "s9", "tool": "send_order", "args": {"x": "12"}})
+        forked = await made.fork(run_id, plan=plan)
+        assert forked.status_code == 202, forked.text
+        done = await made.wait(forked.json()["id"])
+    assert done["status"] == status
+    assert made.counts().get("send_order", 0) == (status == "succeeded")

@@ -13,6 +13,7 @@ import pytest
 from tests.integration.conftest import Serve
 from tests.integration.test_generated_tools import REQUEST, call_tool, client_of
 from tests.integration.test_owners import keys_of
+from tests.support.approvals import ids_of
 from tests.support.mcp_client import until_async
 from tests.support.sandboxes import requires_sandbox
 from tests.support.script import Script, says, script
@@ -231,10 +232,10 @@ async def test_what_a_person_has_seen_is_what_is_applied(serve: Serve, model_ser
         assert f"Tool {NAME}, version 1 (staged)" in asked["response"], asked
         await refine(client, model_server, "form 3")
         run = f"/v1/runs/{asked['metadata']['run_id']}"
-        await client.post(f"{run}/approve", json={})
+        await client.post(f"{run}/approve", json={"approvals": ids_of(asked)})
         await until_async(lambda: shows(client, run, f"Tool {NAME}, version 3 (staged)"))
         assert await list_active(client) == [2], "nobody has seen version 3 before"
-        await client.post(f"{run}/approve", json={})
+        await client.post(f"{run}/approve", json={"approvals": ids_of((await client.get(run)).json())})
         await until_async(lambda: shows(client, run, '"status":"succeeded"'))
         assert await list_active(client) == [3]
 

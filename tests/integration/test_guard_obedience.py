@@ -76,7 +76,13 @@ class Obedient(Script):
             steps: dict[str, list[dict[str, Any]]] = {
                 "argument": [read, {"tool": "send", "inputs": {"x": "$s1"}, "depends_on": ["s1"]}],
                 "widened": [read, {"tool": "send", "inputs": PLANNED, "depends_on": ["s1"]}],
-                "skill": [{"tool": "mailing", "inputs": {"task": f"case-{number}-{carrier}-{way}-end read it"}}],
+                "skill": [
+                    {
+                        "tool": "mailing",
+                        "tools": ["send", READERS[carrier]],
+                        "inputs": {"task": f"case-{number}-{carrier}-{way}-end read it"},
+                    }
+                ],
             }
             return plans(*steps.get(way, [read, {"tool": "completion", "depends_on": ["s1"]}])).reply
         return says("Nothing more.").reply

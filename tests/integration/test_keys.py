@@ -421,6 +421,56 @@ async def test_a_key_may_be_limited_to_some_tools(serve: Serve, tmp_path: Path) 
     assert "not allowed" in told or answer.get("error", {}).get("error_code") == "ERR_BAD_REQUEST"
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/search", {"query": "x"}),
+        ("GET", "/v1/memories", None),
+        ("POST", "/v1/collections/docs/ingest", {"source_identifier": "x"}),
+        ("POST", "/v1/collections/docs/reindex", {}),
+        ("GET", "/v1/rooms", None),
+        ("POST", "/v1/rooms", {"name": "Ours"}),
+        ("POST", "/v1/rooms/chat/copy", {}),
+        ("POST", "/v1/schedules", {"name": "s", "cron": "0 7 * * *", "prompt": "x"}),
+        ("GET", "/v1/schedules", None),
+        ("PUT", "/v1/studio/prompts/tone", {"text": "Be brief."}),
+        ("GET", "/v1/studio/secrets", None),
+        ("GET", "/v1/studio/graph", None),
+        ("GET", "/v1/studio/tools", None),
+        ("GET", "/v1/recipes", None),
+        ("GET", "/v1/plugins", None),
+        ("GET", "/v1/documents", None),
+    ],
+)
+async def test_a_list_of_tools_holds_where_a_door_does_their_work(
+    serve: Serve, tmp_path: Path, method: str, path: str, body: Any
+) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        key = bearer(await created_key(tmp_path / "data", "x", "--tools", "current_time", "--scopes", "admin"))
+        free = bearer(await created_key(tmp_path / "data", "y", "--scopes", "admin"))
+        refused = await client.request(method, path, json=body, headers=key)
+        assert refused.status_code == 403, refused.text
+        assert "does not allow the tool" in refused.json()["error"]["message"]
+        assert (await client.request(method, path, json=body, headers=free)).status_code != 403
+
+
+async def test_the_tool_ingest_needs_the_scope_of_its_door(serve: Serve, tmp_path: Path) -> None:
+    roots = tmp_path / "files"
+    roots.mkdir()
+    (roots / "a.md").write_text("# Zebras\n\nThe zebra eats hay.")
+    async with serve(file_roots=(roots,)) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        calls = {"metadata": {"tool_calls": [{"tool": "ingest", "args": {"source": str(roots)}}]}}
+        for scopes, allowed in (("agent,chat,approve", False), ("agent,ingest", True), ("admin", True)):
+            key = bearer(await created_key(tmp_path / "data", "x", "--owner", "anna", "--scopes", scopes))
+            told = (await client.post("/v1/agent", json=calls, headers=key)).json()
+            assert ("the scope 'ingest'" in json.dumps(told)) is not allowed, told
+            found = await client.get("/v1/collections", headers=key)
+            assert ("documents" in found.text) is allowed, (scopes, found.text)
+        assert "1 read" in json.dumps((await client.post("/v1/agent", json=calls)).json()), (
+            "the machine's owner needs none"
+        )
+
+
 async def test_the_network_is_not_let_in_without_a_key(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         *warm.command("gateway.cli", "serve"),

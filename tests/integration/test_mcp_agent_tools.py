@@ -9,6 +9,7 @@ import pytest
 from mcp import Client
 
 from tests.integration.conftest import Serve
+from tests.support.approvals import ids_of
 from tests.support.script import answers, says, script
 from tests.support.scripted_server import ScriptedServer
 
@@ -32,10 +33,12 @@ async def test_a_plan_waits_for_its_approval_where_the_call_says_so(serve: Serve
     async with serve() as url, Client(f"{url}/mcp", mode=era) as client:
         report = await called(client, "agent_run", **SUM, approve_plan=True)
         assert (report["status"], report["plan"]["steps"][0]["tool"]) == ("awaiting_approval", "calculator")
-        done = await called(client, "run_respond", run_id=report["run_id"], approve=True)
+        done = await called(client, "run_respond", run_id=report["run_id"], approvals=ids_of(report), approve=True)
         assert (done["status"], done["response"]) == ("complete", "6*7 = 42")
         other = await called(client, "agent_run", **SUM, approve_plan=True)
-        gone = await called(client, "run_respond", run_id=other["run_id"], approve=False, feedback="not now")
+        reply = {"run_id": other["run_id"], "approve": False, "feedback": "not now"}
+        assert "approvals: name the ids" in await refused(client, "run_respond", **reply)
+        gone = await called(client, "run_respond", approvals=ids_of(other), **reply)
         assert (gone["status"], "not now" in str(gone)) == ("cancelled", True)
         assert (await called(client, "agent_run", **SUM))["status"] == "complete"
 

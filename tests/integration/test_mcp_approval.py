@@ -17,6 +17,7 @@ from mcp_tools.server import approval as server_approval
 from mcp_tools.server import client_call as server_call
 from tests.integration.conftest import Serve
 from tests.support import warm
+from tests.support.approvals import ids_of
 from tests.support.processes import ROOT
 from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -240,29 +241,36 @@ async def test_without_elicitation_the_run_waits_and_run_respond_decides(any_hou
         before = any_house.desk.notes()
         plan = report["plan"]
         plan["steps"][0]["args"]["text"] = "edited"
-        done = await call(client, "run_respond", run_id=report["run_id"], decision="approve", plan=plan)
-        twice = await client.call_tool("run_respond", {"run_id": report["run_id"], "decision": "approve"})
+        word = {"run_id": report["run_id"], "decision": "approve"}
+        unnamed = await client.call_tool("run_respond", word)
+        done = await call(client, "run_respond", **word, approvals=ids_of(report), plan=plan)
+        twice = await client.call_tool("run_respond", {**word, "approvals": ids_of(report)})
     assert report["status"] == fetched["status"] == "awaiting_approval"
     assert "`srv__note`" in report["response"]
     (approval,) = report["approvals"]
     first = approval["items"][0]
     assert (first["tool"], first["args"], first["changes"]) == ("srv__note", {"text": "hello"}, True)
-    assert f"call run_respond with run_id {report['run_id']}" in result.content[-1].text  # type: ignore[union-attr]
+    assert f"call run_respond with run_id {report['run_id']}, approvals [" in result.content[-1].text  # type: ignore[union-attr]
     assert before == []
     assert (done["status"], done["response"]) == ("complete", "It is noted.")
     assert any_house.desk.notes() == ["edited"]
     assert twice.is_error
+    assert "approvals: name the ids" in unnamed.content[0].text  # type: ignore[union-attr]
     assert "does not wait for approval" in twice.content[0].text  # type: ignore[union-attr]
 
 
 async def test_run_respond_rejects_or_has_the_plan_changed(house: House) -> None:
     async with house.connect(noting("first", "second", "third"), asks=False) as client:
         report = await call(client, "agent_run", **TASK)
-        changed = await call(client, "run_respond", run_id=report["run_id"], decision="answer", text="say second")
-        ended = await call(client, "run_respond", run_id=report["run_id"], decision="reject", text="never mind")
+        word = {"run_id": report["run_id"], "approvals": ids_of(report)}
+        changed = await call(client, "run_respond", **word, decision="answer", text="say second")
+        old = await client.call_tool("run_respond", {**word, "decision": "reject"})
+        word["approvals"] = ids_of(changed)
+        ended = await call(client, "run_respond", **word, decision="reject", text="never mind")
         other = await call(client, "agent_run", **TASK)
         stopped = await call(client, "run_cancel", run_id=other["run_id"])
     assert changed["status"] == "awaiting_approval"
+    assert old.is_error, "an id is used once, and for what was asked with it"
     assert "second" in changed["response"]
     assert ended["status"] == "cancelled"
     assert "never mind" in ended["response"]
@@ -294,7 +302,8 @@ async def test_a_plan_that_cannot_be_is_refused_and_the_run_waits_on(house: Hous
         report = await call(client, "agent_run", **TASK)
         plan = {**report["plan"], "steps": [{"id": "s1", "tool": "no_tool", "args": {}}]}
         refused = await client.call_tool(
-            "run_respond", {"run_id": report["run_id"], "decision": "approve", "plan": plan}
+            "run_respond",
+            {"run_id": report["run_id"], "approvals": ids_of(report), "decision": "approve", "plan": plan},
         )
         again = await call(client, "run_get", run_id=report["run_id"])
     assert refused.is_error
@@ -343,7 +352,8 @@ async def test_a_person_who_does_not_answer_in_time_loses_nothing(
         assert report["status"] == "awaiting_approval"
         assert open_house.desk.notes() == []
         assert told.count("waiting for your approval") > 1, "the call is not silent meanwhile"
-        done = await call(client, "run_respond", run_id=report["run_id"], decision="approve")
+        word = {"run_id": report["run_id"], "approvals": ids_of(report)}
+        done = await call(client, "run_respond", **word, decision="approve")
     assert done["status"] == "complete"
     assert open_house.desk.notes() == ["hello"]
 
@@ -389,7 +399,8 @@ async def test_what_is_decided_elsewhere_meanwhile_is_not_asked_for_any_more(ope
         running = asyncio.create_task(call(client, "agent_run", **TASK))
         await asked.wait()
         run_id = open_house.desk.asked[0].message.rsplit("`", 2)[1]
-        other = await call(client, "run_respond", run_id=run_id, decision="approve")
+        named = ids_of(await call(client, "run_get", run_id=run_id))
+        other = await call(client, "run_respond", run_id=run_id, approvals=named, decision="approve")
         report = await running
         await dropped.wait()
     assert report["status"] == other["status"] == "complete"
@@ -413,7 +424,7 @@ async def test_a_client_that_gives_up_on_the_question_leaves_the_run_waiting(ope
         run_id = open_house.desk.asked[0].message.rsplit("`", 2)[1]
         report = await call(client, "run_get", run_id=run_id)
         assert report["status"] == "awaiting_approval"
-        done = await call(client, "run_respond", run_id=run_id, decision="approve")
+        done = await call(client, "run_respond", run_id=run_id, approvals=ids_of(report), decision="approve")
     assert done["status"] == "complete"
     assert open_house.desk.notes() == ["hello"]
 

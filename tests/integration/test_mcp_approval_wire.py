@@ -153,7 +153,8 @@ async def test_what_was_decided_between_the_rounds_is_not_asked_again(serve: Ser
         asked = (await modern(url, "tools/call", CALL))["result"]
         waiting = (await modern(url, "resources/list", {}))["result"]["resources"][0]["uri"]
         run_id = waiting.split("/")[2]
-        word = {"name": "run_respond", "arguments": {"run_id": run_id, "decision": "reject", "text": "no"}}
+        named = {"run_id": run_id, "approvals": next(iter(asked["inputRequests"])).split(".")}
+        word = {"name": "run_respond", "arguments": {**named, "decision": "reject", "text": "no"}}
         await modern(url, "tools/call", word)
         late = {**CALL, "inputResponses": accepting(asked, decision="approve"), "requestState": asked["requestState"]}
         told = (await modern(url, "tools/call", late))["result"]

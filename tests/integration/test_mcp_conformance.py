@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.server.streamable_http import EventMessage
 from mcp_types import ElicitRequestParams, ElicitResult, JSONRPCNotification
 
-from mcp_tools.server.request_state import load_or_create_key
+from agent.core.key_file import load_or_create_key
 from mcp_tools.server.sessions import SessionEventLog
 from tests.conformance import run
 from tests.conformance.results import Outcome, Scenario, outcome_of, required, table

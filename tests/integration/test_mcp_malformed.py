@@ -202,7 +202,9 @@ RESULTS: list[tuple[Any, Any, str]] = [
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_result_is_read_as_far_as_it_goes(tmp_path: Path, transport: str) -> None:
     tools = [{**ECHO, "name": f"t{number}"} for number in range(len(RESULTS))]
-    replies = {f"tools/call t{number}": {"result": result} for number, (result, _, _) in enumerate(RESULTS)}
+    replies: dict[str, Any] = {
+        f"tools/call t{number}": {"result": result} for number, (result, _, _) in enumerate(RESULTS)
+    }
     async with server_of(tmp_path, transport, {**listed(*tools), **replies}) as (_, registry):
         for number, (sent, value, text) in enumerate(RESULTS):
             result = await registry.get(f"srv__t{number}").call({}, CONTEXT)
@@ -212,7 +214,7 @@ async def test_a_result_is_read_as_far_as_it_goes(tmp_path: Path, transport: str
 
 async def test_a_result_that_breaks_the_tools_own_promise_is_no_failure(tmp_path: Path) -> None:
     promise = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
-    replies = ({"content": [TEXT]}, {"content": [], "structuredContent": {"id": "seven"}}, {"content": []})
+    replies: Any = ({"content": [TEXT]}, {"content": [], "structuredContent": {"id": "seven"}}, {"content": []})
     tools = [{**ECHO, "name": f"t{number}", "outputSchema": promise} for number in range(len(replies))]
     script = {**listed(*tools), **{f"tools/call t{n}": {"result": reply} for n, reply in enumerate(replies)}}
     async with engine_bench(tmp_path / "data", None) as bench, entry_of(tmp_path, "json", script) as config:

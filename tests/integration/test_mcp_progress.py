@@ -10,6 +10,7 @@ from mcp import Client
 
 from tests.integration.conftest import Serve
 from tests.integration.test_mcp_content import ERAS, gateway
+from tests.support.approvals import ids_of
 from tests.support.mcp_client import offered
 from tests.support.script import judges, plans, says, script
 
@@ -120,7 +121,9 @@ async def test_a_run_that_went_on_after_an_approval_is_heard_too(tmp_path: Path,
         async with gateway(tmp_path, serve, entry, "legacy", script=model) as client:
             waiting = await run(client, heard, approve_plan=True)
             assert waiting["status"] == "awaiting_approval"
-            report = await run(client, heard, "run_respond", run_id=waiting["run_id"], approve=True)
+            report = await run(
+                client, heard, "run_respond", run_id=waiting["run_id"], approvals=ids_of(waiting), approve=True
+            )
     assert report["response"] == "Done."
     assert BACK in heard.lines
 

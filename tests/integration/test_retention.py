@@ -17,6 +17,7 @@ import pytest
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import EventBody, EventDraft, GivenPlan, RunCreated, RunSucceeded, StepFinished, StepOutput
 from agent.core.models import AgentRequest, JsonObject, Plan, Room
+from agent.core.own_ids import OwnIds
 from agent.runs.client_conversations import ClientConversations
 from agent.runs.retention import RunRetention
 from agent.storage.audit import StoredAuditLog
@@ -223,8 +224,8 @@ async def test_what_begins_in_the_middle_of_a_pass_keeps_the_runs_that_it_needs(
     assert len(await store.conversations.list_turns("local", "c")) == 4
 
 
-async def test_a_conversation_that_goes_on_in_the_middle_of_a_pass_stays(store: Store) -> None:
-    talks = ClientConversations(store.db, store.clock)
+async def test_a_conversation_that_goes_on_in_the_middle_of_a_pass_stays(store: Store, tmp_path: Path) -> None:
+    talks = ClientConversations(store.db, store.clock, OwnIds(tmp_path / "own_ids.key"))
     store.clock.now = OLD
     said: list[JsonObject] = [{"type": "message", "role": "user", "content": "hello"}]
     busy = await talks.create("local", {}, said)
@@ -237,8 +238,11 @@ async def test_a_conversation_that_goes_on_in_the_middle_of_a_pass_stays(store: 
     assert len(items) == 2
 
 
-async def test_tasks_and_conversations_of_clients_are_forgotten_whole(store: Store) -> None:
-    tasks, talks = TaskStore(store.db, store.clock), ClientConversations(store.db, store.clock)
+async def test_tasks_and_conversations_of_clients_are_forgotten_whole(store: Store, tmp_path: Path) -> None:
+    tasks, talks = (
+        TaskStore(store.db, store.clock),
+        ClientConversations(store.db, store.clock, OwnIds(tmp_path / "own_ids.key")),
+    )
     store.clock.now = OLD
     done, never = await tasks.add("task_1", "local", "p", {}), await tasks.add("task_2", "local", "p", {})
     idle = await talks.create("local", {}, [{"type": "message", "role": "user", "content": "hello"}])
@@ -351,8 +355,8 @@ def test_the_command_counts_and_asks_for_days(tmp_path: Path) -> None:
     assert (code, "0 runs" in output) == (0, True), output
 
 
-async def test_items_of_a_conversation_are_paged_in_both_directions(store: Store) -> None:
-    talks = ClientConversations(store.db, store.clock)
+async def test_items_of_a_conversation_are_paged_in_both_directions(store: Store, tmp_path: Path) -> None:
+    talks = ClientConversations(store.db, store.clock, OwnIds(tmp_path / "own_ids.key"))
     made = await talks.create("local", {}, [{"type": "message", "role": "user", "content": f"{n}"} for n in range(5)])
     await store.run("run_1", NOW + 1, conversation=made.id)
     for newest_first in (False, True):

@@ -26,6 +26,20 @@ def stdio() -> dict[str, Any]:
     return {name: entry[name] for name in ("command", "args", "env") if name in entry}
 
 
+async def create_with_program(client: httpx.AsyncClient, **fields: Any) -> None:
+    """Creates a room whose server is a program, as a person allows it. The gateway has `allow_programs`."""
+    asked = await client.post("/v1/rooms", json=fields)
+    assert asked.status_code == 202, asked.text
+    run, ids = asked.json()["run_id"], [one["id"] for one in asked.json()["approvals"]]
+    assert (await client.post(f"/v1/runs/{run}/approve", json={"approvals": ids})).is_success
+
+    async def is_there() -> bool:
+        rooms = (await client.get("/v1/rooms")).json()["data"]
+        return any(room["name"] == fields["name"] for room in rooms)
+
+    await wait_until(is_there)
+
+
 async def wait_until(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(40):
         while not await holds():  # noqa: ASYNC110 - the rooms are followed by polling too
@@ -50,8 +64,8 @@ async def find_echo(client: httpx.AsyncClient, room: str) -> str:
 
 @pytest.mark.row("S002-51")
 async def test_a_rooms_server_is_usable_in_this_room_only(serve: Serve) -> None:
-    async with serve() as url, client_of(url) as client:
-        await create(client, name="Ours", tools=["calculator"], mcp_servers={"notes": stdio()})
+    async with serve(allow_programs=True) as url, client_of(url) as client:
+        await create_with_program(client, name="Ours", tools=["calculator"], mcp_servers={"notes": stdio()})
         await create(client, name="Other")
         echo = await find_echo(client, "ours")
         said = await run_tool(url, echo, room="ours", text="hello")
@@ -82,8 +96,8 @@ async def test_servers_by_talking_ask_a_person_connect_and_are_removed(serve: Se
             asked = await run_tool(url, "mcp_server_add", room_id="ours", name="notes", url=entry["url"])
             assert asked["metadata"]["status"] == "awaiting_approval", asked
             assert (await client.get("/v1/rooms/ours")).json()["room"]["mcp_servers"] == {}
-            run = asked["metadata"]["run_id"]
-            assert (await client.post(f"/v1/runs/{run}/approve", json={})).is_success
+            run, ids = asked["metadata"]["run_id"], [one["approval_id"] for one in asked["metadata"]["approvals"]]
+            assert (await client.post(f"/v1/runs/{run}/approve", json={"approvals": ids})).is_success
             echo = await find_echo(client, "ours")
             async with Client(f"{url}/mcp") as mcp:
                 listed = (await call(mcp, "mcp_servers_list", room_id="ours"))["servers"]
@@ -100,9 +114,9 @@ async def test_servers_by_talking_ask_a_person_connect_and_are_removed(serve: Se
 
 
 async def test_a_server_that_does_not_answer_is_told_and_stops_nothing(serve: Serve) -> None:
-    async with serve() as url, client_of(url) as client, Client(f"{url}/mcp") as mcp:
+    async with serve(allow_programs=True) as url, client_of(url) as client, Client(f"{url}/mcp") as mcp:
         broken = {"command": sys.executable, "args": ["-c", "raise SystemExit('no such thing')"]}
-        await create(client, name="Ours", tools=["calculator"], mcp_servers={"broken": broken})
+        await create_with_program(client, name="Ours", tools=["calculator"], mcp_servers={"broken": broken})
         tested = await call(mcp, "mcp_server_test", room_id="ours", name="broken")
         assert (tested["is_ready"], "down" in tested["state"]) == (False, True)
         assert "no such thing" in tested["state"]
@@ -179,7 +193,7 @@ async def test_other_owners_start_no_program_and_name_only_their_credentials(ser
 
 
 async def test_plans_add_no_server_without_asking(serve: Serve) -> None:
-    async with serve() as url, client_of(url) as client, Client(f"{url}/mcp") as mcp:
+    async with serve(allow_programs=True) as url, client_of(url) as client, Client(f"{url}/mcp") as mcp:
         await create(client, name="Ours")
         for tool, args in (
             ("room_edit", {"room_id": "ours", "field": "mcp_servers.x.command", "value": "id"}),
@@ -187,11 +201,12 @@ async def test_plans_add_no_server_without_asking(serve: Serve) -> None:
         ):
             assert "use mcp_server_add" in await call(mcp, tool, **args)
         assert (await client.get("/v1/rooms/ours")).json()["room"]["mcp_servers"] == {}
-        await create(client, name="Theirs", mcp_servers={"notes": stdio()})
+        await create_with_program(client, name="Theirs", mcp_servers={"notes": stdio()})
         copied = await call(mcp, "room_copy", room_id="theirs", name="By tool")
         assert (copied["servers_left_out"], "mcp_servers" in copied["yaml"]) == (["notes"], False)
         by_person = await client.post("/v1/rooms/theirs/copy", json={"name": "By a person"})
-        assert "notes" in by_person.json()["room"]["mcp_servers"]
+        assert by_person.status_code == 202, "the copy would start the program too"
+        assert "runs" in by_person.json()["approvals"][0]["question"]
 
 
 async def test_suggestions_are_given_to_clients(serve: Serve) -> None:
@@ -203,8 +218,12 @@ async def test_suggestions_are_given_to_clients(serve: Serve) -> None:
 async def test_the_tools_of_a_rooms_server_wait_for_a_review_where_the_operator_says_so(
     serve: Serve, tmp_path: Path
 ) -> None:
-    async with serve(mcp_pin="review") as url, client_of(url) as client, Client(f"{url}/mcp") as mcp:
-        await create(client, name="Ours", mcp_servers={"notes": stdio()})
+    async with (
+        serve(mcp_pin="review", allow_programs=True) as url,
+        client_of(url) as client,
+        Client(f"{url}/mcp") as mcp,
+    ):
+        await create_with_program(client, name="Ours", mcp_servers={"notes": stdio()})
         tested = await call(mcp, "mcp_server_test", room_id="ours", name="notes")
         assert (tested["tools"], "echo" in tested["quarantined"]) == ([], True)
         command = ("mcp-servers", "review", "notes@ours", "--accept", "echo")

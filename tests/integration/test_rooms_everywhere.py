@@ -12,6 +12,7 @@ from mcp import Client
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import from_cold, stepgate
 from tests.integration.test_keys import bearer, created_key
+from tests.support.approvals import ids_of
 from tests.support.processes import GatewayProcess
 from tests.support.script import plans, says, script
 
@@ -143,7 +144,7 @@ async def test_a_person_is_asked_where_the_room_asks(serve: Serve, tmp_path: Pat
         assert asked["metadata"]["status"] == "awaiting_approval", asked
         assert not (rooms / "ours.yaml").exists()
         run = f"/v1/runs/{asked['metadata']['run_id']}"
-        approved = await client.post(f"{run}/approve", json={})
+        approved = await client.post(f"{run}/approve", json={"approvals": ids_of(asked)})
         assert approved.is_success, approved.text
         async with asyncio.timeout(20):
             while (await client.get("/v1/models/ours")).status_code != 200:  # noqa: ASYNC110 - the run goes on by itself

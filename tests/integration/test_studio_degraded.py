@@ -47,12 +47,13 @@ async def test_a_degraded_model_leaves_nothing_half_made(
             response = await client.post("/v1/studio/requests", json=body)
             assert response.status_code == 200, response.text
             shown = response.json()
-            status, run = shown["status"], {"metadata": {"run_id": shown["run_id"]}}
+            status = shown["status"]
             for _ in range(DECISIONS):
                 if status != "awaiting_approval":
                     break
-                await approve(url, run)
-                status = (await client.get(f"/v1/studio/requests/{shown['run_id']}")).json()["status"]
+                await approve(url, {"metadata": {"run_id": shown["run_id"], "approvals": shown["approvals"]}})
+                shown = (await client.get(f"/v1/studio/requests/{shown['run_id']}")).json()
+                status = shown["status"]
             assert status in ("succeeded", "partial", "awaiting_input", "failed"), status
         rooms = (await client.get("/v1/rooms")).json()["data"]
     assert degraded.counts.total() > REQUESTS, "the damage was done"

@@ -13,6 +13,7 @@ from tests.integration.test_ag_ui import read, text_of, turn, verify
 from tests.integration.test_cli import from_cold, stepgate
 from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_studio_routing import approve
+from tests.support.approvals import ids_of
 from tests.support.script import answers, script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
@@ -44,7 +45,7 @@ async def test_a_request_to_the_studio_is_a_projection_of_a_run(serve: Serve) ->
         assert asked["intents"][0]["category"] == "room_management"
         assert asked["task_plan"]["steps"][0]["target"] == "room_agent"
         assert asked["approvals"][0]["items"][0]["args"] == {"name": "Support Team"}
-        await approve(url, {"metadata": {"run_id": asked["run_id"]}})
+        await approve(url, {"metadata": {"run_id": asked["run_id"], "approvals": asked["approvals"]}})
         done = (await client.get(f"/v1/studio/requests/{asked['run_id']}")).json()
         assert (done["status"], done["approvals"], done["usage"]["model_calls"]) == ("succeeded", [], 1)
         assert "subagent" in [line["type"] for line in done["steps"]]
@@ -84,7 +85,7 @@ async def test_an_mcp_client_makes_a_room_by_talking(serve: Serve, tmp_path: Pat
         task = {"task": "make a room called Support Team", "room": "studio"}
         asked: Any = (await client.call_tool("agent_run", task)).structured_content
         assert asked["status"] == "awaiting_approval", asked
-        given = {"run_id": asked["run_id"], "approve": True}
+        given = {"run_id": asked["run_id"], "approve": True, "approvals": ids_of(asked)}
         made: Any = (await client.call_tool("run_respond", given)).structured_content
     assert made["status"] == "complete", made
     assert (tmp_path / "data" / "rooms" / "support-team.yaml").exists()

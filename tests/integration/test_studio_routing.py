@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import Serve
+from tests.support.approvals import ids_of
 from tests.support.script import answers, says, script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
@@ -24,11 +25,18 @@ async def ask(url: str, prompt: str, **body: Any) -> dict[str, Any]:
     return answered
 
 
+async def new_conversation(url: str) -> str:
+    """A conversation whose id the gateway made: in one that the client names, a bare yes without a key decides
+    nothing."""
+    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+        return str((await client.post("/v1/conversations", json={})).json()["id"])
+
+
 async def approve(url: str, asked: dict[str, Any], decision: str = "approve", **body: Any) -> dict[str, Any]:
     """Decides and waits for the end of the run, or its next question."""
     run = f"/v1/runs/{asked['metadata']['run_id']}"
     async with httpx.AsyncClient(base_url=url, timeout=60) as client, asyncio.timeout(30):
-        decided = await client.post(f"{run}/{decision}", json=body)
+        decided = await client.post(f"{run}/{decision}", json={"approvals": ids_of(asked), **body})
         assert decided.is_success, decided.text
         while (shown := (await client.get(run)).json())["status"] in ("queued", "running"):  # noqa: ASYNC110 - the run goes on by itself
             await asyncio.sleep(0.02)
@@ -100,11 +108,12 @@ async def test_a_model_that_claims_a_change_without_a_call_is_contradicted(serve
 async def test_a_reply_that_is_neither_yes_nor_no_goes_to_the_sub_agent(serve: Serve, tmp_path: Path) -> None:
     renamed = acts("room_create", {"name": "Helpdesk"}, about="call it Helpdesk", times=1)
     async with serve(script(routes(MAKE), renamed, concludes("Made Helpdesk."))) as url:
-        asked = await ask(url, "make me a room called Support Team", conversation_id="c1")
-        again = await ask(url, "call it Helpdesk instead", conversation_id="c1")
+        talk = await new_conversation(url)
+        asked = await ask(url, "make me a room called Support Team", conversation_id=talk)
+        again = await ask(url, "call it Helpdesk instead", conversation_id=talk)
         assert again["metadata"]["status"] == "awaiting_approval", again
         assert "Helpdesk" in again["response"]
-        made = await ask(url, "approve", conversation_id="c1")
+        made = await ask(url, "approve", conversation_id=talk)
         assert made["metadata"]["run_id"] == asked["metadata"]["run_id"]
     assert "Made Helpdesk." in made["response"]
     assert [path.name for path in (tmp_path / "data" / "rooms").iterdir()] == ["helpdesk.yaml"]

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import Serve
-from tests.integration.test_studio_routing import approve, ask, intents_of, lines_of
+from tests.integration.test_studio_routing import approve, ask, intents_of, lines_of, new_conversation
 from tests.support.processes import GatewayProcess
 from tests.support.script import answers, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -31,12 +31,13 @@ async def test_a_missing_name_is_asked_for_and_the_reply_goes_on(
         routes(intent("room_management", "create"), question="What should it be called?"),
     )
     async with serve(script(*rules)) as url:
-        asked = await ask(url, "make me a room", conversation_id="c1")
+        talk = await new_conversation(url)
+        asked = await ask(url, "make me a room", conversation_id=talk)
         assert (asked["metadata"]["status"], asked["response"]) == ("awaiting_input", "What should it be called?")
         assert names_of(tmp_path) == []
-        waiting = await ask(url, "Helpdesk", conversation_id="c1")
+        waiting = await ask(url, "Helpdesk", conversation_id=talk)
         assert waiting["metadata"]["status"] == "awaiting_approval", waiting
-        made = await ask(url, "approve", conversation_id="c1")
+        made = await ask(url, "approve", conversation_id=talk)
     assert made["metadata"]["status"] == "complete"
     assert names_of(tmp_path) == ["helpdesk.yaml"]
     assert model_server.purposes() == ["router", "router"], "one model call a message"
@@ -59,11 +60,12 @@ async def test_what_was_made_can_be_taken_back(serve: Serve, tmp_path: Path) -> 
     back = intent("room_management", "room_delete", room_id="support-team")
     rules = (routes(back, about="undo that"), routes(MAKE))
     async with serve(script(*rules)) as url:
-        await approve(url, await ask(url, "make a room called Support Team", conversation_id="c1"))
+        talk = await new_conversation(url)
+        await approve(url, await ask(url, "make a room called Support Team", conversation_id=talk))
         assert names_of(tmp_path) == ["support-team.yaml"]
-        asked = await ask(url, "undo that", conversation_id="c1")
+        asked = await ask(url, "undo that", conversation_id=talk)
         assert "room_delete" in asked["response"]
-        undone = await ask(url, "yes", conversation_id="c1")
+        undone = await ask(url, "yes", conversation_id=talk)
     assert undone["response"].startswith("Deleted the room support-team. It was:\n\n```yaml\nname: Support Team")
     assert names_of(tmp_path) == []
 

@@ -51,7 +51,11 @@ def scenario() -> Script:
         says(ANSWER, to="completion", fault="half_stream", times=3),
         plans(
             {"tool": "record", "inputs": {"x": "first"}},
-            {"tool": "investigate", "inputs": {"task": "look up, send and order"}},
+            {
+                "tool": "investigate",
+                "tools": ["lookup", "send", "order"],
+                "inputs": {"task": "look up, send and order"},
+            },
             {"tool": "lookup", "inputs": {"x": "second"}, "depends_on": ["s1"]},
             {"tool": "completion", "depends_on": ["s1", "s2", "s3"]},
         ),

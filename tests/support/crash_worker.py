@@ -31,7 +31,7 @@ def scenario() -> Script:
     return script(
         plans(
             {"tool": "record", "inputs": {"x": "first"}},
-            {"tool": "investigate", "inputs": {"task": "look up and send"}},
+            {"tool": "investigate", "tools": ["lookup", "send"], "inputs": {"task": "look up and send"}},
             {"tool": "lookup", "inputs": {"x": "$s1"}, "depends_on": ["s1"]},
             {"tool": "completion", "depends_on": ["s1", "s2", "s3"]},
         ),

@@ -129,6 +129,7 @@ def plans(*steps: dict[str, Any], about: str | None = None, times: int | None = 
             {
                 "id": step.get("id", f"s{number}"),
                 "tool": step["tool"],
+                **({"tools": step["tools"]} if "tools" in step else {}),
                 "inputs": inputs,
                 "depends_on": step.get("depends_on", []),
                 "intent": step.get("intent", f"use {step['tool']}"),

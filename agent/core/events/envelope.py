@@ -17,6 +17,8 @@ class EventBody(FrozenModel):
     type: ClassVar[str]
     v: ClassVar[int] = 1
     terminal: ClassVar[bool] = False
+    withheld_fields: ClassVar[frozenset[str]] = frozenset()
+    """Fields that readers of the log are not shown."""
 
     def list_blobs(self) -> tuple[str, ...]:
         """Returns the checksums of the blobs that hold parts of this event."""
@@ -54,7 +56,7 @@ class Event(NamedTuple):
             "v": self.body.v,
             "step_id": self.step_id,
             "attempt": self.attempt,
-            "data": self.body.model_dump(mode="json"),
+            "data": self.body.model_dump(mode="json", exclude=set(self.body.withheld_fields)),
             "at": self.timestamp.isoformat(),
         }
 

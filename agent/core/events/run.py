@@ -1,6 +1,6 @@
 """The life of a run: created, claimed by a worker, suspended or waiting, and ended."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
@@ -34,6 +34,7 @@ class RunCreated(EventBody):
     """A request was accepted. `hidden` runs, such as background prompts of a chat page, are not listed."""
 
     type = "run.created"
+    withheld_fields: ClassVar[frozenset[str]] = frozenset({"withheld"})
     request: AgentRequest
     room: Room
     owner: str
@@ -48,6 +49,15 @@ class RunCreated(EventBody):
         default_factory=dict, description="what a door returns of the request in its own protocol (/v1/responses)"
     )
     given: GivenPlan | None = Field(default=None, description="the plan to carry out, if the run does not make one")
+    may_skip_approval: bool = Field(
+        default=True, description="whether calls that the request names with their arguments count as approved"
+    )
+    scopes: tuple[str, ...] | None = Field(
+        default=None, description="scopes of the caller's key or token; null for the machine's owner"
+    )
+    withheld: JsonObject = Field(
+        default_factory=dict, description="what a tool of the run needs and readers of the log are not shown"
+    )
 
     @property
     def lane(self) -> Literal["runs", "batch"]:

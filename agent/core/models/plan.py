@@ -26,6 +26,10 @@ class PlanStep(FrozenModel):
     intent: str = ""
     effect: Effect = "read"
     tier: Tier | None = None
+    tools: tuple[str, ...] | None = Field(
+        default=None,
+        description="the tools that a skill step may call, of its skill's; null: those that read without the network",
+    )
     provider: str | None = Field(default=None, description="the model that a completion was sent to, by tier")
 
     @property

@@ -32,7 +32,14 @@ class ModelSettings(BaseModel):
             "small,large@backup, tried in order; `cache_markers: true` sends `cache_control`"
         ),
     )
-    llm_timeout_s: float = Field(default=60, gt=0, description="time limit of a model call, in seconds")
+    llm_timeout_s: float = Field(
+        default=60,
+        gt=0,
+        description=(
+            "time limit of a model call, in seconds: of a streamed reply until its first token and between tokens, of "
+            "any other reply in all"
+        ),
+    )
     model_prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(
         default={},
         description=(

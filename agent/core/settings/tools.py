@@ -20,6 +20,11 @@ class ToolSettings(BaseModel):
             "in the working folder if that does not exist"
         ),
     )
+    allow_programs: bool = Field(
+        default=False,
+        description="whether callers without an API key may add MCP servers that start a program on this machine: a "
+        "person is then asked about the command. Else only keys with the scope admin may, and the command line",
+    )
     mcp_pin: Literal["first_use", "review", "off"] = Field(
         default="first_use",
         description=(

@@ -1,13 +1,17 @@
 """Gates over the answer: it exists, has evidence, and cites only existing sources."""
 
+from agent.core.plan_outcome import find_empty_reply
 from agent.grounded_answers.no_answer_text import contains_no_answer_text
 from agent.run_context.extensions import GateContext, GateResult, fail_gate, pass_gate
 from agent.run_context.outputs import parse_cited_ids
 
 
 def check_answer_present(context: GateContext) -> GateResult:
-    """Passes if there is an answer."""
-    return pass_gate("there is an answer") if context.answer.strip() else fail_gate("no answer")
+    """Passes if there is an answer, or a finish reason that says why there is none: another plan would not give one."""
+    if context.answer.strip():
+        return pass_gate("there is an answer")
+    empty = find_empty_reply(context.state)
+    return fail_gate("no answer") if empty is None else pass_gate(empty)
 
 
 def check_evidence_found(context: GateContext) -> GateResult | None:

@@ -40,9 +40,13 @@ def _get_last_errors_by_tool(state: RunState) -> dict[str, str]:
             # Calls with invalid arguments are refused, so only the attempt's output has the error.
     for proposed in state.plans:
         for planned in proposed.plan.steps:
-            output = state.get_step(planned.id).output
-            if planned.action == "tool" and output is not None and output.error is not None:
-                ran[planned.tool] = output.error
+            last = state.get_step(planned.id).last
+            if planned.action != "tool" or last is None or last.output is None:
+                continue
+            if last.output.error is not None:
+                ran[planned.tool] = last.output.error
+            elif last.taken_from:  # a fork took the result over and made no call
+                ran.setdefault(planned.tool, _get_rejection_reason(last))
     return ran
 
 

@@ -16,7 +16,7 @@ from agent.core.events import (
 )
 from agent.core.failures import FAILURES, AgentFailure
 from agent.core.models import Completeness, JsonObject
-from agent.core.plan_outcome import find_halting_step, find_unprovided
+from agent.core.plan_outcome import find_empty_reply, find_halting_step, find_unprovided
 from agent.core.run_state import RunState
 from agent.execution.gates import list_failed_gates
 from agent.policy.redaction.inbound import replace_with_kinds, restore_text
@@ -59,7 +59,7 @@ async def finalize(run: Run) -> None:
 
 
 def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> EventBody:
-    """Returns the terminal event. An answer with unexplained figures is partial."""
+    """Returns the terminal event. An empty answer and one with unexplained figures are partial."""
     state = run.state
     if state.cancel_request is not None and state.cancel_request.by == "caller":
         return RunCancelled(reason=state.cancel_request.reason)
@@ -72,6 +72,8 @@ def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool
     if figures:
         reason = f"the answer holds figures that follow from none of the results: {', '.join(figures)}"
         return RunSucceeded(completeness="partial", reason=reason)
+    if empty := find_empty_reply(state):
+        return RunSucceeded(completeness="partial", reason=empty)
     if misfit := find_misfit(state):
         reason = f"the answer is not in the form that the request asks for: {misfit}"
         return RunSucceeded(completeness="partial", reason=reason)

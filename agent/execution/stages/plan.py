@@ -48,6 +48,7 @@ from agent.planning.required import add_required_tools, extract_context
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner, asks_for_listing
 from agent.policy.approval import get_plan_feedback, has_side_effect
+from agent.policy.egress import clean_question
 from agent.policy.message_labels import split_attachments
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
@@ -82,6 +83,7 @@ async def plan(run: Run) -> None:
     if planned.question:
         checked = await run.redaction.check_answer(planned.question)
         question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
+        question = clean_question(question, run.state)
         await run.emit(*_list_rejections(planned), InputRequested(question=question))
         return
     planned = await _add_required_tools(run, planned, reason)

@@ -69,9 +69,29 @@ class AddressPolicy:
             else self._exfiltration_check.has_leak(clean)
         )
 
+    def can_show(self, address: str) -> bool:
+        """Returns whether the address may be written out, where a renderer can make a link of it."""
+        return self.can_link(address)
+
     def _is_named_inside(self, host: str) -> bool:
         """Returns whether the caller or the operator wrote this host in full."""
         return re.search(rf"(?<![\w.@-]){re.escape(host)}(?![\w-]|\.\w)", self._inside, re.IGNORECASE) is not None
+
+
+class InertAddressPolicy(AddressPolicy):
+    """Allows no link and no image, for words of a model that a person reads before deciding."""
+
+    def can_load(self, address: str) -> bool:
+        """Returns False: nothing loads by itself."""
+        return False
+
+    def can_link(self, address: str) -> bool:
+        """Returns whether the address stays within this page."""
+        return not self.get_host(address)
+
+    def can_show(self, address: str) -> bool:
+        """Returns True: an address that is written out hides nothing."""
+        return True
 
 
 def _canonicalize(address: str) -> str:

@@ -18,10 +18,12 @@ MIN_LETTERS: Final = 5
 """Letters and digits of one part that count; shorter ones occur in any long text by chance."""
 MIN_JOINED_CHARS: Final = 8
 """Letters and digits that count if split across parts: `/Zan/zib/ar`."""
+MAX_ADDRESS_CHARS: Final = 8_000
+"""A longer address counts as a leak without being searched; servers refuse it."""
 MAX_PARTS: Final = 200
 """An address with more parts counts as a leak without being searched; no real page has that many."""
 
-_SCHEME: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//|mailto:", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"\A(?:(?:[a-z][a-z0-9+.-]*:)?//|mailto:)", re.IGNORECASE)
 _DATE: Final = re.compile(r"/(?:19|20)\d\d/(?:0?[1-9]|1[0-2])(?:/(?:0?[1-9]|[12]\d|3[01]))?(?=/|$)")
 _FILE_EXTENSION: Final = re.compile(
     r"\.(?:html?|xhtml|php|aspx?|md|rst|txt|pdf|json|xml|png|jpe?g|svg|py|ipynb)$", re.IGNORECASE
@@ -56,6 +58,8 @@ class ExfiltrationCheck:
 
     def has_leak(self, address: str) -> bool:
         """Returns whether an address, as a browser reads it, contains text that was read."""
+        if len(address) > MAX_ADDRESS_CHARS:
+            return True
         values, answers = _split_address(address)
         if len(values) > MAX_PARTS:
             return True
@@ -66,6 +70,16 @@ class ExfiltrationCheck:
             or any(self._contains_outside_text(decoded) for decoded in _decode("".join(parts)))
             for parts in (values, answers)
         )
+
+    def list_leaks(self, address: str) -> tuple[str, ...]:
+        """Returns the words and numbers of an address that were read, decoded, in order; for people."""
+        values, answers = _split_address(address[:MAX_ADDRESS_CHARS])
+        found: dict[str, None] = {}
+        for value in (*values[:MAX_PARTS], "".join(answers)):
+            for decoded in _iter_decodings(value):
+                pieces = (*self._extract_significant_words(decoded), *re.findall(rf"\d{{{MIN_DIGITS},}}", decoded))
+                found |= dict.fromkeys(piece for piece in pieces if self._is_outside_text(piece))
+        return tuple(found)
 
     def has_long_leak(self, address: str) -> bool:
         """Returns the same for a host that the caller named: only parts of `MIN_JOINED_CHARS` characters count."""

@@ -226,7 +226,7 @@ def _scan_bare_url(links: AddressPolicy, text: str, at: int, *, final: bool) -> 
     end = min(stop.start() if stop is not None else len(text), at + ADDRESS)
     address = text[at:end].rstrip(".,;:!?)]*_")
     end = at + len(address) or end
-    return (text[at:end] if links.can_link(address) else _format_removed_link(links, address)), end
+    return (text[at:end] if links.can_show(address) else _format_removed_link(links, address)), end
 
 
 def _find_closing(text: str, opening: int, opens: str, closes: str, most: int) -> int | None:

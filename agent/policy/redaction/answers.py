@@ -16,14 +16,12 @@ from agent.core.events import AnswerFinished, OutputGuarded
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, OutputGuards, Uncertainty
 from agent.core.run_state import RunState
+from agent.policy.egress import make_link_filter
 from agent.policy.redaction.inbound import get_placeholders, get_placeholders_for_people
 from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
 
 if TYPE_CHECKING:
-    from agent.policy.guardrails import GuardrailPipeline, GuardrailsOutput, LinkFilter, SecretScanner
-
-OUTSIDE_CHARS = 200_000
-"""How much of what was read from outside is compared with the links of an answer."""
+    from agent.policy.guardrails import GuardrailPipeline, GuardrailsOutput, SecretScanner
 
 _REMOVED_PERSONAL = re.compile(r"\[removed: (EMAIL|IBAN|CARD|ID|IP|PHONE)\]")
 """What stands for the kinds of `agent.policy.guardrails.pii`, which is loaded with the first request."""
@@ -113,7 +111,7 @@ class AnswerFilters:
 
     def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
         self._secrets = make_answer_secret_finder(state.room.guard_output, secrets)
-        self._links = _make_link_filter(state)
+        self._links = make_link_filter(state)
         self._own_text = collect_caller_text(state) if state.room.guard_output.pii == "redact_answer" else None
         self._placeholders = get_placeholders_for_people(state)
 
@@ -177,7 +175,7 @@ def _explain_removal(text: str, guards: OutputGuards) -> list[Uncertainty]:
 
 
 def _restore(text: str, state: RunState) -> str:
-    links, placeholders = _make_link_filter(state), get_placeholders_for_people(state)
+    links, placeholders = make_link_filter(state), get_placeholders_for_people(state)
     if links is not None:
         text = links.sanitize(text)
     return placeholders.restore(text) if placeholders is not None else text
@@ -229,18 +227,3 @@ def make_output_guardrails(guards: OutputGuards, secrets: "SecretScanner | None"
 def _describe_refusal(found: "GuardrailsOutput") -> str:
     kinds = ", ".join(sorted({f"{finding.category} ({finding.kind})" for finding in found.findings}))
     return f"the answer was kept back: it holds what this room does not let out: {kinds}"
-
-
-def _make_link_filter(state: RunState) -> "LinkFilter | None":
-    """Returns what makes links harmless; None as long as nothing from outside was read.
-
-    Only what tools and memories returned counts as read: a model's own text is no source."""
-    calls = (call for step in state.steps.values() for attempt in step.attempts for call in attempt.calls)
-    outside = [call.result.text for call in calls if call.result is not None and call.result.tainted]
-    outside += [item.text for item in (state.retrieval.items if state.retrieval else ()) if item.tainted]
-    if not outside:
-        return None
-    from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - as above
-
-    inside = (state.prompt, state.room.system_prompt, *(message.content for message in state.request.messages or ()))
-    return LinkFilter(outside=("\n".join(outside)[:OUTSIDE_CHARS],), inside=inside)

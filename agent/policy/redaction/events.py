@@ -17,6 +17,7 @@ from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject, Source
 from agent.core.run_state import RunState
 from agent.llm.provider_fields import map_reasoning
+from agent.policy.plain_text import has_live_parts, remove_live_parts
 from agent.policy.redaction.answers import collect_caller_text, make_answer_secret_finder, remove_personal_data
 from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
 
@@ -197,11 +198,13 @@ class EventRedactor:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
         found: JsonValue = body.model_dump(mode="json")
-        if not self._suspects(iter_texts(found)):
+        if not any(map(has_live_parts, iter_texts(found))) and not self._suspects(iter_texts(found)):
             return body
-        return type(body).model_validate(map_json_texts(found, lambda text, _: self.redact_text(text)))
+        clean = map_json_texts(found, lambda text, _: remove_live_parts(self.redact_text(text)))
+        return type(body).model_validate(clean)
 
     def _redact_plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
+        body = _remove_live_parts_of_plan(body)
         plan = body.plan
         intents = [step.intent for step in plan.steps]
         reasons = (plan.origin_reason or "", body.fallback_reason or "", body.replan_reason or "")
@@ -290,6 +293,21 @@ class EventRedactor:
 def holds_text(body: ev.EventBody) -> bool:
     """Returns whether a model or a tool may have written something in this event."""
     return type(body) in RULES and not (isinstance(body, ev.ModelReturned) and body.message is None)
+
+
+def _remove_live_parts_of_plan(body: ev.PlanProposed) -> ev.PlanProposed:
+    """Returns a plan whose words for people load nothing and link nowhere, at any door that renders Markdown.
+
+    The words are a model's, and people read them before they decide about the plan. Arguments stay: they are executed.
+    """
+    plan, reasons = body.plan, {"fallback_reason": body.fallback_reason, "replan_reason": body.replan_reason}
+    words = (plan.goal, plan.reasoning, *(step.intent for step in plan.steps), *filter(None, reasons.values()))
+    if not any(map(has_live_parts, words)):
+        return body
+    steps = tuple(step.model_copy(update={"intent": remove_live_parts(step.intent)}) for step in plan.steps)
+    shown = {"goal": remove_live_parts(plan.goal), "reasoning": remove_live_parts(plan.reasoning), "steps": steps}
+    clean = {name: remove_live_parts(reason) for name, reason in reasons.items() if reason}
+    return body.model_copy(update={"plan": plan.model_copy(update=shown), **clean})
 
 
 def read_arguments(call: JsonValue) -> str:

@@ -101,6 +101,17 @@ def test_an_empty_text_of_a_model_is_a_failure(step: PlanStep) -> None:
     assert check_output(step, StepOutput(text="", value=None)).verdict.outcome is not Outcome.SUCCESS
 
 
+@pytest.mark.parametrize(
+    ("finish", "outcome"),
+    [("stop", Outcome.RETRY), ("length", Outcome.SUCCESS), ("content_filter", Outcome.SUCCESS)],
+)
+def test_an_empty_answer_is_written_again_unless_it_was_cut_off(finish: str, outcome: Outcome) -> None:
+    answer = READ.model_copy(update={"action": "completion", "executor": "litellm", "tool": "completion"})
+    verdict = check_output(answer, text_output("", finish_reason=finish)).verdict
+    assert verdict.outcome is outcome
+    assert verdict.reason != "the result is empty"
+
+
 @pytest.mark.parametrize("value", [0, False, "0", None])
 def test_nought_and_no_are_results(value: JsonValue) -> None:
     assert check_output(READ, StepOutput(text="the result", value=value)).verdict.outcome is Outcome.SUCCESS

@@ -1,17 +1,22 @@
 """What providers say, well formed or not: a reply or `ModelOutputError`; never a defect, nor a budget that shrinks."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from agent.core.errors import ModelDownError, ModelOutputError
 from agent.core.models import Usage
-from agent.llm.faults import extract_provider_message
+from agent.llm.chunks import ChunkReader
+from agent.llm.faults import (
+    build_body_error,
+    build_status_error,
+    extract_provider_message,
+    hide_endpoint_details,
+)
 from agent.llm.port import ModelChunk
-from agent.llm.replies import read_chunk, read_chunks, read_reply, read_usage
-from agent.llm.sse import iter_data_events
+from agent.llm.replies import read_reply, read_usage
+from agent.llm.stream_reader import StreamReader
 
 DEEP = b"[" * 100_000
 
@@ -22,6 +27,19 @@ def reply_with(**fields: Any) -> bytes:
 
 def encode_reply(message: object) -> bytes:
     return json.dumps({"choices": [{"message": message}]}).encode()
+
+
+def test_a_caller_reads_the_providers_words_but_not_where_it_is() -> None:
+    reported = build_body_error({"message": "no credit at https://inner.test/v1"}, "http://10.0.0.1/v1")
+    shown = hide_endpoint_details(reported, "http://10.0.0.1/v1")
+    assert shown == "the model's endpoint reported an error: no credit at the model's endpoint"
+    down = build_status_error(502, {}, b"proxy 10.0.0.1 is broken", "http://10.0.0.1/v1")
+    assert "10.0.0.1" not in hide_endpoint_details(down, "http://10.0.0.1/v1")
+
+
+def test_a_web_page_in_place_of_a_reply_is_named() -> None:
+    with pytest.raises(ModelOutputError, match=r"with a web page \('Sign in'\)"):
+        read_reply(b"<html><title>Sign in</title>", "here")
 
 
 @pytest.mark.parametrize("body", [DEEP, b"", b"{}", b"5", b'{"choices": [5]}', b'{"choices": {}}'])
@@ -47,12 +65,12 @@ def test_a_call_of_another_shape_has_no_name() -> None:
     "choices", [["a"], [{"delta": "a"}], [{"delta": {"tool_calls": 5}}], [{"delta": {"tool_calls": ["a"]}}], 5]
 )
 def test_chunks_of_another_shape_say_nothing(choices: object) -> None:
-    chunk = read_chunk({"choices": choices})
-    assert (chunk.text, chunk.reasoning, chunk.tool_calls) == ("", "", ())
+    assert list(ChunkReader("here").read([{"choices": choices}])) == []
 
 
 def test_content_in_parts_is_text() -> None:
-    assert read_chunk({"choices": [{"delta": {"content": ["a"]}}]}).text == '["a"]'
+    (chunk,) = ChunkReader("here").read([{"choices": [{"delta": {"content": ["a"]}}]}])
+    assert chunk.text == '["a"]'
 
 
 @pytest.mark.parametrize("amount", ["x", -5, float("nan"), float("inf"), None, [], {}, 10**400])
@@ -71,12 +89,9 @@ def test_the_words_of_an_error_without_an_end_are_shortened() -> None:
     assert extract_provider_message(DEEP).startswith("[[")
 
 
-async def test_an_event_without_an_end_is_no_event() -> None:
-    async def chunks() -> Any:
-        yield b"data: " + DEEP + b"\n\n"
-
+def test_an_event_without_an_end_is_no_event() -> None:
     with pytest.raises(ModelOutputError):
-        _ = [event async for event in iter_data_events(chunks())]
+        list(StreamReader("here").feed(b"data: " + DEEP + b"\n\n"))
 
 
 @pytest.mark.parametrize(
@@ -135,35 +150,18 @@ COUNTED = Usage(model_calls=1, prompt_tokens=7, completion_tokens=8)
             [ModelChunk("ab", usage=COUNTED)],
             id="the last usage counts",
         ),
-        pytest.param([event_with("", content="a")], [ModelChunk("a", finish_reason="")], id="an end without a name"),
-        pytest.param([{"choices": []}], [ModelChunk()], id="nothing"),
+        pytest.param([event_with("", content="a")], [ModelChunk("a")], id="an empty finish reason is none"),
+        pytest.param([{"choices": []}], [], id="nothing"),
     ],
 )
 def test_chunks_that_arrive_together_are_joined(events: list[dict[str, Any]], chunks: list[ModelChunk]) -> None:
-    assert list(read_chunks(events, "here")) == chunks
+    assert list(ChunkReader("here").read(events)) == chunks
 
 
 def test_the_text_before_an_error_comes_first() -> None:
-    chunks = read_chunks(
-        [event_with(content="a"), {"error": {"message": "overloaded"}}, event_with(content="b")], "here"
+    chunks = ChunkReader("here").read(
+        [event_with(content="a"), {"error": {"message": "overloaded"}}, event_with(content="b")]
     )
     assert next(chunks) == ModelChunk("a")
     with pytest.raises(ModelDownError, match="overloaded"):
         next(chunks)
-
-
-async def test_lines_that_arrive_together_are_an_object_each() -> None:
-    async def read(lines: bytes) -> list[dict[str, Any]]:
-        async def chunks() -> AsyncIterator[bytes]:
-            yield lines
-
-        return [event async for events in iter_data_events(chunks()) for event in events]
-
-    assert await read(b'data: {"a": 1}\n\n: ping\n\ndata: {"b": 2}\r\n\r\ndata: [DONE]\n\ndata: {"c": 3}\n') == [
-        {"a": 1},
-        {"b": 2},
-    ]
-    assert await read(b'data: {"a": "\\ud83d"}\ndata: {"b": 2}\n') == [{"a": "\ud83d"}, {"b": 2}]
-    for malformed in (b'data: {"a": 1}, {}\n', b'data: {"a": 1\ndata: "b": 2}\n', b"data: {}\ndata: 1\n"):
-        with pytest.raises(ModelOutputError):
-            await read(malformed)

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from agent.llm.replies import read_chunk, read_reply
+from agent.llm.chunks import ChunkReader
+from agent.llm.replies import read_reply
 from agent.llm.tool_calls import parse_tool_calls, to_openai_call
 
 
@@ -47,6 +48,41 @@ def test_an_id_or_a_name_that_is_repeated_begins_no_call() -> None:
     assert parse_deltas(deltas) == [("f", '{"x": 1}')]
 
 
+def test_a_new_id_in_every_piece_begins_no_call() -> None:
+    deltas = [
+        delta(0, "a", "f"),
+        delta(0, "b", arguments='{"x"'),
+        delta(0, "c", arguments=": 1}"),
+        delta(1, "d", "g"),
+        delta(1, "e", "g", arguments='{"y"'),
+        delta(1, "f", "g", arguments=": 2}"),
+    ]
+    assert parse_deltas(deltas) == [("f", '{"x": 1}'), ("g", '{"y": 2}')]
+    assert [call.id for call in parse_tool_calls(deltas)] == ["a", "d"]
+    without_index = [delta(None, "a", "f"), delta(None, "b", arguments='{"x"'), delta(None, "c", arguments=": 1}")]
+    assert parse_deltas(without_index) == [("f", '{"x": 1}')]
+
+
+def test_a_name_in_two_pieces_is_one_name() -> None:
+    arguments = delta(0, arguments='{"city": "Lund"}')
+    for first, second in (("get_", "weather"), ("get_weather", "get_weather"), ("get_", "get_weather")):
+        assert parse_deltas([delta(0, "a", first), delta(0, "", second), arguments]) == [
+            ("get_weather", '{"city": "Lund"}')
+        ]
+    assert parse_deltas([delta(0, "a", "get_"), delta(0, "b", "weather"), arguments])[0][0] == "get_weather"
+
+
+def test_calls_without_arguments_are_told_apart() -> None:
+    assert parse_deltas([delta(0, "a", "f"), delta(1, "b", "f")]) == [("f", "{}"), ("f", "{}")]
+    assert parse_deltas([delta(None, "a", "f"), delta(None, "b", "f")]) == [("f", "{}"), ("f", "{}")]
+    assert parse_deltas([delta(0, "a", "f", arguments="{}"), delta(0, "b", "f", arguments="{}")]) == [("f", "{}")] * 2
+
+
+def test_a_character_that_two_pieces_of_arguments_share_is_whole() -> None:
+    deltas = [delta(0, "a", "f", arguments='{"x": "\ud83d'), delta(0, arguments='\ude00"}')]
+    assert parse_deltas(deltas) == [("f", '{"x": "😀"}')]
+
+
 def test_a_providers_own_fields_stay_where_they_were() -> None:
     call = {**delta(0, "a", "f", arguments="{}", extra_content={"google": {"thought_signature": "s"}})}
     call["function"]["provider_specific_fields"] = {"k": 1}
@@ -60,5 +96,6 @@ def test_parts_of_a_content_are_read_for_what_they_are() -> None:
     parts = '[{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Yes."}]'
     reply = read_reply(b'{"choices": [{"message": {"content": ' + parts.encode() + b"}}]}", "here")
     assert (reply.text, reply.reasoning) == ("Yes.", "hm")
-    chunk = read_chunk({"choices": [{"delta": {"content": [{"type": "refusal", "refusal": "No."}]}}]})
+    parts_of_delta = [{"type": "refusal", "refusal": "No."}]
+    (chunk,) = ChunkReader("here").read([{"choices": [{"delta": {"content": parts_of_delta}}]}])
     assert (chunk.text, chunk.refusal) == ("", "No.")

@@ -8,7 +8,7 @@ import pytest
 
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
-from agent.tools import ToolContext, ToolRegistry
+from agent.tools import ToolContext, ToolRegistry, ToolSpec
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.remote_tool import McpTool, RemoteCall, find_tool_problem, make_local_tool_name
 from mcp_tools.client.tool_registration import ToolRegistration
@@ -103,3 +103,49 @@ async def test_a_tool_whose_name_here_is_taken_is_left_out_and_reported(tmp_path
     await registration.update_offers(offers[1:])
     assert [tool.name for tool in registration.tools] == [name, "t"]
     assert registration.problems == ""
+
+
+def spec_with(hints: types.ToolAnnotations | None, properties: JsonObject, **tools: Any) -> ToolSpec:
+    server = Server(types.CallToolResult(content=[]))
+    server.config = McpServerConfig.model_validate({"command": "x", "trusted": True, "tools": tools})
+    tool = types.Tool(name="t", input_schema={"type": "object", "properties": properties}, annotations=hints)
+    return McpTool(server, tool).spec
+
+
+URI: JsonObject = {"page": {"type": "string", "format": "uri"}}
+NESTED: JsonObject = {"pages": {"type": "array", "items": {"anyOf": [{"type": "null"}, {"format": "url"}]}}}
+
+
+@pytest.mark.parametrize(
+    ("hint", "properties", "tools", "open_world", "where"),
+    [
+        (None, {}, {}, False, ()),  # a missing hint is no hint
+        (False, {}, {}, False, ()),
+        (True, {}, {}, True, ()),
+        (None, {"x": {}}, {"open_world": True}, True, ()),
+        (None, {"x": {}}, {"open_world": ["t"]}, True, ()),
+        (None, {"x": {}}, {"open_world": ["other"]}, False, ()),
+        (True, {"x": {}}, {"open_world": False}, False, ()),
+        (None, URI, {}, False, ("page",)),
+        (None, NESTED, {}, False, ("pages",)),
+        (None, {"x": {}}, {"arguments": {"t.x": "where"}}, False, ("x",)),
+        (None, {"x": {}}, {"arguments": {"other.x": "where"}}, False, ()),
+    ],
+)
+def test_a_read_reaches_others_where_somebody_says_so(
+    hint: bool | None, properties: JsonObject, tools: JsonObject, open_world: bool, where: tuple[str, ...]
+) -> None:
+    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=hint)
+    spec = spec_with(hints, properties, **tools)
+    assert (spec.is_open_world, spec.where_args) == (open_world, where)
+    assert spec.reads_over_network is (open_world or bool(where))
+
+
+def test_a_tool_without_hints_is_an_effect_that_asks_as_such() -> None:
+    assert not spec_with(None, URI).reads_over_network
+
+
+def test_roles_of_unknown_arguments_are_reported() -> None:
+    config = McpServerConfig.model_validate({"command": "x", "tools": {"arguments": {"t.y": "where"}}})
+    (message,) = config.tools.list_ignored_settings({"t": {"x"}})
+    assert "'t.y'" in message

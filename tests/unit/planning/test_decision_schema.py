@@ -18,6 +18,7 @@ from agent.planning.decision_schema import (
     expand_more,
 )
 from agent.tools import READ_ONLY, ToolSpec
+from agent.tools.catalogue import SkillCard
 
 KEYWORDS = {
     "type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "minItems", "maxItems",
@@ -45,19 +46,24 @@ def accepts(schema: JsonObject, value: object) -> bool:
     return Draft202012Validator(schema).is_valid(value)
 
 
+SUMMARIZE = {"tool": "summarize", "inputs": {"task": "x"}, "tools": ["read_file"]}
 CALCULATOR = make_tool("calculator", properties={"expression": {"type": "string"}}, required=["expression"])
 
 
 def test_a_decision_is_one_closed_object_with_the_answer_as_its_last_choice() -> None:
-    schema = build_decision_schema([CALCULATOR], ["summarize"], ["calls", "ask", "answer"], 4).schema
+    schema = build_decision_schema(
+        [CALCULATOR], [SkillCard("summarize", "Sums up.", tools=("read_file",))], ["calls", "ask", "answer"], 4
+    ).schema
     assert schema["type"] == "object"
     forms: Any = schema["properties"]
     kinds = [form["properties"]["kind"]["enum"][0] for form in forms["next"]["anyOf"]]
     assert kinds == ["calls", "ask", "answer"]
-    calls = [{"tool": "calculator", "inputs": {"expression": "1 + 1"}}, {"tool": "summarize", "inputs": {"task": "x"}}]
+    calls = [{"tool": "calculator", "inputs": {"expression": "1 + 1"}}, SUMMARIZE]
     assert accepts(schema, {"next": {"missing": "a sum", "kind": "calls", "calls": calls}})
     assert accepts(schema, {"next": {"missing": "nothing", "kind": "answer"}})
     assert not accepts(schema, {"next": {"missing": "a sum", "kind": "answer"}})
+    foreign = {**SUMMARIZE, "tools": ["send"]}
+    assert not accepts(schema, {"next": {"missing": "x", "kind": "calls", "calls": [foreign]}})
     assert not accepts(schema, {"next": {"missing": "x", "kind": "calls", "calls": []}})
     assert not accepts(schema, {"next": {"missing": "x", "kind": "calls", "calls": calls * 3}})
 

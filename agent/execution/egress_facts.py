@@ -1,0 +1,211 @@
+"""Collects the facts of a run that `agent.policy.egress` decides by, from the run's log, and applies its decisions."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from pydantic import JsonValue
+
+from agent.core.errors import SkillUnknownError, ToolDeniedError
+from agent.core.events import StepOutput
+from agent.core.models import JsonObject, PlanStep
+from agent.core.run_state import AttemptState, CallState, RunState
+from agent.policy.approval import is_plan_approved
+from agent.policy.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
+from agent.run_context.call_site import CallSite
+from agent.run_context.outputs import load_output, to_step_output
+from agent.run_context.run import Run
+from agent.tools import ToolSpec
+from agent.tools.catalogue import get_server_name, is_foreign
+
+SKILL_FILE_TOOL = "read_skill_file"
+"""Reads files that the operator installed."""
+
+
+async def find_egress_problem(
+    run: Run, spec: ToolSpec, args: JsonObject, site: CallSite, nested: Sequence[ReadText] = ()
+) -> EgressFinding | None:
+    """Returns why a person must allow a call that only reads, or None if nobody must.
+
+    `nested` is what a tool has read within the same call, which no log holds.
+    """
+    if not spec.reads_over_network:
+        return None
+    facts = await collect_facts(run, site, nested)
+    return await asyncio.to_thread(
+        find_egress,
+        args,
+        facts,
+        where_args=spec.where_args,
+        is_open_world=spec.is_open_world,
+        server=_get_server(spec),
+        is_trusted_server=spec.is_trusted_server,
+        fixed_values=tuple(_iter_fixed_values(spec.input_schema)),
+    )
+
+
+async def check_redirect(run: Run, site: CallSite, source: str, target: str) -> None:
+    """Raises `ToolDeniedError` if words could travel on to another host with the redirect."""
+    facts = await collect_facts(run, site)
+    reason = await asyncio.to_thread(judge_redirect, source, target, facts)
+    if reason is not None:
+        raise ToolDeniedError(reason)
+
+
+async def collect_facts(run: Run, site: CallSite, nested: Sequence[ReadText] = ()) -> EgressFacts:
+    """Returns what the run has read by now, and what its addresses may come from."""
+    state = run.state
+    reads = [*nested, *_iter_shown_answers(state)]
+    for attempt, step in _iter_attempts(state):
+        if attempt.taken_from and attempt.output is not None:  # of another run, whose calls are not in this log
+            address = str(attempt.args.get("url") or "")
+            reads.append(await _read_output(run, step.tool if step else "", attempt.output, address))
+        reads += [await _read_call(run, call, attempt) for call in attempt.calls if call.result is not None]
+    return EgressFacts(
+        given=tuple(_iter_given(run, site)),
+        planned=tuple(_iter_planned(state)),
+        reads=tuple(reads),
+        starts_private=state.tainted or _is_shaped_by_reading(state, 0),
+        starts_untrusted=_is_shaped_by_reading(state, -1),
+        extra=tuple(_iter_remembered(state)),
+    )
+
+
+def make_nested_read(spec: ToolSpec, args: JsonObject, text: str, *, tainted: bool) -> ReadText:
+    """Returns what a tool has read by calling another one within its own call."""
+    return _make_read(spec, spec.name, text, args, tainted=tainted)
+
+
+async def _read_call(run: Run, call: CallState, attempt: AttemptState) -> ReadText:
+    """Returns what a call has read."""
+    result = call.result
+    assert result is not None, "the caller leaves out calls in flight"
+    spec = _find_spec(run, call.intent.tool)
+    if result.error_code is not None:  # a foreign server writes its own error messages
+        foreign = spec is None or is_foreign(spec)
+        return _make_read(spec, result.tool, result.error or "", call.intent.args, tainted=foreign)
+    if spec is not None and spec.uses_subagents and _has_read_public_pages_only(run, call, attempt):
+        return ReadText(result.text, is_untrusted=result.tainted)
+    output = await load_output(run, to_step_output(result))
+    return _make_read(spec, call.intent.tool, output.text, call.intent.args, tainted=result.tainted, value=output.value)
+
+
+async def _read_output(run: Run, tool: str, output: StepOutput, address: str) -> ReadText:
+    loaded = await load_output(run, output)
+    spec = _find_spec(run, tool)
+    return _make_read(spec, tool, loaded.text, {"url": address}, tainted=loaded.tainted, value=loaded.value)
+
+
+def _make_read(
+    spec: ToolSpec | None, tool: str, text: str, args: JsonObject, *, tainted: bool, value: JsonValue = None
+) -> ReadText:
+    is_page = spec is not None and bool(spec.where_args)
+    requested = next((str(args[name]) for name in (spec.where_args if spec else ()) if args.get(name)), "")
+    final = value.get("url") if isinstance(value, dict) else None
+    whole = text if isinstance(value, str) or value is None else f"{text}\n{json.dumps(value, ensure_ascii=False)}"
+    return ReadText(
+        whole,
+        is_untrusted=tainted,
+        is_private=tainted and not (spec is not None and spec.reads_public_pages),
+        address=(final if isinstance(final, str) and final else requested) if is_page else "",
+        requested=requested,
+        server=_get_server(spec) if spec is not None else "",
+        is_shown=tool == SKILL_FILE_TOOL and not tainted,
+    )
+
+
+def _has_read_public_pages_only(run: Run, call: CallState, attempt: AttemptState) -> bool:
+    """Returns whether the sub-agents of a call read untrusted text, all of it public pages."""
+    begin = call.intent.call_id
+    inner = [
+        other
+        for other in attempt.calls
+        if other.intent.span in (begin, *(s for s in run.state.subagents if s.startswith((f"{begin}~", f"{begin}/"))))
+    ]
+    specs = [_find_spec(run, one.intent.tool) for one in inner if one.result is not None and one.result.tainted]
+    return bool(specs) and all(spec is not None and spec.reads_public_pages for spec in specs)
+
+
+def _iter_given(run: Run, site: CallSite) -> Iterator[str]:
+    """Yields what the user, the room and the operator wrote. An assistant's message is none of theirs."""
+    state = run.state
+    yield from (state.prompt, state.request.prompt, state.room.system_prompt, state.room.persona or "")
+    yield json.dumps(state.request.metadata, ensure_ascii=False)
+    history = state.retrieval.history if state.retrieval is not None else ()
+    for message in (*(state.request.messages or ()), *history):
+        if message.role in ("user", "system", "developer"):
+            yield message.content
+    yield from (decided.reason for decided in state.decisions.values() if decided.decision == "answered")
+    step = _find_step(state, site.step_id)
+    if step is not None and step.action == "skill":
+        try:
+            yield run.engine.skills.get(step.tool).read_body()
+        except SkillUnknownError:
+            return
+
+
+def _iter_planned(state: RunState) -> Iterator[str]:
+    """Yields the texts in the arguments of plans that no untrusted text could shape, or that a person approved."""
+    for number, proposed in enumerate(state.plans):
+        is_approved = proposed is state.plans[-1] and is_plan_approved(state)
+        if is_approved or not _is_shaped_by_reading(state, number):
+            yield from (json.dumps(step.args, ensure_ascii=False) for step in proposed.plan.steps)
+
+
+def _is_shaped_by_reading(state: RunState, number: int) -> bool:
+    """Returns whether a plan was made after untrusted text was read, or quotes names of the user's files and documents.
+
+    The plan of a recipe was made by an earlier run and chosen by the user.
+    """
+    if not state.plans:
+        return False
+    proposed = state.plans[number]
+    is_recipe = state.understanding is not None and state.understanding.route == "recipe"
+    return proposed.tainted and not (is_recipe and proposed.plan.version == 0)
+
+
+def _iter_remembered(state: RunState) -> Iterator[str]:
+    """Yields untrusted memories and results of the run before, which models of this run have read."""
+    if state.retrieval is not None:
+        yield from (item.text for item in state.retrieval.items if item.tainted)
+        yield from (earlier.text for earlier in state.retrieval.earlier_results if earlier.tainted)
+
+
+def _iter_shown_answers(state: RunState) -> Iterator[ReadText]:
+    """Yields the answers of a conversation that is stored here. A client's history may hold what nobody was shown."""
+    recalled = state.retrieval
+    if recalled is None or recalled.source != "conversation":
+        return
+    for message in recalled.history:
+        if message.role == "assistant":
+            yield ReadText(message.content, is_untrusted=state.tainted, is_private=state.tainted, is_shown=True)
+
+
+def _iter_attempts(state: RunState) -> Iterator[tuple[AttemptState, PlanStep | None]]:
+    for step_id, own in state.steps.items():
+        for attempt in own.attempts:
+            yield attempt, _find_step(state, step_id)
+
+
+def _find_step(state: RunState, step_id: str) -> PlanStep | None:
+    steps = (step for proposed in reversed(state.plans) for step in proposed.plan.steps)
+    return next((step for step in steps if step.id == step_id), None)
+
+
+def _find_spec(run: Run, tool: str) -> ToolSpec | None:
+    registry = run.engine.registry
+    return registry.get(tool).spec if tool in registry else None
+
+
+def _get_server(spec: ToolSpec) -> str:
+    return get_server_name(spec) if is_foreign(spec) else ""
+
+
+def _iter_fixed_values(schema: JsonObject) -> Iterable[JsonValue]:
+    """Yields the values that a tool's schema lists or gives as a default."""
+    properties = schema.get("properties")
+    for one in properties.values() if isinstance(properties, dict) else ():
+        if isinstance(one, dict):
+            listed = one.get("enum")
+            yield from listed if isinstance(listed, list) else ()
+            yield from (one[key] for key in ("const", "default") if key in one)

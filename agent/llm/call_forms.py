@@ -1,0 +1,181 @@
+"""Reads tool calls from a model's reply, native or written in any of the forms that model families are trained on.
+
+Servers leave written calls in the text where they do not know the model's template. A reply counts only if it is
+nothing but calls, besides thinking, code fences and the tokens of its template: a text that quotes a call makes none.
+Nothing here raises for what a model wrote, and the time is linear in its length. Pure functions.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.core.models import JsonObject
+from agent.llm.call_markup import MARKUP, MarkupReader
+from agent.llm.call_objects import MalformedCallError, RawCall, repair_json, to_arguments, unwrap_calls
+from agent.llm.port import ModelToolCall
+from agent.llm.python_calls import parse_python_calls
+
+MAX_CHARS = 200_000
+MAX_CALLS = 100
+
+_THINKING = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+)
+_ENDS = re.compile(
+    r"(?:<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|END_OF_TURN_TOKEN|call|return|eot|user|observation)\|>"
+    r"|</s>|<\uff5cend▁of▁sentence\uff5c>|\[e~\[)\s*\Z"
+)
+"""The token with which a template ends the turn, where the server lets it through."""
+_TOKENS = re.compile(
+    r"```(?:json5?|tool_calls?|tool_code|xml)?[ \t]*(?=\n|\Z|[\[{<`])|Action:|functools(?=\[)|\[TOOL_CALLS\]"
+    r"|</?(?:\w+:)?(?:tool_calls?|TOOLCALL|function_calls?|\uff5cDSML\uff5cfunction_calls)>"
+    r"|<\|/?(?:tool_call|python_tag|START_ACTION|END_ACTION|tool_call_start|tool_call_end|python_start|python_end"
+    r"|tool_calls?_section_begin|tool_calls?_section_end|action_start|action_end|plugin|tools_prefix|tools_suffix)\|>"
+    r"|<\uff5c(?:tool▁calls▁begin|tool▁calls▁end)\uff5c>"
+)
+"""What stands around calls and says nothing itself: fences, and the tokens of templates. Each call between them is
+read for what it is, because models mix the forms."""
+_GAP = re.compile(r"[\s;,]*")
+_PYTHON = re.compile(r"\[?\s*[A-Za-z_][\w.]*\(")
+_EXCERPT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A call of a known tool."""
+
+    name: str
+    arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class CallReading:
+    """The calls of a reply. Without calls, `reason` says why there are none."""
+
+    calls: tuple[WrittenCall, ...] = ()
+    reason: str = ""
+
+
+def read_calls(text: str, tool_calls: Sequence[ModelToolCall], tools: Mapping[str, JsonObject]) -> CallReading:
+    """Returns the calls of a reply. `tools` holds the JSON schemas of the arguments by the names of the tools.
+
+    Native calls count whatever the text beside them says. One call that is malformed, or of an unknown tool,
+    invalidates all.
+    """
+    try:
+        raw = [_read_native(call) for call in tool_calls] or _CallReader(text, tools).read()
+        if len(raw) > MAX_CALLS:
+            raise MalformedCallError(f"the reply holds more than {MAX_CALLS} calls")
+        return CallReading(tuple(_check_call(call, tools) for call in raw))
+    except MalformedCallError as error:
+        return CallReading(reason=str(error))
+
+
+def _read_native(call: ModelToolCall) -> RawCall:
+    return RawCall(call.name, call.arguments)
+
+
+def _check_call(call: RawCall, tools: Mapping[str, JsonObject]) -> WrittenCall:
+    name = call.name.strip()
+    if name not in tools:
+        name = name.removeprefix("functions.").removesuffix(".call")
+    if name not in tools:
+        raise MalformedCallError(f"there is no tool named {call.name[:_EXCERPT]!r}")
+    return WrittenCall(name, to_arguments(name, call.arguments))
+
+
+class _CallReader:
+    """Reads one text from its start to its end."""
+
+    def __init__(self, text: str, tools: Mapping[str, JsonObject]) -> None:
+        if len(text) > MAX_CHARS:
+            raise MalformedCallError(f"the reply is longer than {MAX_CHARS:,} characters")
+        self._text = _strip_turn(text)
+        self._markup = MarkupReader(self._text, tools)
+        self._position = 0
+        self._token = ""
+        """The token before the position, if one is."""
+        self._calls: list[RawCall] = []
+
+    def read(self) -> list[RawCall]:
+        """Returns the calls. Raises `MalformedCallError` where there is anything else, or nothing."""
+        while True:
+            gap = _GAP.match(self._text, self._position)
+            self._position = gap.end() if gap is not None else self._position
+            if self._position >= len(self._text):
+                break
+            token = _TOKENS.match(self._text, self._position)
+            if token is not None:
+                self._position, self._token = token.end(), token[0]
+                continue
+            self._read_item()
+            self._token = ""
+            if len(self._calls) > MAX_CALLS:
+                raise MalformedCallError(f"the reply holds more than {MAX_CALLS} calls")
+        if not self._calls:
+            raise MalformedCallError("the reply holds no call")
+        return self._calls
+
+    def _read_item(self) -> None:
+        """Reads what begins at the position: a call in markup, JSON, or Python."""
+        marked = MARKUP.match(self._text, self._position)
+        if marked is not None or self._token in ("<tool_call>", "[TOOL_CALLS]"):
+            read = self._markup.read(self._position, marked, after=self._token)
+            if read is not None:
+                call, self._position = read
+                self._calls.append(call)
+                return
+        if _PYTHON.match(self._text, self._position):
+            segment = self._get_segment()
+            self._calls += parse_python_calls(segment)
+            self._position += len(segment)
+        elif self._text[self._position] in "{[":
+            self._calls += unwrap_calls(self._read_json())
+        else:
+            shown = self._text[self._position : self._position + _EXCERPT]
+            raise MalformedCallError(f"the reply holds other text than calls: {shown!r}")
+
+    def _read_json(self) -> object:
+        """Returns the JSON value at the position; one that is slightly wrong is repaired, if it is closed."""
+        try:
+            value, end = json.JSONDecoder(strict=False).raw_decode(self._text, self._position)
+        except (ValueError, RecursionError):
+            segment = self._get_segment()
+            value, end = repair_json(segment), self._position + len(segment)
+        self._position = end
+        return value
+
+    def _get_segment(self) -> str:
+        """Returns the text up to the next token at the start of a line, or of a closing tag, or to the end."""
+        end = _SEGMENT_END.search(self._text, self._position)
+        return self._text[self._position : end.start() if end is not None else len(self._text)]
+
+
+_SEGMENT_END = re.compile(r"\n[ \t]*```|```\s*\Z|</(?:\w+:)?(?:tool_calls?|TOOLCALL|function_calls?)>|<\|/?\w+\|>")
+
+
+def _strip_turn(text: str) -> str:
+    """Returns the reply without its thinking and the token that ends its turn. Raises `MalformedCallError` for thinking
+    without an end.
+    """
+    body = text.strip()
+    while True:
+        opening = next((pair for pair in _THINKING if body.startswith(pair[0])), None)
+        if opening is None:
+            break
+        end = body.find(opening[1])
+        if end < 0:
+            raise MalformedCallError("the reply ends within the model's thinking")
+        body = body[end + len(opening[1]) :].lstrip()
+    if (end := body.find("</think>")) >= 0 and "<think>" not in body[:end]:
+        body = body[end + len("</think>") :].lstrip()  # the template has opened it, in the prompt
+    for _ in range(4):
+        body = _ENDS.sub("", body[:-200]) + _ENDS.sub("", body[-200:]) if len(body) > 200 else _ENDS.sub("", body)
+        body = body.rstrip()
+    return body

@@ -1,0 +1,116 @@
+"""Calls in the markup of chat templates: tags with the name, then JSON or one tag an argument."""
+
+import json
+import re
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+from agent.llm.call_objects import MalformedCallError, RawCall, repair_json
+
+_NAME = r"[\w.\-/]{1,128}"
+MARKUP = re.compile(
+    rf"<function=(?P<function>{_NAME})>"  # Llama 3.1, Functionary 3.1, Qwen3-Coder, Seed-OSS
+    rf"|<(?P<prefix>\uff5cDSML\uff5c)?invoke name=\"(?P<invoke>{_NAME})\">"  # MiniMax M2, DeepSeek V3.2
+    rf"|<\uff5ctool▁call▁begin\uff5c>(?:function<\uff5ctool▁sep\uff5c>)?(?P<deepseek>{_NAME})"
+    r"(?:<\uff5ctool▁sep\uff5c>|\n)"
+    rf"|<\|tool_call_begin\|>\s*(?P<kimi>{_NAME}):\d+\s*<\|tool_call_argument_begin\|>"
+    rf"|(?:<\|start\|>assistant)?(?:<\|channel\|>(?:commentary|analysis) )?\s*to=(?P<harmony>{_NAME})"
+    r"(?:<\|channel\|>(?:commentary|analysis))?\s*(?:<\|constrain\|>)?(?:json)?\s*<\|message\|>"  # gpt-oss
+    rf"|>>>(?P<functionary>{_NAME})\n"
+)
+"""The beginning of a call, with its name."""
+_MISTRAL = re.compile(rf"(?P<mistral>{_NAME})(?:\[CALL_ID\]\w+)?\[ARGS\]")
+_GLM = re.compile(rf"(?P<glm>{_NAME})\s*(?=<arg_key>|</tool_call>)")
+_CLOSINGS = re.compile(
+    r"\s*(?:```)?\s*(?:</function>|<\uff5ctool▁call▁end\uff5c>|<\|tool_call_end\|>|<\|call\|>|<\|end\|>)?"
+)
+_PARAMETER = re.compile(
+    r"\s*<(?:\uff5cDSML\uff5c)?parameter(?:=| name=\"?)(?P<key>[\w.\-]{1,128})\"?"
+    r"(?P<kind>(?: string=\"(?:true|false)\")?)>"
+)
+_PARAMETER_END = re.compile(r"</(?:\uff5cDSML\uff5c)?parameter>")
+_FUNCTION_END = re.compile(r"\s*</(?:function|(?:\uff5cDSML\uff5c)?invoke)>")
+_ARG_KEY = re.compile(r"\s*<arg_key>\s*(?P<key>[\w.\-]{1,128})\s*</arg_key>\s*<arg_value>")
+_FENCE = re.compile(r"\s*(?:```(?:json)?[ \t]*\n?)?\s*")
+
+
+class MarkupReader:
+    """Reads calls at given positions of one text. `tools` holds the schemas of the arguments by tool."""
+
+    def __init__(self, text: str, tools: Mapping[str, JsonObject]) -> None:
+        self._text = text
+        self._tools = tools
+
+    def read(self, position: int, marked: re.Match[str] | None, *, after: str) -> tuple[RawCall, int] | None:
+        """Returns the call that begins at `position`, and its end. None where no markup begins there.
+
+        `marked` is the match of `MARKUP` there, `after` the token before it. Raises `MalformedCallError`.
+        """
+        if marked is None:
+            if after == "[TOOL_CALLS]":
+                marked = _MISTRAL.match(self._text, position)
+            elif after == "<tool_call>" and (glm := _GLM.match(self._text, position)) is not None:
+                return self._read_pairs(glm["glm"], glm.end(), _ARG_KEY)
+            if marked is None:
+                return None
+        name = next(value for key, value in marked.groupdict().items() if value and key != "prefix")
+        start = marked.end()
+        if "function" in marked.groupdict() and (marked["function"] or marked["invoke"]):
+            begin = _FENCE.match(self._text, start)
+            if begin is None or self._text[begin.end() : begin.end() + 1] != "{":
+                return self._read_pairs(name, start, _PARAMETER)
+        return self._read_object(name, start)
+
+    def _read_object(self, name: str, start: int) -> tuple[RawCall, int]:
+        """Reads JSON arguments, perhaps fenced, and the token that closes the call."""
+        begin = _FENCE.match(self._text, start)
+        start = begin.end() if begin is not None else start
+        try:
+            value, end = json.JSONDecoder(strict=False).raw_decode(self._text, start)
+        except (ValueError, RecursionError):
+            closing = _OBJECT_END.search(self._text, start)
+            end = closing.start() if closing is not None else len(self._text)
+            value = repair_json(self._text[start:end])
+        closed = _CLOSINGS.match(self._text, end)
+        return RawCall(name, value), closed.end() if closed is not None else end
+
+    def _read_pairs(self, name: str, position: int, opening: re.Pattern[str]) -> tuple[RawCall, int]:
+        """Reads one tag an argument, whose values are text: the tool's schema says what they are."""
+        arguments: JsonObject = {}
+        closing = _ARG_END if opening is _ARG_KEY else _PARAMETER_END
+        while (begin := opening.match(self._text, position)) is not None:
+            end = closing.search(self._text, begin.end())
+            if end is None or begin["key"] in arguments:
+                raise MalformedCallError(f"the arguments of {name!r} are not complete")
+            value = self._text[begin.end() : end.start()]
+            is_text = "true" in begin["kind"] if begin.groupdict().get("kind") else None
+            arguments[begin["key"]] = self._read_value(name, begin["key"], value, is_text=is_text)
+            position = end.end()
+        closed = (_FUNCTION_END if opening is _PARAMETER else _GLM_END).match(self._text, position)
+        if closed is None:
+            raise MalformedCallError(f"the call of {name!r} is not complete")
+        return RawCall(name, arguments), closed.end()
+
+    def _read_value(self, name: str, key: str, text: str, *, is_text: bool | None) -> JsonValue:
+        """Returns a value as its schema says: `007` stays text where a text is expected."""
+        text = text.removeprefix("\n").removesuffix("\n")
+        if is_text is None:
+            properties = self._tools.get(name, {}).get("properties")
+            schema = properties.get(key) if isinstance(properties, dict) else None
+            is_text = isinstance(schema, dict) and schema.get("type") == "string"
+        if is_text:
+            return text
+        try:
+            value: JsonValue = json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            return {"True": True, "False": False, "None": None}.get(text.strip(), text)
+        return value
+
+
+_ARG_END = re.compile(r"</arg_value>")
+_GLM_END = re.compile(r"\s*</tool_call>")
+_OBJECT_END = re.compile(
+    r"\n?```|</function>|</(?:\uff5cDSML\uff5c)?invoke>|<\uff5ctool▁call▁end\uff5c>|<\|\w+\|>|\n>>>|\[TOOL_CALLS\]"
+)

@@ -1,0 +1,108 @@
+"""Calls as JSON objects: `{"name": ..., "arguments": {...}}` and its relatives."""
+
+import ast
+import json
+import warnings
+from typing import NamedTuple
+
+from agent.core.models import JsonObject
+
+MAX_REPAIRED_CHARS = 20_000
+"""Longer JSON is not repaired: its repair may take quadratic time."""
+_ARGUMENT_KEYS = ("arguments", "parameters")
+_NAME_KEYS = ("name", "tool_name", "function")
+_CALL_KEYS = frozenset({"id", "type", "index", "tool_call_id", *_ARGUMENT_KEYS, *_NAME_KEYS})
+"""The fields of a call. An object with others is something else, such as the description of a tool."""
+
+
+class MalformedCallError(Exception):
+    """Raised for a reply that holds no readable call. Its message says why. Does not leave `read_calls`."""
+
+
+class RawCall(NamedTuple):
+    """A call as it was written. `arguments` may be an object, or JSON text."""
+
+    name: str
+    arguments: object
+
+
+def unwrap_calls(value: object) -> list[RawCall]:
+    """Returns the calls in a JSON value: an object, a list of them, or either under `tool_calls`.
+
+    Raises `MalformedCallError` for any other value.
+    """
+    if isinstance(value, dict) and len(value) == 1:
+        wrapped = value.get("tool_calls", value.get("tool_call"))
+        value = value if wrapped is None else wrapped
+    entries = value if isinstance(value, list) else [value]
+    return [_read_call_object(entry) for entry in entries]
+
+
+def to_arguments(name: str, arguments: object) -> JsonObject:
+    """Returns the arguments of a call as an object. Raises `MalformedCallError` for anything else."""
+    value = arguments
+    if isinstance(value, str):
+        try:
+            value = json.loads(value or "{}", strict=False)
+        except (ValueError, RecursionError):
+            value = repair_json(value)
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        raise MalformedCallError(f"the arguments of {name!r} are not an object")
+    return value
+
+
+def repair_json(text: str) -> object:
+    """Returns the value of slightly wrong JSON: single quotes, Python's constants, commas too many, raw newlines.
+
+    Raises `MalformedCallError` for text that is not closed: a call that was cut off must not be completed.
+    """
+    body = text.strip()
+    if len(body) > MAX_REPAIRED_CHARS or not _is_closed(body):
+        raise MalformedCallError(f"the call is not complete JSON: {body[:60]!r}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in the model's strings
+            value: object = ast.literal_eval(body)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        import json_repair  # noqa: PLC0415 - few replies are damaged
+
+        try:
+            value = json_repair.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise MalformedCallError(f"the call is not JSON: {body[:60]!r}") from error
+    try:
+        value = json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError) as error:  # sets, bytes and other values of Python
+        raise MalformedCallError(f"the call is not JSON: {body[:60]!r}") from error
+    if not isinstance(value, dict | list):
+        raise MalformedCallError(f"the call is not JSON: {body[:60]!r}")
+    return value
+
+
+def _is_closed(body: str) -> bool:
+    return (
+        body[-1:] in ("}", "]")
+        and body.count("{") == body.count("}")
+        and body.count("[") == body.count("]")
+        and (body.count('"') - body.count('\\"')) % 2 == 0
+    )
+
+
+def _read_call_object(value: object) -> RawCall:
+    if not isinstance(value, dict):
+        raise MalformedCallError("the reply holds JSON that is not a call")
+    function = value.get("function")
+    if isinstance(function, dict) and not value.keys() - {"id", "type", "index", "function"}:
+        value = function
+    names = [name for key in _NAME_KEYS if isinstance(name := value.get(key), str) and name]
+    given = [value[key] for key in _ARGUMENT_KEYS if key in value]
+    if value.keys() - _CALL_KEYS or len(names) != 1 or len(given) != 1 or _is_schema(given[0]):
+        raise MalformedCallError("the reply holds JSON that is not a call")
+    return RawCall(names[0], given[0])
+
+
+def _is_schema(arguments: object) -> bool:
+    """Whether the value describes arguments, as in the definition of a tool."""
+    return isinstance(arguments, dict) and arguments.get("type") == "object" and "properties" in arguments

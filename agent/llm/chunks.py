@@ -1,0 +1,252 @@
+"""`ChunkReader`: reads the objects of one streamed completion as `ModelChunk`s."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import ceil
+from typing import Any
+
+from agent.core.errors import ModelOutputError
+from agent.core.models import JsonObject, Usage
+from agent.llm.faults import build_body_error, find_body_error
+from agent.llm.port import ModelChunk
+from agent.llm.replies import (
+    get_object,
+    get_provider_fields,
+    get_text,
+    list_objects,
+    read_content,
+    read_finish_reason,
+    read_usage,
+)
+from agent.llm.surrogates import SurrogateJoiner, has_surrogates
+
+_PLAIN_FIELDS = frozenset({"content", "role"})
+_SPLIT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal")
+"""The texts of a delta that may be cut inside a character."""
+_CHARS_PER_TOKEN = 4
+_TOKEN_CHARS = (1.5, 10)
+"""Between these average lengths, the pieces of a stream are tokens. Shorter ones are single characters, longer ones
+several tokens at once; then the tokens are estimated from the characters."""
+_TOLERANCE = 0.04
+"""A share of the limit by which a reply may exceed it before it is cut, because the tokens are estimated."""
+
+
+class _JoinedChunk:
+    """Neighbouring chunks that become one."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.finish_reason: str | None = None
+        self._usage: Usage | None = None
+
+    def add(self, chunk: ModelChunk) -> None:
+        """Adds a chunk without parts besides text."""
+        self.texts.append(chunk.text)
+        self.finish_reason = self.finish_reason if chunk.finish_reason is None else chunk.finish_reason
+        self._usage = chunk.usage or self._usage
+
+    def end(self) -> Iterator[ModelChunk]:
+        """Yields the joined chunk, unless it is empty, and begins the next one."""
+        text = "".join(self.texts)
+        if text or self.finish_reason is not None or self._usage is not None:
+            yield ModelChunk(text, finish_reason=self.finish_reason, usage=self._usage)
+        self.texts, self.finish_reason, self._usage = [], None, None
+
+
+class ChunkReader:
+    """Reads one stream. Follows one choice, and cuts the reply at about `max_tokens`; None means no limit.
+
+    A provider is asked for the limit too. Counting here stops one that ignores it.
+    """
+
+    def __init__(self, where: str, max_tokens: int | None = None) -> None:
+        self.has_finished = False
+        """Whether a finish reason came, or the reply was cut."""
+        self.is_cut = False
+        self._where = where
+        self._limit = None if max_tokens is None else max_tokens * (1 + _TOLERANCE)
+        self._index: object = None
+        self._has_index = False
+        self._joiners: dict[str, SurrogateJoiner] = {}
+        self._has_calls = False
+        self._pieces = 0
+        self._chars = 0
+
+    def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[ModelChunk]:
+        """Yields the chunks of events that arrived together. Neighbours with nothing but text, a finish reason and
+        usage become one chunk: each chunk passes ten functions on its way to the log. Empty ones are left out.
+
+        Raises the matching error for an error of the provider in place of a chunk, after the text before it.
+        """
+        joined = _JoinedChunk()
+        for event in events:
+            text = self._read_plain_text(event)
+            if text is not None:
+                joined.texts.append(self._count_text(text) if text else "")
+            elif (error := find_body_error(event)) is not None:
+                yield from joined.end()
+                raise build_body_error(error, self._where)
+            else:
+                chunk = self._read_chunk(event)
+                if chunk.has_parts_besides_text:
+                    yield from joined.end()
+                    yield chunk
+                else:
+                    joined.add(chunk)
+            if self.is_cut:
+                break
+        if self.is_cut:
+            joined.finish_reason, self.has_finished = "length", True
+        yield from joined.end()
+
+    def read_plain(self, event: Mapping[str, Any]) -> ModelChunk | None:
+        """Returns the chunk of an event with nothing but text, within the limit; None for any other, uncounted."""
+        text = self._read_plain_text(event)
+        if not text:
+            return None
+        self._pieces += 1
+        self._chars += len(text)
+        if self._limit is not None and self._estimate_tokens() > self._limit:
+            self._pieces -= 1
+            self._chars -= len(text)
+            return None
+        return ModelChunk(text)
+
+    def end(self, *, is_whole: bool) -> Iterator[ModelChunk]:
+        """Yields what is left at the end of the stream. `is_whole` says that the stream declared itself complete: then
+        a reply without a finish reason gets one.
+
+        Raises `ModelOutputError` for a stream that ended in the middle.
+        """
+        rests = {key: joiner.end() for key, joiner in self._joiners.items()}
+        text, refusal = rests.get("content", ""), rests.get("refusal", "")
+        reasoning = rests.get("reasoning_content") or rests.get("reasoning") or ""
+        if text or refusal or reasoning:
+            yield ModelChunk(text, reasoning, refusal=refusal)
+        if self.has_finished:
+            return
+        if not is_whole:
+            raise ModelOutputError(f"{self._where} ended its stream in the middle", agent_id="models")
+        self.has_finished = True
+        yield ModelChunk(finish_reason="tool_calls" if self._has_calls else "stop")
+
+    def _read_plain_text(self, event: Mapping[str, Any]) -> str | None:
+        """Returns the text of a chunk that holds nothing else, as most do; None for other chunks."""
+        try:
+            choices = event["choices"]
+            choice = choices[0]
+            delta = choice["delta"]
+            text = delta["content"]
+            if len(choices) != 1 or choice.get("index") != self._index or choice.get("finish_reason"):
+                return None
+        except (LookupError, TypeError, AttributeError):
+            return None
+        if not isinstance(text, str) or event.get("error") or event.get("usage") or choice.get("error"):
+            return None
+        if self._joiners or not (text.isascii() or not has_surrogates(text)):
+            return None
+        has_more = len(delta) > 1 and any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
+        return None if has_more else text
+
+    def _read_chunk(self, event: Mapping[str, Any]) -> ModelChunk:
+        choice = self._select_choice(event)
+        chunk = read_chunk(event, choice, self._join_halves(_get_delta(choice)))
+        if chunk.finish_reason == "error":
+            raise ModelOutputError(
+                f"{self._where} ended its reply with an error that it did not name", agent_id="models"
+            )
+        self.has_finished = self.has_finished or chunk.finish_reason is not None
+        if chunk.tool_calls:
+            self._has_calls = True
+            chars = sum(len(str(get_object(call.get("function")).get("arguments") or "")) for call in chunk.tool_calls)
+            self._count(chars)
+        if chunk.reasoning or chunk.refusal:
+            self._count(len(chunk.reasoning) + len(chunk.refusal))
+        return chunk._replace(text=self._count_text(chunk.text)) if chunk.text else chunk
+
+    def _select_choice(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the choice to read: the one of the index that first said something. An end without content counts for
+        it too, unless it is the end of another choice: some servers write all ends with the index 0.
+        """
+        choices = list_objects(event.get("choices"))
+        if not choices:
+            return {}
+        if self._has_index:
+            choice = next((one for one in choices if one.get("index") == self._index), {})
+            if choice or any(map(_has_content, choices)):
+                return choice
+            return {"finish_reason": choices[0].get("finish_reason")}
+        choice = next((one for one in choices if not one.get("index")), choices[0])
+        if not _has_content(choice):
+            choice = next((one for one in choices if _has_content(one)), choice)
+        if _has_content(choice):
+            self._index, self._has_index = choice.get("index"), True
+        return choice
+
+    def _join_halves(self, delta: dict[str, Any]) -> dict[str, Any]:
+        """Returns the delta with whole characters, and keeps the half of one that its end may hold."""
+        joined = delta
+        for key in _SPLIT_FIELDS:
+            text = delta.get(key)
+            if not isinstance(text, str) or not text:
+                continue
+            joiner = self._joiners.get(key)
+            if joiner is None:
+                if text.isascii() or not has_surrogates(text):
+                    continue
+                joiner = self._joiners[key] = SurrogateJoiner()
+            joined = joined if joined is not delta else dict(delta)
+            joined[key] = joiner.feed(text)
+            if not joiner.is_waiting:
+                del self._joiners[key]
+        return joined
+
+    def _count_text(self, text: str) -> str:
+        """Counts a piece of text. Returns it, or its beginning if it exceeds the limit."""
+        self._pieces += 1
+        self._chars += len(text)
+        if self._limit is None or (excess := self._estimate_tokens() - self._limit) <= 0:
+            return text
+        self.is_cut = True
+        return text[: max(0, len(text) - ceil(excess * _CHARS_PER_TOKEN))]
+
+    def _count(self, chars: int) -> None:
+        self._pieces += 1
+        self._chars += chars
+        self.is_cut = self.is_cut or (self._limit is not None and self._estimate_tokens() > self._limit)
+
+    def _estimate_tokens(self) -> float:
+        shortest, longest = _TOKEN_CHARS
+        if shortest * self._pieces <= self._chars <= longest * self._pieces:
+            return self._pieces
+        return self._chars / _CHARS_PER_TOKEN
+
+
+def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonObject) -> ModelChunk:
+    """Reads one chunk of a streamed completion: one of its choices, and that choice's delta."""
+    reported = event.get("usage")
+    usage = read_usage(reported) if reported else None
+    finish_reason = read_finish_reason(choice.get("finish_reason"))
+    if not delta:  # the end of the text, or the usage behind it
+        return ModelChunk(finish_reason=finish_reason, usage=usage)
+    content = read_content(delta.get("content"))
+    calls = tuple(list_objects(delta.get("tool_calls")))
+    if "message" in choice and "delta" not in choice:  # a whole reply, which needs no finish reason
+        finish_reason = finish_reason or ("tool_calls" if calls else "stop")
+    return ModelChunk(
+        text=content.text,
+        reasoning=get_text(delta.get("reasoning_content") or delta.get("reasoning")) or content.reasoning,
+        finish_reason=finish_reason,
+        usage=usage,
+        tool_calls=calls,
+        provider_fields=get_provider_fields(delta),
+        refusal=content.refusal or get_text(delta.get("refusal")),
+    )
+
+
+def _get_delta(choice: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a choice adds. A server that cannot stream sends the whole message in its place."""
+    return get_object(choice.get("delta") if "delta" in choice else choice.get("message"))
+
+
+def _has_content(choice: Mapping[str, Any]) -> bool:
+    return any(value for key, value in _get_delta(choice).items() if key != "role")

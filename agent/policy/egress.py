@@ -1,0 +1,336 @@
+"""Decides whether a call that only reads may carry words out of the gateway. Pure functions over the facts of a run.
+
+Fetching an address tells its host the address. A text that a model has read can ask it to put words of other texts
+there, in any encoding. So what counts is who chose the address, not what it looks like:
+
+- The user, the room or the operator gave it, or a plan named it before any untrusted text was read: free.
+- It is an unchanged link of a result: free while nothing private was read. Afterwards only if the user named the page
+  that has the link, and the link carries no private word.
+- A model composed it: free until the run has read untrusted text; from then on a person is asked.
+
+The facts come from the run's log (`agent/execution/egress_facts.py`), so they hold after a restart, in forks, in skills
+and in sub-agents.
+"""
+
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+from agent.core.run_state import RunState
+from agent.policy.plain_text import format_literal
+
+if TYPE_CHECKING:
+    from agent.policy.guardrails import LinkFilter
+    from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck
+
+_ADDRESS: Final = re.compile(r"(?:[a-z][a-z0-9+.-]{1,15}:)?//[^\s<>\"'`\\^{}|]+", re.IGNORECASE)
+_BARE_ADDRESS: Final = re.compile(
+    r"(?<![\w@./:-])(?:(?:[a-z0-9-]{1,63}\.)+[a-z]{2,24}|(?:\d{1,3}\.){3}\d{1,3}|localhost)(?::\d{1,5})?"
+    r"(?:[/?][^\s<>\"'`\\^{}|]*)?",
+    re.IGNORECASE,
+)
+"""A host that somebody wrote without `https://`."""
+_MARKDOWN_TARGET: Final = re.compile(r"\]\(\s*<?([^)\s>]+)")
+_TRAILING: Final = ".,;:!?)]*_~'\""
+_SENT_SCHEMES: Final = frozenset({"", "http", "https", "ftp", "ws", "wss", "mailto"})
+MAX_SHOWN_WORDS: Final = 20
+OUTSIDE_CHARS: Final = 200_000
+"""How much of what was read from outside is compared with the links of an answer."""
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """A text that the run has read: the result of a call, an answer of the conversation, or a remembered text."""
+
+    text: str
+    is_untrusted: bool = True
+    is_private: bool = False
+    address: str = ""
+    """The page's address, to which its relative links belong; empty if it is not a page."""
+    requested: str = ""
+    """The address that was asked for."""
+    server: str = ""
+    """The foreign server that returned it."""
+    is_shown: bool = False
+    """Whether it is an answer that the user has seen. Its links were checked before it was shown."""
+
+    @cached_property
+    def links(self) -> frozenset[str]:
+        """The addresses that the text holds, as keys."""
+        found = set(iter_address_keys(self.text))
+        if self.address:
+            found |= {
+                key
+                for target in _MARKDOWN_TARGET.findall(self.text)
+                for key in _list_keys(_join(self.address, html.unescape(target)))
+            }
+        return frozenset(found)
+
+
+@dataclass(frozen=True)
+class EgressFacts:
+    """What decides about the addresses of a run."""
+
+    given: tuple[str, ...] = ()
+    """What the user, the room and the operator wrote."""
+    planned: tuple[str, ...] = ()
+    """Arguments of plans that were made before any untrusted text was read, or that a person approved."""
+    reads: tuple[ReadText, ...] = ()
+    starts_private: bool = False
+    """Whether the run began with private text: the conversation relies on it, or the planner was shown it."""
+    starts_untrusted: bool = False
+    """Whether its current plan was made after untrusted text was read."""
+    extra: tuple[str, ...] = field(default=())
+    """Private texts that are known but are no results, such as remembered ones."""
+
+    @cached_property
+    def is_private(self) -> bool:
+        """Whether the run has read something private."""
+        return self.starts_private or bool(self.extra) or any(read.is_private for read in self.reads)
+
+    @cached_property
+    def is_untrusted(self) -> bool:
+        """Whether the run has read text that nobody vouches for."""
+        return self.starts_untrusted or self.is_private or any(read.is_untrusted for read in self.reads)
+
+    @cached_property
+    def named_keys(self) -> frozenset[str]:
+        """The addresses that the user, the room or the operator gave."""
+        return frozenset(key for text in self.given for key in iter_address_keys(text, bare=True))
+
+    @cached_property
+    def free_keys(self) -> frozenset[str]:
+        """The addresses that nobody is asked about."""
+        return self.named_keys | {key for text in self.planned for key in iter_address_keys(text, bare=True)}
+
+    def make_check(self, without: ReadText | None = None) -> "ExfiltrationCheck":
+        """Returns the check for words of the private texts, except those of one page."""
+        from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck  # noqa: PLC0415 - see make_link_filter
+
+        private = [read.text for read in self.reads if read.is_private and read is not without]
+        return ExfiltrationCheck("\n".join((*private, *self.extra)), "\n".join(self.given))
+
+
+@dataclass(frozen=True, slots=True)
+class EgressFinding:
+    """Why a person must allow a call that only reads."""
+
+    reason: str
+    target: str
+    """The address or value that would leave."""
+    words: tuple[str, ...] = ()
+    """Words of private texts that are recognised in it."""
+
+    def format_question(self) -> str:
+        """Returns what a person is shown, as Markdown without live parts."""
+        lines = [f"This would be sent: {format_literal(self.target)}"]
+        if self.words:
+            lines.append(f"Words in it that were read in this run: {', '.join(map(format_literal, self.words))}")
+        return "\n\n".join(lines)
+
+
+def make_link_filter(state: RunState) -> "LinkFilter | None":
+    """Returns what makes the links of an answer harmless; None as long as nothing from outside was read.
+
+    Only what tools, memories and earlier answers returned counts as read: a model's own text is no source.
+    """
+    attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
+    calls = (call for attempt in attempts for call in attempt.calls)
+    outside = [call.result.text for call in calls if call.result is not None and call.result.tainted]
+    taken = (attempt.output for attempt in attempts if attempt.taken_from)  # the calls are in another run's log
+    outside += [output.text for output in taken if output is not None and output.tainted]
+    recalled = state.retrieval
+    if recalled is not None:
+        outside += [item.text for item in recalled.items if item.tainted]
+        outside += [earlier.text for earlier in recalled.earlier_results if earlier.tainted]
+    inside = [state.prompt, state.room.system_prompt]
+    inside += [message.content for message in state.request.messages or ()]
+    for message in recalled.history if recalled is not None and state.request.messages is None else ():
+        if message.role == "user":
+            inside.append(message.content)
+        elif state.tainted:
+            outside.append(message.content)
+    if not outside:
+        return None
+    from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - loaded with the first request
+
+    return LinkFilter(("\n".join(outside)[:OUTSIDE_CHARS],), inside)
+
+
+def clean_question(text: str, state: RunState) -> str:
+    """Returns a model's question to the user: nothing loads by itself, and no link carries what was read."""
+    from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - as above
+
+    return (make_link_filter(state) or LinkFilter()).sanitize(text)
+
+
+def find_egress(
+    args: JsonObject,
+    facts: EgressFacts,
+    *,
+    where_args: Iterable[str],
+    is_open_world: bool = False,
+    server: str = "",
+    is_trusted_server: bool = False,
+    fixed_values: Iterable[JsonValue] = (),
+) -> EgressFinding | None:
+    """Returns why a person must allow a reading call with these arguments, or None if it is free.
+
+    `where_args` are addresses. The other arguments go to `server`; they leave only if it `is_open_world`.
+    `fixed_values` are those that the tool's schema lists, which carry no words.
+    """
+    if not facts.is_untrusted:
+        return None
+    where = frozenset(where_args)
+    for name in sorted(where & args.keys()):
+        for value in _iter_values(args[name]):
+            found = _judge_address(str(value), facts, server)
+            if found is not None:
+                return found
+    if not is_open_world or is_trusted_server or not facts.is_private:
+        return None
+    fixed = [json.dumps(value) for value in fixed_values]
+    for name in sorted(args.keys() - where):
+        for value in _iter_values(args[name]):
+            if json.dumps(value) not in fixed and not _is_known_value(value, facts, server):
+                return EgressFinding(
+                    "private text was read in this run, and this value goes to a server outside",
+                    str(value),
+                    facts.make_check().list_leaks(str(value))[:MAX_SHOWN_WORDS],
+                )
+    return None
+
+
+def judge_redirect(source: str, target: str, facts: EgressFacts) -> str | None:
+    """Returns why a redirect to another host is not followed, or None if it may be."""
+    if not facts.is_private or _get_host(source) == _get_host(target) or set(_list_keys(target)) & facts.free_keys:
+        return None
+    check = facts.make_check()
+    is_free = find_egress({"url": source}, facts, where_args=("url",)) is None
+    if is_free and not check.has_leak(target):
+        return None
+    return (
+        f"{source} redirects to {target}, on another host, and private text was read in this run: "
+        "the redirect is not followed; fetch that address itself if it is wanted"
+    )
+
+
+def iter_address_keys(text: str, *, bare: bool = False) -> Iterator[str]:
+    """Yields the keys of the addresses in a text; with `bare` also of hosts without a scheme."""
+    for found in _ADDRESS.finditer(text):
+        yield from _iter_variants(found[0])
+    if bare:
+        for found in _BARE_ADDRESS.finditer(text):
+            yield from _iter_variants(f"http://{found[0]}")
+            yield from _iter_variants(f"https://{found[0]}")
+
+
+def _iter_variants(raw: str) -> Iterator[str]:
+    """Yields the keys of an address in prose or Markdown, whose end may belong to the sentence around it."""
+    variants = [raw, raw.rstrip(_TRAILING), raw.partition(")")[0], raw.partition("](")[0].rstrip(_TRAILING)]
+    for variant in dict.fromkeys((*variants, *map(html.unescape, variants))):
+        yield from _list_keys(variant)
+
+
+def _list_keys(address: str) -> tuple[str, ...]:
+    """Returns what two spellings of one request have in common: no fragment, a host in lower case.
+
+    Nothing else is normalised, because every difference could carry a bit. `http` allows `https`.
+    """
+    try:
+        parts = urlsplit(address.strip())
+    except ValueError:
+        return ()
+    host = parts.netloc.lower()
+    if parts.scheme.lower() not in _SENT_SCHEMES or (not host and parts.scheme.lower() != "mailto"):
+        return ()
+    rest = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if parts.scheme.lower() in ("", "http"):
+        return (f"http://{host}{rest}", f"https://{host}{rest}")
+    return (f"{parts.scheme.lower()}://{host}{rest}",)
+
+
+def _get_key(address: str) -> str:
+    """Returns the key of an address that is to be fetched; empty if it is not an address."""
+    return next(iter(_list_keys(address)), "")
+
+
+def _judge_address(address: str, facts: EgressFacts, server: str) -> EgressFinding | None:
+    """Returns why a person must allow fetching the address, or None if it is free."""
+    key = _get_key(address)
+    if key in facts.free_keys or _is_written(address, facts.given):
+        return None
+    if not key:  # an identifier of the server's own, such as the URI of a resource
+        if facts.is_private and not _is_known_value(address, facts, server):
+            reason = "private text was read in this run, and this says where a call goes"
+            return EgressFinding(reason, address, facts.make_check().list_leaks(address)[:MAX_SHOWN_WORDS])
+        return None
+    holders = [read for read in facts.reads if key in read.links]
+    if not facts.is_private:
+        if holders:
+            return None
+        return EgressFinding("a model composed this address after it had read text from outside", address)
+    named = [read for read in holders if read.is_shown or _get_key(read.requested) in facts.named_keys]
+    if any(not facts.make_check(without=read).has_leak(address) for read in named):
+        return None
+    reason = (
+        "this link carries words of private text that was read in this run"
+        if named
+        else "private text was read in this run, and nobody gave this address: it may carry words of it"
+    )
+    return EgressFinding(reason, address, facts.make_check().list_leaks(address)[:MAX_SHOWN_WORDS])
+
+
+def _is_known_value(value: JsonValue, facts: EgressFacts, server: str) -> bool:
+    """Returns whether a value was given, planned, or returned by the server that it goes to."""
+    text = str(value).strip()
+    own = [read.text for read in facts.reads if server and read.server == server]
+    return isinstance(value, bool) or not text or _is_written(text, (*facts.given, *facts.planned, *own))
+
+
+def _is_written(text: str, texts: Iterable[str]) -> bool:
+    """Returns whether a text stands in one of the others, not as a part of a longer word or number."""
+    text = text.strip()
+    if not text:
+        return True
+    begin = r"(?<!\w)" if re.match(r"\w", text) else ""
+    end = r"(?!\w)" if re.search(r"\w\Z", text) else ""
+    pattern = re.compile(f"{begin}{re.escape(text)}{end}")
+    return any(pattern.search(other) is not None for other in texts)
+
+
+def _iter_values(value: JsonValue) -> Iterator[JsonValue]:
+    """Yields the texts, numbers, booleans and keys in an argument."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield from one
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif one is not None:
+            yield one
+
+
+def _join(base: str, target: str) -> str:
+    try:
+        return urljoin(base, target)
+    except ValueError:
+        return ""
+
+
+def _get_host(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        return f"{(parts.hostname or '').removeprefix('www.')}:{parts.port or ''}"
+    except ValueError:
+        return ""

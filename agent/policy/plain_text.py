@@ -1,0 +1,51 @@
+"""Shows the words of models and tools inside our own Markdown so that no part of them is live.
+
+A question to a person is rendered by chat pages, which load images and make links before anybody has decided.
+"""
+
+import re
+from typing import Final
+
+_SPECIAL: Final = re.compile(
+    r"[\\`*\[\]<>!|$]|(?<!\w)_|_(?!\w)|~(?=~)|&(?=#?\w+;)|(?<=\w)://|(?<=www)\.|(?<=\w)@(?=\w)", re.IGNORECASE
+)
+_BLOCK_START: Final = re.compile(r"^([-=+#:]|\d+(?=[.)]))")
+_LIVE: Final = re.compile(r"[\[<!]|```|~~~")
+
+
+def has_live_parts(text: str) -> bool:
+    """Returns whether a text may hold Markdown or HTML that renderers make live. Quick; sure only about False."""
+    return _LIVE.search(text) is not None
+
+
+def remove_live_parts(text: str) -> str:
+    """Returns Markdown without images, links and loading tags. Addresses that are written out stay."""
+    if not has_live_parts(text):
+        return text
+    from agent.policy.guardrails.addresses import InertAddressPolicy  # noqa: PLC0415 - loaded with the first request
+    from agent.policy.guardrails.links import LinkStream  # noqa: PLC0415 - as above
+
+    return LinkStream(InertAddressPolicy()).end(text)
+
+
+def escape_markdown(text: str) -> str:
+    """Returns a text that Markdown shows as it is, on one line: no images, links, tags, headings or lists."""
+    line = " ".join(text.split())
+    return _BLOCK_START.sub(_escape_start, _SPECIAL.sub(_escape, line))
+
+
+def format_literal(text: str) -> str:
+    """Returns a text as inline code on one line, in which nothing is live."""
+    line = " ".join(text.split()) or " "
+    fence = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def _escape(found: re.Match[str]) -> str:
+    # A zero-width space keeps renderers from making a link of a bare address.
+    return {"://": ":\u200b//", ".": ".\u200b", "@": "@\u200b"}.get(found[0], f"\\{found[0]}")
+
+
+def _escape_start(found: re.Match[str]) -> str:
+    return f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}"

@@ -1,0 +1,80 @@
+"""What waits for a person: the open approval requests of an owner, by id."""
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.core.errors import NotFoundError
+from agent.core.events import ApprovalRequested, RunWaiting
+from agent.core.run_reducer import fold
+from agent.policy.approval import format_question
+from agent.runs.service import AgentService
+from agent.storage.journal import RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApproval:
+    """An approval request that nobody has decided on.
+
+    `asked_at` is UTC seconds since 1970. `asked_with` are the ids of all requests of the same question.
+    """
+
+    run: RunRow
+    request: ApprovalRequested
+    asked_at: float
+    asked_with: tuple[str, ...]
+
+    @property
+    def question(self) -> str:
+        """The question as a person is shown it, as Markdown."""
+        return format_question((self.request,), self.run.run_id)
+
+
+async def list_open_approvals(
+    service: AgentService[Any], owner: str, run_ids: Sequence[str] = ()
+) -> list[OpenApproval]:
+    """Returns the open approval requests of an owner, newest first; only those of the runs `run_ids`, if there are any.
+    Expired ones are left out.
+    """
+    found = []
+    for run in await _list_runs(service, owner, run_ids):
+        found += await read_open_approvals(service, run)
+    return sorted(found, key=lambda one: one.asked_at, reverse=True)
+
+
+async def _list_runs(service: AgentService[Any], owner: str, run_ids: Sequence[str]) -> list[RunRow]:
+    """Returns the waiting runs of an owner, only those of these ids if there are any."""
+    if not run_ids:
+        return await service.list_waiting_runs(owner=owner)
+    rows = []
+    for run_id in run_ids:
+        with contextlib.suppress(NotFoundError):
+            rows.append(await service.get_run(run_id, owner=owner))
+    return [row for row in rows if row.status == "awaiting_approval"]
+
+
+async def find_waiting_run(service: AgentService[Any], conversation_id: str, *, owner: str) -> RunRow | None:
+    """Returns the newest run of a conversation that waits for a person."""
+    rows = await service.list_waiting_runs(owner=owner)
+    return next((row for row in rows if row.conversation_id == conversation_id and not row.hidden), None)
+
+
+async def read_open_approvals(service: AgentService[Any], run: RunRow) -> list[OpenApproval]:
+    """Returns the open approval requests of a run, oldest first."""
+    events = await service.read_events(run.run_id, owner=run.owner)
+    asked_at = {event.body.approval_id: event.at for event in events if isinstance(event.body, ApprovalRequested)}
+    waits = [event.body.approvals for event in events if isinstance(event.body, RunWaiting)]
+    asked_with = waits[-1] if waits else ()
+    now = time.time()
+    return [
+        OpenApproval(
+            run,
+            asked,
+            asked_at[asked.approval_id],
+            asked_with if asked.approval_id in asked_with else (asked.approval_id,),
+        )
+        for asked in fold(run.run_id, events).pending_approvals
+        if asked.expires_at > now
+    ]

@@ -1,0 +1,62 @@
+"""Who edits rooms, and how a room is shown to them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.core.models import LOCAL_OWNER, Room
+
+RoomOrigin = Literal["shipped", "file", "managed"]
+"""`shipped` rooms are read only, `file` rooms are edited by people, `managed` rooms by programs too."""
+ProgramRight = Literal["refused", "ask", "allowed"]
+"""Whether an editor may have rooms start programs: no; once a person has allowed exactly these; or without asking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Editor:
+    """Who edits. `owner` is whose rooms are seen and edited; None is the operator, who sees and edits all.
+
+    `may_connect`: MCP servers may be added and removed. Tools may do so only where a person is asked about it.
+    `programs`: MCP servers may be programs. Starting one is a privilege of the machine's owner.
+    """
+
+    owner: str | None
+    name: str
+    may_connect: bool = True
+    programs: ProgramRight = "refused"
+
+    @property
+    def new_owner(self) -> str:
+        """The owner of rooms that are created."""
+        return LOCAL_OWNER if self.owner is None else self.owner
+
+
+@dataclass(frozen=True, slots=True)
+class RoomView:
+    """A room as it is listed. `room` is what is served now; None if its text was never usable. `error` says why the
+    text is not served. `text` is its YAML, `version` changes with every byte of it; shipped rooms have none.
+    """
+
+    room_id: str
+    origin: RoomOrigin
+    room: Room | None
+    version: str = ""
+    text: str = ""
+    error: str = ""
+
+    @property
+    def title(self) -> str:
+        """The room's name, or else its id."""
+        return (self.room.name if self.room is not None else "") or self.room_id
+
+    def describe(self) -> dict[str, str | None]:
+        """Returns the fields that lists of rooms show."""
+        room = self.room
+        return {
+            "id": self.room_id,
+            "name": self.title,
+            "description": room.description if room is not None else "",
+            "origin": self.origin,
+            "owner": room.owner if room is not None else "",
+            "version": self.version,
+            "error": self.error or None,
+        }

@@ -1,0 +1,57 @@
+"""`GET /v1/approvals`: what waits for a person's decision. A decision names these ids."""
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from agent.core.events import ApprovalItem
+from agent.core.models import DeferredModel
+from agent.runs.open_approvals import OpenApproval, list_open_approvals
+from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.doors.agent import ERRORS
+from gateway.doors.deferred_route import DeferredRoute
+from gateway.doors.dependencies import Gateway
+
+router = APIRouter(tags=["runs"], route_class=DeferredRoute, dependencies=[require_scope("approve")])
+
+
+class OpenApprovalItem(DeferredModel):
+    """An approval request that nobody has decided on."""
+
+    id: str = Field(description="names it in a decision, once: 128 random bits")
+    run_id: str
+    room: str
+    question: str = Field(description="what a person is shown, as Markdown")
+    reason: str
+    items: list[ApprovalItem] = Field(description="the calls that are approved or rejected")
+    call_id: str | None = Field(description="the one call that waits; null for a plan as a whole")
+    asked_at: datetime
+    expires_at: datetime
+
+
+class OpenApprovals(DeferredModel):
+    """What waits for a decision of the caller, newest first, of the newest 200 runs that wait."""
+
+    data: list[OpenApprovalItem]
+
+
+@router.get("/v1/approvals", responses=ERRORS)
+async def list_approvals(stepgate: Gateway, caller: CurrentCaller) -> OpenApprovals:
+    """List what waits for a decision: at `/v1/runs/{run_id}/approve`, `reject` and `reply`, with its id."""
+    return OpenApprovals(data=[to_item(one) for one in await list_open_approvals(stepgate.service, caller.owner)])
+
+
+def to_item(one: OpenApproval) -> OpenApprovalItem:
+    """Returns an open approval request as it is shown."""
+    return OpenApprovalItem(
+        id=one.request.approval_id,
+        run_id=one.run.run_id,
+        room=one.run.room,
+        question=one.question,
+        reason=one.request.reason,
+        items=list(one.request.items),
+        call_id=one.request.call_id,
+        asked_at=datetime.fromtimestamp(one.asked_at, UTC),
+        expires_at=datetime.fromtimestamp(one.request.expires_at, UTC),
+    )

@@ -1,0 +1,242 @@
+"""`StreamReader`: a reply is the same, whatever form its bytes have and however they are cut."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelRateLimitError
+from agent.llm.port import ModelChunk
+from agent.llm.stream_reader import StreamReader
+from agent.llm.streamed_reply import StreamedReply
+from tests.support.raw_endpoint import DONE, STOP, chunk, say
+
+HELLO = [say("Hello "), say("wörld."), STOP]
+
+
+def read(data: bytes | Sequence[bytes], size: int = 1_000_000, **options: Any) -> list[ModelChunk]:
+    """The chunks of a whole reply that arrives in pieces of `size` bytes, or in the given ones."""
+    reader = StreamReader("here", **options)
+    pieces = [data[at : at + size] for at in range(0, len(data), size)] if isinstance(data, bytes) else data
+    chunks: list[ModelChunk] = []
+    for piece in pieces:
+        chunks += reader.feed(piece)
+        if reader.is_done:
+            break
+    return chunks + list(reader.end())
+
+
+def join(chunks: list[ModelChunk]) -> tuple[str, str | None]:
+    reply = StreamedReply("m")
+    for one in chunks:
+        reply.add_chunk(one)
+    return reply.text, reply.finish_reason
+
+
+def say_bytes(text: bytes) -> bytes:
+    """A chunk whose text is given as it stands in the JSON."""
+    return say("TEXT").replace(b"TEXT", text)
+
+
+def whole(**message: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello wörld.", **message}}]}
+
+
+STREAM = b"".join(HELLO)
+FORMS: dict[str, bytes] = {
+    "as OpenAI sends it": STREAM + DONE,
+    "without [DONE]": STREAM,
+    "without a finish reason": b"".join(HELLO[:2]) + DONE,
+    "without a last newline": STREAM.rstrip(),
+    "[DONE] without a last newline": b"".join(HELLO[:2]) + DONE.rstrip(),
+    "a byte order mark": b"\xef\xbb\xbf" + STREAM + DONE,
+    "CRLF": (STREAM + DONE).replace(b"\n", b"\r\n"),
+    "CR": (STREAM + DONE).replace(b"\n", b"\r"),
+    "single newlines": (STREAM + DONE).replace(b"\n\n", b"\n"),
+    "many newlines": b"\n\n" + (STREAM + DONE).replace(b"\n\n", b"\n\n\n\n"),
+    "no space after the colon": (STREAM + DONE).replace(b"data: ", b"data:"),
+    "heartbeats and empty data": b": hi\n\n"
+    + HELLO[0]
+    + b"data:\n\ndata\n\n: ping\n\n"
+    + STREAM[len(HELLO[0]) :]
+    + DONE,
+    "named events and ids": b"id: 1\n" + b"event: message\n" + HELLO[0] + b"event: chunk\n" + HELLO[1] + HELLO[2],
+    "a ping as an object": HELLO[0] + b"event: ping\ndata: {}\n\ndata: null\n\n" + HELLO[1] + HELLO[2],
+    "one event over many lines": b"data: "
+    + json.dumps(whole(), indent=1).replace("message", "delta").encode().replace(b"\n", b"\ndata: ")
+    + b"\n\n"
+    + DONE,
+    "error: null": b"".join(line.replace(b'"choices"', b'"error": null, "choices"') for line in HELLO) + DONE,
+    "an empty error": b"".join(line.replace(b'"choices"', b'"error": "", "choices"') for line in HELLO) + DONE,
+    "an error of no values": STREAM.replace(b'"choices"', b'"error": {"code": null, "message": ""}, "choices"'),
+    "an empty finish reason": STREAM.replace(b'"finish_reason": null', b'"finish_reason": ""') + DONE,
+    "choices with the index 1": STREAM.replace(b'"index": 0', b'"index": 1') + DONE,
+    "an end with another index": b"".join(line.replace(b'"index": 0', b'"index": 1') for line in HELLO[:2]) + STOP,
+    "no index": STREAM.replace(b'"index": 0, ', b"") + DONE,
+    "one JSON object a line": b"\n".join(line[6:].strip() for line in HELLO),
+    "a list of chunks": json.dumps([json.loads(line[6:]) for line in HELLO], indent=1).encode(),
+    "a whole reply": json.dumps(whole()).encode(),
+    "a whole reply over many lines": b"\n" + json.dumps(whole(), indent=2).encode() + b"\n",
+    "a whole reply in an event": b"data: " + json.dumps(whole()).encode() + b"\n\n",
+    "after [DONE] nothing counts": STREAM + DONE + say("and more"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [1, 5, 64, 1_000_000])
+def test_every_form_of_a_stream_is_the_same_reply(form: str, size: int) -> None:
+    assert join(read(FORMS[form], size)) == ("Hello wörld.", "stop")
+
+
+def test_a_piece_is_told_when_its_line_has_come() -> None:
+    reader = StreamReader("here")
+    assert [one.text for one in reader.feed(b'data: {"choices":[{"delta":{"content":"a"}}]}\n')] == ["a"]
+    assert [one.text for one in reader.feed(b'\ndata: {"choices":[{"delta":{"content":"b"}}]}\r\n')] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [say_bytes(b"Hi \\ud83d"), say_bytes(b"\\ude00!")],
+        [say_bytes(b"Hi \xf0\x9f"), say_bytes(b"\x98\x80!")],
+        [say_bytes(b"Hi \xf0"), say_bytes(b"\x9f\x98"), say_bytes(b"\x80!")],
+        [say("Hi 😀!")[:-75], say("Hi 😀!")[-75:]],
+    ],
+    ids=["surrogates", "bytes", "single bytes", "the wire"],
+)
+def test_a_character_that_two_pieces_share_is_whole(pieces: list[bytes]) -> None:
+    assert join(read([*pieces, STOP, DONE]))[0] == "Hi 😀!"
+
+
+def test_half_a_character_that_stays_alone_is_replaced() -> None:
+    half = say_bytes(b"a\\ud83d")
+    assert join(read([half, say("b"), STOP]))[0] == "a\ufffdb"
+    assert join(read([half, STOP]))[0] == "a\ufffd"
+    assert join(read([say_bytes(b"\\ude00"), say_bytes(b"\xff"), STOP]))[0] == "\ufffd" * 2
+
+
+def test_reasoning_and_refusals_are_whole_too() -> None:
+    pieces = [chunk({"reasoning_content": "x"}).replace(b'"x"', end) for end in (b'"\\ud83d"', b'"\\ude00"')]
+    assert "".join(one.reasoning for one in read([*pieces, say("a"), STOP])) == "😀"
+    reply = StreamedReply("m")
+    for one in read([*pieces, say("a"), STOP]):
+        reply.add_chunk(one)
+    assert reply.build_reply().provider_fields == {"reasoning_content": "😀"}
+
+
+def test_one_of_several_choices_is_followed() -> None:
+    both = chunk({"content": "no"}).replace(b'"index": 0', b'"index": 1')
+    pieces = [say("Hello "), both, say("world."), both, STOP]
+    assert join(read(pieces)) == ("Hello world.", "stop")
+    together = {"choices": [{"index": 1, "delta": {"content": "no"}}, {"index": 0, "delta": {"content": "yes"}}]}
+    assert join(read([b"data: " + json.dumps(together).encode() + b"\n\n", both, STOP])) == ("yes", "stop")
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        (
+            b'data: {"error": {"message": "quota of tenant 7", "code": 429}}\n\n',
+            ModelRateLimitError,
+            "quota of tenant 7",
+        ),
+        (b'data: {"error": "overloaded"}\n\n', ModelDownError, "overloaded"),
+        (b'data: {"choices": [{"index": 0, "error": {"message": "filtered"}}]}\n\n', ModelDownError, "filtered"),
+        (b'event: error\ndata: {"message": "out of memory"}\n\n', ModelDownError, "out of memory"),
+        (b"event: error\ndata: out of memory\n\n", ModelDownError, "out of memory"),
+        (b'event: error\ndata: {"choices": []}\n\n', ModelDownError, "choices"),
+        (b"event: error\ndata: [1]\n\n", ModelDownError, "reported an error"),
+        (b'error: {"code": 500, "message": "slot unavailable"}\n\n', ModelDownError, "slot unavailable"),
+        (b'data: {"object": "error", "message": "too long", "code": 400}\n\n', ModelError, "too long"),
+        (b'data: {"detail": "Not authenticated"}\n\n', ModelDownError, "Not authenticated"),
+        (b'{"error": {"message": "no such model", "code": 404}}', ModelError, "no such model"),
+        (b'data: {"choices": [{"delta": {}, "finish_reason": "error"}]}\n\n', ModelOutputError, "did not name"),
+        (b"<!DOCTYPE html><title>Sign\n in &amp; go</title>", ModelOutputError, "web page ('Sign in & go')"),
+        (b"<html>" + b"x" * 50_000, ModelOutputError, "web page in place"),
+        (b"", ModelOutputError, "with an empty body"),
+        (b"\r\n \n", ModelOutputError, "with an empty body"),
+        (b"Internal Server Error", ModelOutputError, "Internal Server Error"),
+        (b'{"message": {"content": "a"}, "done": true}', ModelOutputError, "no completion"),
+        (b'{"choices": [{"message": {"content": "half', ModelOutputError, "without JSON"),
+        (b"[1, 2]", ModelOutputError, "no completion"),
+        (say("half"), ModelOutputError, "in the middle"),
+        (say("half") + b"data: {", ModelOutputError, "in the middle"),
+        (say("half")[6:] + b"{", ModelOutputError, "in the middle"),
+        (b"data: 5\n\n", ModelOutputError, "objects"),
+        (b"data: {}}\n\n", ModelOutputError, "no JSON"),
+        (b"data: " + b"[" * 100_000 + b"\n\n", ModelOutputError, "no JSON"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 1_000_000])
+def test_what_is_no_completion_is_named(data: bytes, error: type[ModelError], words: str, size: int) -> None:
+    with pytest.raises(error) as raised:
+        read(data, size)
+    assert words in raised.value.message
+
+
+def test_the_text_before_an_error_comes_first() -> None:
+    reader = StreamReader("here")
+    chunks = iter(reader.feed(say("a") + b'data: {"error": "overloaded"}\n\n'))
+    assert next(chunks).text == "a"
+    with pytest.raises(ModelDownError, match="overloaded"):
+        next(chunks)
+
+
+def test_a_whole_reply_keeps_its_calls_and_its_reasoning() -> None:
+    function = {"name": "f", "arguments": '{"a": 1}'}
+    calls = [{"id": "c1", "type": "function", "function": function}, {"id": "c2", "function": function}]
+    body = whole(content=None, tool_calls=calls, reasoning_content="hm")
+    body["usage"] = {"prompt_tokens": 3, "completion_tokens": 4}
+    reply = StreamedReply("m")
+    for one in read(json.dumps(body).encode()):
+        reply.add_chunk(one)
+        assert one.usage is None or one.usage.total_tokens == 7
+    built = reply.build_reply()
+    assert [(call.id, call.name) for call in built.tool_calls] == [("c1", "f"), ("c2", "f")]
+    assert (built.finish_reason, built.provider_fields) == ("tool_calls", {"reasoning_content": "hm"})
+
+
+def test_calls_without_a_finish_reason_end_as_calls() -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
+    assert join(read([chunk({"tool_calls": [call]}), DONE]))[1] == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("max_tokens", "length"), ("MAX_TOKENS", "length"), ("end_turn", "stop"), ("length", "length")],
+)
+def test_finish_reasons_have_openais_names(name: str, expected: str) -> None:
+    assert join(read([say("a"), chunk({}, name), DONE]))[1] == expected
+
+
+@pytest.mark.parametrize("piece", ["word ", "two words and more of them ", "x" * 3000, "字字"])
+@pytest.mark.parametrize("together", [1, 200])
+def test_a_reply_that_does_not_end_is_cut_at_its_limit(piece: str, together: int) -> None:
+    reader = StreamReader("here", max_tokens=400)
+    chunks: list[ModelChunk] = []
+    for _ in range(2_000):
+        chunks += reader.feed(say(piece) * together)
+        if reader.is_done:
+            break
+    text, finish = join(chunks + list(reader.end()))
+    tokens = text.count(piece) if piece in ("word ", "字字") else len(text) / 4
+    assert finish == "length"
+    assert 380 <= tokens <= 420
+
+
+@pytest.mark.parametrize("delta", [{"reasoning_content": "hm "}, {"tool_calls": [{"function": {"arguments": "abc"}}]}])
+def test_reasoning_and_arguments_count_too(delta: dict[str, Any]) -> None:
+    reader = StreamReader("here", max_tokens=100)
+    pieces = 0
+    while not reader.is_done:
+        list(reader.feed(chunk(delta)))
+        pieces += 1
+        assert pieces < 1_000
+    assert 95 <= pieces <= 106
+
+
+def test_a_reply_within_its_limit_is_not_cut() -> None:
+    assert join(read([say("word ")] * 100 + [STOP], max_tokens=100)) == ("word " * 100, "stop")
+    single = [say(letter) for letter in "internationalisation " * 20]  # one character a piece: 420 pieces
+    assert join(read([*single, STOP], max_tokens=105))[1] == "stop"
