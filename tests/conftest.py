@@ -20,6 +20,9 @@ settings.load_profile("stepgate")
 # searched again and again: a seventh of its processor time.
 gc.set_threshold(50_000, 20, 50)
 
+# Scripted models reply as a capable one does; tests of what small models need say so (`model_profile="small"`).
+os.environ.setdefault("AGENT_MODEL_PROFILE", "capable")
+
 # A background job of a shell starts with SIGINT ignored, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

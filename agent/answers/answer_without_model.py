@@ -230,7 +230,7 @@ async def compose_partial_answer(run: Run) -> str:
     if outcomes:
         lines += ["", "What is known so far:", "", compose_results(outcomes, run)]
     missing = [s for s in (state.plan.steps if state.plan else ()) if state.get_step(s.id).status != "succeeded"]
-    missing = [step for step in missing if not step.is_completion]
+    missing = [step for step in missing if step.is_work]
     if missing and not refused:
         lines += ["", "What is missing:"]
         lines += [f"- {_build_heading(run, step)}" for step in missing]

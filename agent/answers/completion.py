@@ -13,6 +13,7 @@ from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.core.errors import ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
+from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES, find_failure_reason, list_abandoned_steps
 from agent.grounded_answers.answer_tailor import AnswerTailor
@@ -135,7 +136,9 @@ class CompletionWriter:
     ) -> ModelReply:
         run, tier = self._run, self._choose_tier()
         passthrough = () if run.room.planning else run.state.request.client_tools
-        messages = self._build_messages(outcomes, sources, feedback)
+        messages = self._continue_planner(outcomes, sources, feedback) or self._build_messages(
+            outcomes, sources, feedback
+        )
         started = AnswerStarted(
             tier=tier,
             model=run.engine.models.get_model_name(tier, run.room),
@@ -186,7 +189,7 @@ class CompletionWriter:
         used.
         """
         steps = self._run.state.plan.steps if self._run.state.plan else ()
-        used = {name for step in steps if not step.is_completion for name in step.depends_on}
+        used = {name for step in steps if step.is_work for name in step.depends_on}
         kept = [(step, output) for step, output in outcomes if step.id not in used]
         return kept if self._run.room.required_tools and kept else outcomes
 
@@ -243,6 +246,30 @@ class CompletionWriter:
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)
 
+    def _continue_planner(
+        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
+    ) -> tuple[JsonObject, ...]:
+        """Returns the planner's conversation with the instruction to write the answer; () if it cannot be continued.
+
+        The endpoint has read all but the instruction already. A second attempt, images, a persona and
+        memories from outside need more."""
+        run = self._run
+        recalled = run.state.retrieval.items if run.state.retrieval else ()
+        needs_more = feedback or run.state.request.images or run.room.persona or any(item.tainted for item in recalled)
+        if not run.planner_messages or needs_more:
+            return ()
+        failed = list_abandoned_steps(run.state)
+        language = run.state.understanding.language if run.state.understanding else ENGLISH
+        translated = run.state.understanding is not None and run.state.understanding.translated
+        content = render(
+            "round_answer",
+            language="" if translated or language == ENGLISH else f", in {get_language_name(language)}",
+            results=" Take every fact and figure from the results above, unchanged." if outcomes else "",
+            failed=" Say plainly what could not be found out or done." if failed else "",
+            citations="\n" + _list_citations(sources) if sources and not self._is_structured else "",
+        )
+        return (*run.planner_messages, {"role": "user", "content": content})
+
     def _describe_input(self, step: PlanStep) -> str:
         """Returns the arguments with which a step called its tool; "" for a skill, whose intent says them."""
         attempt = self._run.state.get_step(step.id).last
@@ -264,10 +291,7 @@ class CompletionWriter:
             return "\n\n".join(part for part in (operator, room.persona) if part)
         citations = ""
         if sources and not self._is_structured:
-            listed = "\n".join(
-                f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources
-            )
-            citations = CITATION_RULE + listed
+            citations = _list_citations(sources)
         return render(
             "completion",
             system=operator + "\n\n" if operator else "",
@@ -285,6 +309,11 @@ class CompletionWriter:
         if self._step.tier is not None:
             return f"the plan asks for the {tier} tier"
         return f"the room answers on the {tier} tier"
+
+
+def _list_citations(sources: tuple[Source, ...]) -> str:
+    listed = (f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources)
+    return CITATION_RULE + "\n".join(listed)
 
 
 _FINISH_REASONS: Mapping[str, FinishReason] = {

@@ -257,8 +257,13 @@ class RunState:
 
     @property
     def replan_count(self) -> int:
-        """How many times the run was planned again. Changes that a person asked for do not count."""
-        return sum(1 for proposed in self.plans[1:] if not proposed.asked_for)
+        """How many times the run was planned again. Changes that a person asked for and rounds do not count."""
+        return sum(1 for proposed in self.plans[1:] if not proposed.asked_for and not proposed.is_round)
+
+    @property
+    def round_count(self) -> int:
+        """How many rounds of calls were planned: plans whose last step asks for more."""
+        return sum(1 for proposed in self.plans if any(step.is_plan_more for step in proposed.plan.steps))
 
     @property
     def pending_approvals(self) -> tuple[ev.ApprovalRequested, ...]:

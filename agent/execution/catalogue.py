@@ -1,13 +1,13 @@
 """Builds the catalogue of one run: the skills and tools that its room and its caller allow."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from agent.planning.recipe_plans import RECIPE_ORIGIN, list_recipe_specs
 from agent.policy.redaction.requests import redact_client_tools
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
-from agent.tools import ToolSpec
+from agent.tools import ToolSpec, UserSource
 from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect
 from agent.tools.client_tools import build_client_specs
 
@@ -69,3 +69,14 @@ def drop_recipes(catalogue: Catalogue) -> Catalogue:
     if not any(spec.origin == RECIPE_ORIGIN for spec in catalogue.tools):
         return catalogue
     return replace(catalogue, tools=tuple(spec for spec in catalogue.tools if spec.origin != RECIPE_ORIGIN))
+
+
+def drop_unusable(catalogue: Catalogue, empty: Collection[UserSource]) -> Catalogue:
+    """Returns the catalogue without the tools whose source is empty, and without the skills that are left no tool."""
+    lost = {spec.name for spec in catalogue.tools if spec.hints.source in empty}
+    if not lost:
+        return catalogue
+    return Catalogue(
+        skills=tuple(card for card in catalogue.skills if not card.tools or set(card.tools) - lost),
+        tools=tuple(spec for spec in catalogue.tools if spec.name not in lost),
+    )

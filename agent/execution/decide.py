@@ -117,7 +117,21 @@ def needs_replan(state: RunState) -> bool:
     if statuses & {"aborted", "unknown"}:
         return False
     has_failed = "replan" in statuses or any(not gate.passed for gate in state.gates)
-    return has_failed and state.replan_count < state.room.budgets.max_replans
+    return has_failed and (state.replan_count < state.room.budgets.max_replans or is_in_round(state))
+
+
+def needs_round(state: RunState) -> bool:
+    """Returns whether the planner must see the results of a round and plan on."""
+    last = state.plan.steps[-1] if state.plan is not None and state.plan.steps else None
+    if last is None or not last.is_plan_more or state.cancel_request is not None:
+        return False
+    return state.get_step(last.id).status == "succeeded"
+
+
+def is_in_round(state: RunState) -> bool:
+    """Returns whether the current plan is a round with another one to follow, within the room's budget of rounds."""
+    steps = state.plan.steps if state.plan is not None else ()
+    return any(step.is_plan_more for step in steps) and state.round_count < state.room.budgets.max_rounds
 
 
 def find_replan_reason(state: RunState) -> str:
@@ -178,7 +192,7 @@ def _get_next_attempt(step: StepState) -> tuple[int, str | None]:
 
 def _list_unjudged_dependencies(state: RunState, step: PlanStep, dependencies: list[StepState]) -> tuple[str, ...]:
     """Returns the dependencies without a verdict that a read-only step may start before."""
-    if step.effect != "read" or step.is_completion:
+    if step.effect != "read" or not step.is_work:
         return ()
     waiting: list[str] = []
     for dependency in dependencies:

@@ -38,7 +38,7 @@ async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tupl
 async def _list_results(run: Run, asked: RunState) -> tuple[EarlierResult, ...]:
     """Returns the earlier results that the run received, and the results of its own steps."""
     found = list(asked.retrieval.earlier_results) if asked.retrieval is not None else []
-    steps = {step.id: step for proposed in asked.plans for step in proposed.plan.steps if not step.is_completion}
+    steps = {step.id: step for proposed in asked.plans for step in proposed.plan.steps if step.is_work}
     for step in steps.values():
         state = asked.get_step(step.id)
         if state.status == "succeeded" and state.output is not None:

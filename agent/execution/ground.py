@@ -20,6 +20,7 @@ from agent.policy.approval import has_side_effect
 from agent.run_context.ground import GroundFile
 from agent.run_context.run import Run
 from agent.text.terms import extract_query_terms
+from agent.tools import UserSource
 from agent.tools.catalogue import Catalogue, get_server_name, is_foreign, split_name
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,22 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
         shown = sorted(told.items())[:MAX_SERVERS]
         lines += [f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in shown]
     return "\n".join(lines)
+
+
+async def find_empty_sources(run: Run) -> frozenset[UserSource]:
+    """Returns the sources that hold nothing for this run. One that cannot be listed does not count as empty."""
+    sources, state = run.engine.ground, run.state
+    empty: set[UserSource] = set()
+    try:
+        if not await sources.list_files():
+            empty.add("files")
+        if not any((await sources.list_collections(state.owner)).values()):
+            empty.add("collections")
+    except (OSError, AgentError) as error:
+        log.warning("a source cannot be listed: %s", error)
+    if state.retrieval is None or not state.retrieval.history:
+        empty.add("runs")
+    return frozenset(empty)
 
 
 def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:

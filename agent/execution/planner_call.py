@@ -27,10 +27,9 @@ def choose_answer_form(run: Run) -> AnswerForm:
     room, request, state = run.room, run.state.request, run.state
     if (state.is_gated and room.required_tools) or room.gates or room.knowledge or not run.works_with_model:
         return "none"
-    setting = run.engine.settings.planner_answer
     tainted_memory = state.retrieval is not None and any(item.tainted for item in state.retrieval.items)
     if (
-        setting == "off"
+        run.profile.decides == "rounds"
         or state.plan is not None  # a replan: results exist, or a person gave feedback
         or room.answer_tier == "high"
         or room.persona
@@ -41,7 +40,7 @@ def choose_answer_form(run: Run) -> AnswerForm:
         or _SHAPING_OPTIONS & request.options.keys()
     ):
         return "empty"
-    return setting
+    return "text"
 
 
 class PlannerCall:
@@ -52,7 +51,7 @@ class PlannerCall:
         self._models = MeteredModels(run)
         translated = run.state.understanding is not None and run.state.understanding.translated
         # An answer that needs translation or a check as a whole is not streamed.
-        self._streams = form in ("text", "json") and not translated and not run.room.guard_output.requires_whole_answer
+        self._streams = form == "text" and not translated and not run.room.guard_output.requires_whole_answer
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         """See `PlannerModel.ask`."""

@@ -39,12 +39,12 @@ def list_message_sources(state: RunState, *, by_model: bool) -> tuple[TaintSourc
 
 
 def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple[StepLabel, ...]:
-    """Returns the label of every step but completions, which write the answer; () if nothing counts as the user's."""
+    """Returns the label of every step that calls something; () if nothing counts as the user's."""
     if not sources or not LABELLED_SOURCES.issuperset(sources):
         return ()
     specs = {spec.name: spec for spec in build_catalogue(run).tools}
     words = collect_own_words(run.state)
-    return tuple(_label_step(run, step, words, specs, sources) for step in plan.steps if not step.is_completion)
+    return tuple(_label_step(run, step, words, specs, sources) for step in plan.steps if step.is_work)
 
 
 def _label_step(

@@ -87,7 +87,9 @@ async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput
     if step.action in ("tool", "memory"):
         return await StepExecutorAgent(run, step, number).execute(args, begin, tainted=tainted)
     await run.note(*begin)
-    if step.action == "skill":
+    if step.is_plan_more:  # the workflow sees that it has succeeded, and asks the planner
+        output = StepOutput(text="the planner reads the results of this round")
+    elif step.action == "skill":
         output = await SkillExecutor(run, step, number).execute(args, start.feedback, tainted=tainted)
     else:
         output = await CompletionWriter(run, step, number).write(start.feedback)

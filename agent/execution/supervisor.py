@@ -76,7 +76,7 @@ class StepSupervisorAgent:
 
     def needs_judge(self, step: PlanStep, checked: CheckResult) -> bool:
         """Returns whether the room's policy requires the judge for this verdict."""
-        if not self._run.has_model or checked.verdict.outcome is not Outcome.SUCCESS or step.is_completion:
+        if not self._run.has_model or checked.verdict.outcome is not Outcome.SUCCESS or not step.is_work:
             return False
         policy = self._run.room.supervision
         return policy == "always" or (policy == "auto" and checked.doubt is not None)

@@ -13,7 +13,7 @@ from agent.core.events import CancelRequested, RequestUnderstood
 from agent.core.plan_outcome import find_halting_step, find_unprovided, is_complete
 from agent.core.run_state import RunState
 from agent.execution import stages
-from agent.execution.decide import decide, find_client_steps, needs_replan
+from agent.execution.decide import decide, find_client_steps, needs_replan, needs_round
 from agent.execution.gates import has_room_gates
 from agent.policy.approval import find_approval_reason, is_plan_awaiting_approval
 from agent.run_context.run import Run
@@ -68,7 +68,7 @@ def choose_next_stage(state: RunState) -> StageName | None:
         return "translate" if state.understanding.translate_answer and state.translation is None else "finalize"
     if state.client_calls is not None:
         return "finalize"
-    if state.plan is None or needs_replan(state):
+    if state.plan is None or needs_replan(state) or needs_round(state):
         return "plan"
     return _get_next_plan_stage(state, state.understanding)
 

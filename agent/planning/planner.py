@@ -63,6 +63,8 @@ class Planned:
     """The ground in the model's prompt."""
     recipes: tuple[Recipe, ...] = ()
     """The recipes whose steps the plan holds."""
+    messages: tuple[JsonObject, ...] = ()
+    """The planner's conversation, if a completion is to continue it."""
     unreachable: ModelUnreachableError | None = None
     """The error of an unreachable model. A completion would not reach the model either."""
 
@@ -118,21 +120,21 @@ class PlannerAgent:
                     ["no further tools can be searched; plan with those above, or say what is missing"]
                 )
             case Ask(question) if request.may_ask:
-                return Planned(_build_completion_plan(request, None), "llm", "llm", question=question)
+                return Planned(build_completion_plan(request, None), "llm", "llm", question=question)
             case Ask():
                 raise PlanInvalidError(["nobody is there to answer a question; plan with what is known"])
-            case Answer(text=text) if request.answer_form in ("text", "json") and text and not request.completed:
+            case Answer(text=text) if request.answer_form == "text" and text and not request.completed:
                 answer = replace(reply, text=text)
-                return Planned(_build_completion_plan(request, None), "llm", "llm", answer=answer)
+                return Planned(build_completion_plan(request, None), "llm", "llm", answer=answer)
             case Answer(tier=tier) if request.answer_form != "none":
-                return Planned(_build_completion_plan(request, tier), "llm", "llm")
+                return Planned(build_completion_plan(request, tier), "llm", "llm")
         notes: list[str] = []
         data = meant.data if isinstance(meant, PlanReply) else parse_reply(reply.text, reply.finish_reason)
         plan = build_plan(data, request, has_writer=self._has_writer, notes=notes)
         return Planned(plan, "llm", "llm", adjusted=tuple(notes), is_embedded=not starts_with_object(reply.text))
 
 
-def _build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
+def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
     """Returns a plan with one completion, which answers from known results."""
     taken = request.used_ids | {completed.step.id for completed in request.completed}
     name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
@@ -166,6 +168,12 @@ def build_plan(
     """Returns the plan of a parsed reply, joined with the completed steps. Raises `PlanInvalidError`.
 
     `notes` receives the arguments dropped from a reply in a room that requires tools."""
+    plan = build_plan_steps(reply, request, notes=notes)
+    return append_new_steps(finish_new_plan(plan, request, has_model=has_writer), request)
+
+
+def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list[str] | None = None) -> Plan:
+    """Returns the validated new steps of a parsed reply; see `build_plan`."""
     raw = normalise_plan(reply, request.catalogue)
     if request.room.required_tools:
         raw, dropped = fit_arguments(raw, request)
@@ -178,8 +186,7 @@ def build_plan(
     names = _assign_free_ids(clashes, taken | {step.id for step in raw.steps})
     if names:
         raw = _rename_step_ids(raw, names)
-    plan = validate_plan(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
-    return append_new_steps(finish_new_plan(plan, request, has_model=has_writer), request)
+    return validate_plan(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
 
 
 def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:

@@ -25,7 +25,6 @@ RESULT_CHARS = 2_000
 QUESTION_CHARS = 8_000
 _REMINDERS = {
     "text": "Reply with the line ANSWER and the answer, or with one JSON object.",
-    "json": "Reply with one JSON object.",
     "empty": "Reply with one JSON object.",
     "none": "Reply with one JSON object.",
 }
@@ -34,7 +33,7 @@ _REMINDERS = {
 
 def list_kinds(request: PlanningRequest, view: CatalogueView) -> list[str]:
     """Returns the kinds of reply that this request allows."""
-    kinds = ["answer"] if request.answer_form in ("text", "json") else []
+    kinds = ["answer"] if request.answer_form == "text" else []
     kinds.append("plan")
     if request.may_ask:
         kinds.append("ask")

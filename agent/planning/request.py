@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agent.core.events import EarlierResult, MemoryItem
-from agent.core.models import ChatMessage, Plan, PlanStep, Room
+from agent.core.models import ChatMessage, JsonObject, Plan, PlanStep, Room
 from agent.tools.catalogue import Catalogue
 
-AnswerForm = Literal["text", "json", "empty", "none"]
-"""How a reply may answer: as text after a line ANSWER, within the JSON object, by an empty plan followed by a
-completion, or not at all."""
+AnswerForm = Literal["text", "empty", "none"]
+"""How a reply may answer: as text after a line ANSWER, by an empty plan followed by a completion, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +19,19 @@ class CompletedStep:
     step: PlanStep
     text: str
     tainted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """One call of an earlier round: the round's number from 0, the tool, its inputs, and its result or error."""
+
+    number: int
+    tool: str
+    args: JsonObject
+    text: str
+    failed: bool = False
+    missing: str = ""
+    """What the planner said was missing when it planned the round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,5 +71,13 @@ class PlanningRequest:
     """The language in which the model writes the answer; empty for English."""
     ground: str = ""
     """Facts in every prompt: date, files, collections, servers (`agent.execution.ground`)."""
+    rounds: tuple[RoundResult, ...] = ()
+    """The calls of earlier rounds with their results, oldest first."""
+    decides_in_rounds: bool = False
+    """Whether the planner decides on one batch of calls at a time and sees the results before it goes on."""
+    may_call: bool = True
+    """Whether the planner may plan another round."""
+    checks_answers: bool = False
+    """Whether an answer that was chosen before any call is questioned."""
     earlier_results: tuple[EarlierResult, ...] = ()
     """Results of the previous run, if it ended with a question to the user."""

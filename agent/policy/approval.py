@@ -44,7 +44,7 @@ def find_approval_reason(state: RunState) -> str | None:
     pending = [step for step in plan.steps if state.get_step(step.id).status != "succeeded"]
     changing = [step for step in pending if step.action != "skill" and has_side_effect(step.tool, step.effect)]
     policy = state.room.approval
-    if any(not step.is_completion for step in pending):
+    if any(step.is_work for step in pending):
         if policy == "always":
             return "this room requires approval of every plan"
         if state.request.metadata.get("approve_plan") is True:
@@ -95,7 +95,7 @@ def list_plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
     """Returns the unfinished steps of the current plan, without completions: writing the answer needs no approval."""
     steps = state.plan.steps if state.plan else ()
     pending = (step for step in steps if state.get_step(step.id).status != "succeeded")
-    return tuple(_build_item(step) for step in pending if not step.is_completion)
+    return tuple(_build_item(step) for step in pending if step.is_work)
 
 
 def build_approval_request(

@@ -80,7 +80,7 @@ class Recipe(FrozenModel):
     @property
     def tools(self) -> tuple[str, ...]:
         """The tools and skills of its steps, each once."""
-        return tuple(dict.fromkeys(step.tool for step in self.steps if not step.is_completion))
+        return tuple(dict.fromkeys(step.tool for step in self.steps if step.is_work))
 
     @property
     def usage(self) -> str:

@@ -53,7 +53,7 @@ async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
     found = []
     for step in run.state.list_succeeded_steps():
         output = run.state.get_step(step.id).output
-        if output is not None and not step.is_completion:
+        if output is not None and step.is_work:
             found.append((step, _name_nothing(step, await load_output(run, output))))
     return _renumber_citations(found)
 

@@ -13,9 +13,10 @@ from time import monotonic, time
 
 from agent.core.errors import ConflictError, TooLargeError
 from agent.core.events import Event, EventBody, EventDraft, RunWaiting
-from agent.core.models import Room
+from agent.core.models import JsonObject, Room
 from agent.core.run_reducer import apply, fold
 from agent.core.run_state import RunState
+from agent.llm.profile import ModelProfile, choose_profile
 from agent.policy.redaction.events import holds_text
 from agent.recipes import NO_RECIPES, RecipeSet
 from agent.run_context.engine import Engine
@@ -64,6 +65,9 @@ class Run:
         """Admitted model calls without usage yet. They count against the budgets."""
         self.subagents_starting = 0
         """Admitted sub-agents whose start is not in the log yet. They count against the room's limit."""
+        self.planner_messages: tuple[JsonObject, ...] = ()
+        """The planner's conversation up to its decision to answer. The completion continues it, so that an endpoint
+        need not read it again; empty after a resume, and for plans that end otherwise."""
         self._deadline: float | None = None
         self._pending: list[PendingAppend] = []
         self._writer: asyncio.Task[None] | None = None
@@ -90,6 +94,11 @@ class Run:
     def has_model(self) -> bool:
         """Whether this run may call a model."""
         return self.engine.models.is_configured
+
+    @property
+    def profile(self) -> ModelProfile:
+        """How the run works with its model."""
+        return choose_profile(self.engine.settings.model_profile)
 
     @property
     def plans_with_model(self) -> bool:

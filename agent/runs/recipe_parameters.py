@@ -233,7 +233,7 @@ def _build_messages(request: str, steps: Sequence[PlanStep]) -> tuple[JsonObject
     lines = [
         json.dumps({"id": step.id, "tool": step.tool, "inputs": step.args}, ensure_ascii=False)
         for step in steps
-        if not step.is_completion
+        if step.is_work
     ]
     shown = "\n".join(
         (

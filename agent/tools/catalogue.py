@@ -119,7 +119,7 @@ class Catalogue:
         """Returns lines for foreign tools: whole ones for those that match best, then one with its required inputs for
         each further tool, then descriptions for these, as long as there is room.
         """
-        ranked = self._rank(foreign, question, query)
+        ranked = self.rank(foreign, question, query)
         lines: dict[str, str] = {}
         left = max_chars - sum(len(_get_local_name(spec)) + 2 for spec in foreign)
         levels = (ranked[:WHOLE_TOOLS], format_tool), (ranked, _format_call), (ranked, _format_tool_briefly)
@@ -131,7 +131,7 @@ class Catalogue:
                     lines[spec.name] = line
         return lines
 
-    def _rank(self, foreign: Sequence[ToolSpec], question: str, query: str) -> list[ToolSpec]:
+    def rank(self, foreign: Sequence[ToolSpec], question: str, query: str) -> list[ToolSpec]:
         """Returns the tools that the request names, then matches of the search, then matches of the question. Ties
         alternate between servers, so that alphabetical order favours none.
         """
@@ -140,11 +140,11 @@ class Catalogue:
         asked = f"{question}\n{query}".lower()
         turns = {spec.name: place for place, spec in enumerate(_take_turns(foreign))}
 
-        def rank(spec: ToolSpec) -> tuple[bool, float, float, int]:
+        def sort_key(spec: ToolSpec) -> tuple[bool, float, float, int]:
             named = _is_mentioned(spec, asked)
             return (not named, -searched.get(spec.name, 0.0), -scores.get(spec.name, 0.0), turns[spec.name])
 
-        return sorted(foreign, key=rank)
+        return sorted(foreign, key=sort_key)
 
     @cached_property
     def index(self) -> "CatalogueIndex":
@@ -189,7 +189,7 @@ class CatalogueIndex:
 
 def _format_skill(card: SkillCard) -> str:
     """Returns a skill's line, and one with the tools that a step may name for it."""
-    line = f"- {card.name}: {_shorten(card.description, SKILL_CHARS)}"
+    line = f"- {card.name}: {shorten(card.description, SKILL_CHARS)}"
     return f"{line}\n  its tools: {', '.join(card.tools)}" if card.tools else line
 
 
@@ -252,7 +252,7 @@ def _get_local_name(spec: ToolSpec) -> str:
 
 def format_tool(spec: ToolSpec) -> str:
     """Returns one line: the name, the inputs with their types, the first sentence."""
-    return f"- {spec.name}({_format_inputs(spec)}): {_get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
+    return f"- {spec.name}({_format_inputs(spec)}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 
 def _format_call(spec: ToolSpec) -> str:
@@ -260,11 +260,11 @@ def _format_call(spec: ToolSpec) -> str:
     properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
     needed = list(map(str, required)) if isinstance(required, list) else []
     has_more = isinstance(properties, dict) and len(properties) > len(needed)
-    return f"- {spec.name}({_shorten(', '.join(needed + ['…'] * has_more), TYPE_CHARS)})"
+    return f"- {spec.name}({shorten(', '.join(needed + ['…'] * has_more), TYPE_CHARS)})"
 
 
 def _format_tool_briefly(spec: ToolSpec) -> str:
-    return f"{_format_call(spec)}: {_get_first_sentence(spec.description, SHORT_CHARS)}"
+    return f"{_format_call(spec)}: {get_first_sentence(spec.description, SHORT_CHARS)}"
 
 
 def _format_inputs(spec: ToolSpec) -> str:
@@ -274,7 +274,7 @@ def _format_inputs(spec: ToolSpec) -> str:
         return ""
     needed = required if isinstance(required, list) else []
     inputs = {
-        name: f"{name}{'' if name in needed else '?'}: {_shorten(_format_type(prop), TYPE_CHARS)}"
+        name: f"{name}{'' if name in needed else '?'}: {shorten(_format_type(prop), TYPE_CHARS)}"
         for name, prop in properties.items()
     }
     if sum(map(len, inputs.values())) <= INPUTS_CHARS:
@@ -306,10 +306,12 @@ def _format_type(prop: object) -> str:
     return "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
 
-def _get_first_sentence(text: str, limit: int) -> str:
-    return _shorten(re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'(])", " ".join(text.split()), maxsplit=1)[0], limit)
+def get_first_sentence(text: str, limit: int) -> str:
+    """Returns the first sentence of a description as one line of at most `limit` characters."""
+    return shorten(re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'(])", " ".join(text.split()), maxsplit=1)[0], limit)
 
 
-def _shorten(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
+    """Returns the text as one line of at most `length` characters, cut between words."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"

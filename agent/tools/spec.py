@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent.core.models import LOCAL_OWNER, Effect, JsonObject, Room
 from agent.tools.flat_schema import build_flat_schema
 
-UserSource = Literal["files", "collections", "memories"]
-"""What the user owns and tools read."""
+UserSource = Literal["files", "collections", "memories", "runs"]
+"""What the user owns and tools read; `runs` are the earlier ones of the conversation."""
 
 
 class ToolAnnotations(BaseModel):

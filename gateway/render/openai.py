@@ -338,9 +338,7 @@ def _get_function_name(function: JsonValue) -> object:
 def list_step_sources(events: Sequence[ev.Event]) -> tuple[Source, ...]:
     """Returns the sources of the succeeded steps, numbered as the answer will cite them."""
     state = fold(events[0].run_id, events)
-    outputs = [
-        (step, state.get_step(step.id).output) for step in state.list_succeeded_steps() if not step.is_completion
-    ]
+    outputs = [(step, state.get_step(step.id).output) for step in state.list_succeeded_steps() if step.is_work]
     return number_sources((step, output) for step, output in outputs if output is not None)
 
 

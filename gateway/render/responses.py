@@ -196,7 +196,7 @@ class ResponseProjection:
     def _encode_body(self, event: ev.Event) -> list[JsonObject]:  # noqa: C901, PLR0912 - one case an event
         key = (event.step_id, event.attempt)
         match event.body:
-            case ev.PlanProposed(plan=plan) if any(not step.is_completion for step in plan.steps):
+            case ev.PlanProposed(plan=plan) if any(step.is_work for step in plan.steps):
                 return self._output.add_summary(format_plan_summary(event.body))
             case ev.StepStarted(taken_from=taken_from) if taken_from:  # an item of an earlier response, or its output
                 self._taken_over.add(key)
@@ -239,7 +239,7 @@ class ResponseProjection:
     def _get_tool(self, step_id: str | None) -> str | None:
         """Returns the tool or skill of a step of the plan; None for the step that writes the answer."""
         steps = self._plan.steps if self._plan else ()
-        return next((step.tool for step in steps if step.id == step_id and not step.is_completion), None)
+        return next((step.tool for step in steps if step.id == step_id and step.is_work), None)
 
     def _finish_answer(self, answer: ev.AnswerFinished) -> list[JsonObject]:
         """Returns the frames of the rest of the answer, its annotations, and the calls of the client's tools."""

@@ -9,7 +9,7 @@ from agent.recipes import Recipe, RecipeParameter, RecipeTrial, StoredRecipe, co
 from agent.recipes.card import render_body
 from agent.recipes.renaming import rename_parameters
 from agent.runs.recipe_maker import TRIAL_SECONDS, RecipeMaker
-from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext
 from agent.tools.tool import In, Out
 from mcp_tools.builtin.stored_things import DESTROYS, SAVES, Arguments, StoredThingTool
 
@@ -55,6 +55,7 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
         "It is tried and shown to the user, who confirms it."
     )
     annotations = SAVES
+    hints = PlanHints(source="runs")
     is_opt_in = False
     timeout_s = 3 * TRIAL_SECONDS
     keywords = ("recipe", "skill", "save", "repeat")
@@ -102,6 +103,7 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     name = "recipe_apply"
     description = "Take a staged recipe into use. The user is always asked first."
     annotations = SAVES
+    hints = PlanHints(source="runs")
     is_opt_in = False
     requires_approval = True
     keywords = ("recipe", "skill", "confirm", "apply")

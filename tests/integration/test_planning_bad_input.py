@@ -184,7 +184,7 @@ async def test_a_planner_that_answers_and_plans_has_planned(tmp_path: Path, form
     both = json.dumps({"kind": "answer", "answer": "There are 3.", **plan})
     reply = text if form == "text" else both
     model = script(says(reply, to="planner"), says("As listed.", to="completion"))
-    async with engine_bench(tmp_path, model, tools=[tool], planner_answer=form) as bench:
+    async with engine_bench(tmp_path, model, tools=[tool]) as bench:
         response = await bench.run("how many orders?")
     assert (len(tool.calls), response.response) == (1, "As listed.")
 

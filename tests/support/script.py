@@ -139,6 +139,20 @@ def plans(*steps: dict[str, Any], about: str | None = None, times: int | None = 
     return says(json.dumps(plan), to="planner", about=about, times=times)
 
 
+def decides(*calls: dict[str, Any], missing: str = "a result", **conditions: Any) -> Rule:
+    """A rule: the planner of a small model decides on these calls; without any, to answer."""
+    decision: dict[str, Any] = {"missing": "nothing", "kind": "answer"}
+    if calls:
+        made = [{"tool": call["tool"], "inputs": call.get("inputs", {})} for call in calls]
+        decision = {"missing": missing, "kind": "calls", "calls": made}
+    return says(json.dumps({"next": decision}), to="planner", **conditions)
+
+
+def needs(tool: str, **conditions: Any) -> Rule:
+    """A rule: asked which tool is needed before it answers, the model names this one."""
+    return says(json.dumps({"tool": tool}), to="planner", about="Before it is answered", **conditions)
+
+
 def judges(outcome: str, reason: str = "as judged", fix: str = "", **conditions: Any) -> Rule:
     """A rule: the judge gives this verdict."""
     verdict = {"reason": reason, "evidence": "", "outcome": outcome, "suggested_fix": fix}

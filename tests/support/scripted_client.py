@@ -75,7 +75,8 @@ class ScriptedClient:
         body: dict[str, Any] = {**request.options, "model": request.model, "messages": list(request.messages)}
         if request.tools:
             body["tools"] = list(request.tools)
-        self.requests.append({"purpose": request.purpose, "body": body, "schema": schema})
+        form = request.response_schema.schema if request.response_schema is not None else None
+        self.requests.append({"purpose": request.purpose, "body": body, "schema": schema, "form": form})
         reply = self.script.answer(request.purpose, body)
         if reply is None:
             raise ModelDownError(f"no rule for {request.purpose}: {json.dumps(body['messages'][-1])[:300]}")

@@ -70,6 +70,7 @@ class PlanProposed(EventBody):
         default=(), description="what of the steps is not the user's; a step of a tainted plan without a label is not"
     )
     asked_for: bool = Field(default=False, description="a person changed the plan or said how")
+    is_round: bool = Field(default=False, description="the next round of the same plan, made with the results so far")
     adjusted: tuple[str, ...] = Field(default=(), description="what the room's required tools changed in the plan")
     approval_reason: str = Field(
         default="", description="why a person must approve the plan if it changes something, whatever the room says"

@@ -38,9 +38,19 @@ class PlanStep(FrozenModel):
         return self.action == "completion"
 
     @property
+    def is_plan_more(self) -> bool:
+        """Whether this step ends a round: the planner then sees the results and plans the next one."""
+        return self.action == "plan_more"
+
+    @property
+    def is_work(self) -> bool:
+        """Whether this step calls a skill or a tool, unlike a completion or the end of a round."""
+        return self.action not in ("completion", "plan_more")
+
+    @property
     def title(self) -> str:
         """The title of the step for people."""
-        return "answer" if self.is_completion else self.tool
+        return "answer" if self.is_completion else "next round" if self.is_plan_more else self.tool
 
 
 class Plan(FrozenModel):
@@ -63,7 +73,7 @@ class Plan(FrozenModel):
 
     def list_tools(self) -> tuple[str, ...]:
         """Returns the tools and skills that the plan uses, each once."""
-        return tuple(dict.fromkeys(step.tool for step in self.steps if not step.is_completion))
+        return tuple(dict.fromkeys(step.tool for step in self.steps if step.is_work))
 
     def to_public_json(self) -> JsonObject:
         """Returns the plan as people see it, with its tools as `estimated_tools`."""

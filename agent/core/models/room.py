@@ -18,6 +18,9 @@ class Budgets(FrozenModel):
     max_parallel: int = Field(default=8, ge=1, le=64)
     max_retries: int = Field(default=1, ge=0, le=1)
     max_replans: int = Field(default=3, ge=0, le=3)
+    max_rounds: int = Field(
+        default=8, ge=1, le=32, description="rounds of calls of a planner that sees the results before it plans on"
+    )
     max_model_calls: int = Field(default=60, ge=1)
     max_tokens: int = Field(default=400_000, ge=1, description="prompt and completion tokens together")
     max_cost_usd: float | None = Field(default=None, ge=0)

@@ -15,7 +15,7 @@ Mode = Literal["llm", "rules"]
 Effect = Literal["read", "idempotent", "effect"]
 """`read` may be repeated freely, `idempotent` with the same key; `effect` happens at most once."""
 Executor = Literal["skill", "agent", "litellm"]
-Action = Literal["skill", "tool", "memory", "completion"]
+Action = Literal["skill", "tool", "memory", "completion", "plan_more"]
 RunStatus = Literal[
     "queued", "running", "awaiting_approval", "awaiting_input", "succeeded", "partial", "failed", "cancelled"
 ]

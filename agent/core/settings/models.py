@@ -1,5 +1,7 @@
 """Which models are called, and how."""
 
+from typing import Literal
+
 from pydantic import BaseModel, Field, NonNegativeFloat, SecretStr, field_validator
 
 from agent.core.model_endpoints import ModelEndpoint, read_endpoint_keys
@@ -47,6 +49,15 @@ class ModelSettings(BaseModel):
     )
     llm_max_tokens: int | None = Field(
         default=None, ge=16, description="longest reply requested from a model, in tokens; unset: the model's own limit"
+    )
+
+    model_profile: Literal["auto", "small", "capable"] = Field(
+        default="auto",
+        description=(
+            "how the model is worked with: small: it decides on one batch of calls at a time, bound to the tools' "
+            "types, and sees the results; capable: it plans all steps at once and may answer in the same call; auto: "
+            "as measured, and like small where nothing is known"
+        ),
     )
 
     @property

@@ -18,14 +18,6 @@ class PlanningSettings(BaseModel):
             "rules (or deterministic) uses no model"
         ),
     )
-    planner_answer: Literal["text", "json", "off"] = Field(
-        default="text",
-        description=(
-            "how the planner's model answers what needs no tool, in its one call: as plain text after a line ANSWER, "
-            "as a JSON object (json_schema is sent where the endpoint takes it), or off: it only plans, and a second "
-            "call writes the answer"
-        ),
-    )
     timezone: str = Field(
         default="UTC", description="time zone of the date that the planner is told, as an IANA name: Europe/Stockholm"
     )

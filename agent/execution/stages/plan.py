@@ -21,11 +21,11 @@ from agent.core.events import (
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
-from agent.execution.catalogue import build_catalogue, drop_recipes
+from agent.execution.catalogue import build_catalogue, drop_recipes, drop_unusable
 from agent.execution.client_calls import continue_with_results
-from agent.execution.decide import Start, find_replan_reason
+from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
 from agent.execution.given_plan import build_given_plan
-from agent.execution.ground import build_ground, quotes_ground
+from agent.execution.ground import build_ground, find_empty_sources, quotes_ground
 from agent.execution.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.recipe_run import ask_user, expand_planned, plan_recipe
@@ -43,8 +43,9 @@ from agent.execution.static_plans import (
 from agent.execution.step_labels import label_steps, list_message_sources
 from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planner import Planned, PlannerAgent, Rejection
-from agent.planning.request import CompletedStep, PlanningRequest
+from agent.planning.request import CompletedStep, PlanningRequest, RoundResult
 from agent.planning.required import add_required_tools, extract_context
+from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner, asks_for_listing
 from agent.policy.approval import get_plan_feedback, has_side_effect
 from agent.policy.egress import clean_question
@@ -69,11 +70,16 @@ async def plan(run: Run) -> None:
         await run.emit(given, *taken)
         return
     shown = run.state.answer_start
-    reason = find_replan_reason(run.state) if run.state.plan is not None else None
-    planned = await _make_next_plan(run, reason) if reason is not None else await _make_first_plan(run)
+    is_round = run.state.plan is not None and (needs_round(run.state) or is_in_round(run.state))
+    reason = None if run.state.plan is None or needs_round(run.state) else find_replan_reason(run.state)
+    is_first = run.state.plan is None
+    planned = (
+        await _make_first_plan(run) if is_first else await _make_plan(run, await _build_planning_request(run, reason))
+    )
     if planned.answer is None and run.state.answer_start is not shown:
         void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
         await run.note(void)
+    run.planner_messages = planned.messages
     if planned.question:
         checked = await run.redaction.check_answer(planned.question)
         question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
@@ -94,6 +100,7 @@ async def plan(run: Run) -> None:
         tainted_by=tainted_by,
         labels=label_steps(run, planned.plan, tainted_by),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
+        is_round=is_round,
         final=_is_final_plan(run, planned.plan, reason),
         duration=monotonic() - started,
     )
@@ -153,7 +160,7 @@ def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -
         "conversation": state.tainted,
         "reply": planned.is_embedded,
         "recipe": any(recipe.tainted for recipe in planned.recipes),
-        "results": reason is not None and _has_read_outside(state),
+        "results": state.plan is not None and _has_read_outside(state),
         "ground": quotes_ground(planned.plan, planned.ground, _join_user_texts(state)),
     }
     by_model = planned.effective == "llm"
@@ -244,10 +251,6 @@ async def _plan_recipe(run: Run, name: str) -> Planned:
         return replace(planned, adjusted=(reason, *planned.adjusted))
 
 
-async def _make_next_plan(run: Run, reason: str) -> Planned:
-    return await _make_plan(run, await _build_planning_request(run, reason))
-
-
 async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
     if run.engine.settings.planner_mode == "rules":
         return _build_rules_plan(RulePlanner().plan(request, has_model=run.works_with_model))
@@ -260,7 +263,9 @@ async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
         ruled = RulePlanner().plan(request, has_model=run.works_with_model)
         ruled = ruled.model_copy(update={"origin_reason": PLANNER_REFUSED})
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=PLANNER_REFUSED, rejected=())
-    planner = PlannerAgent(PlannerCall(run, request.answer_form), has_writer=run.works_with_model)
+    call = PlannerCall(run, request.answer_form)
+    kind = RoundPlanner if request.decides_in_rounds else PlannerAgent
+    planner = kind(call, has_writer=run.works_with_model)
     planned = await planner.plan(request)
     try:
         planned = expand_planned(run, planned)
@@ -295,13 +300,16 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         if step.id in redo:
             continue
         output = state.get_step(step.id).output
-        if output is not None and not step.is_completion:
+        if output is not None and step.is_work:
             loaded = await load_output(run, output)
             completed.append(CompletedStep(step=step, text=loaded.text, tainted=loaded.tainted))
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
     facts = extract_context(state.request.metadata)
     catalogue = _build_plan_catalogue(run, reason)
+    in_rounds = _decides_in_rounds(run)
+    if in_rounds:
+        catalogue = drop_unusable(catalogue, await find_empty_sources(run))
     return PlanningRequest(
         question=question,
         room=room,
@@ -328,7 +336,36 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         instructions=_join_caller_instructions(state),
         ground=await build_ground(run, catalogue) if run.plans_with_model else "",
         answer_language=_get_answer_language(state),
+        rounds=await _list_rounds(run) if in_rounds else (),
+        decides_in_rounds=in_rounds,
+        may_call=state.round_count < room.budgets.max_rounds,
+        checks_answers=run.profile.checks_answers,
     )
+
+
+def _decides_in_rounds(run: Run) -> bool:
+    """Returns whether the planner works in rounds. A room that fixes its tools or its evidence has plans instead."""
+    room = run.room
+    fixed = room.required_tools or room.gates or room.knowledge or room.routing == "intents"
+    return run.profile.decides == "rounds" and run.plans_with_model and run.works_with_model and not fixed
+
+
+async def _list_rounds(run: Run) -> tuple[RoundResult, ...]:
+    """Returns the calls of the model's plans so far with their results, oldest first."""
+    state = run.state
+    known: set[str] = set()
+    found = []
+    for number, proposed in enumerate(state.plans):
+        for step in proposed.plan.steps:
+            own = state.get_step(step.id)
+            if step.id in known or not step.is_work or own.output is None:
+                continue
+            known.add(step.id)
+            failed = own.status != "succeeded"
+            verdict = own.last.verdict if own.last is not None else None
+            text = verdict.reason if failed and verdict is not None else (await load_output(run, own.output)).text
+            found.append(RoundResult(number, step.tool, step.args, text, failed, proposed.plan.reasoning))
+    return tuple(found)
 
 
 def _join_user_texts(state: RunState) -> str:

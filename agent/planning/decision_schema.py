@@ -1,0 +1,167 @@
+"""The JSON schema of a planner's decision: calls with inputs typed by each tool, a question, a search, or the answer.
+
+Endpoints that accept `json_schema` compile it into a grammar, so that a small model cannot write anything else. The
+root is an object and every object is closed. A decision says first what is still missing, then chooses, with the answer
+as the last choice: small models take the free choice when it is offered first, and stop early when nothing makes them
+look at what they lack.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+from agent.llm.port import ResponseSchema
+from agent.tools import ToolSpec
+from agent.tools.catalogue import SkillCard
+
+MAX_TOOLS = 40
+"""Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
+OPTIONAL_INPUTS = 6
+"""Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
+NOTHING = "nothing"
+"""What is missing where the answer can be written."""
+MISSING_CHARS = 100
+"""Characters in which a decision says what is missing before it chooses: a model that names it calls the right tool."""
+MORE = "more"
+"""The input that takes further optional inputs as one JSON text."""
+MAX_VALUES = 100
+"""Values of an enumeration; some endpoints refuse more. A longer one becomes free text."""
+MAX_DEPTH = 5
+"""Levels of nested objects; a deeper value is taken as JSON text."""
+_JSON_TEXT: JsonObject = {"type": "string"}
+_SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
+
+
+def build_decision_schema(
+    tools: Sequence[ToolSpec], skills: Sequence[SkillCard], kinds: Sequence[str], max_calls: int
+) -> ResponseSchema:
+    """Returns the schema of one decision: `{"next": {"kind": ..., ...}}` with one closed object for each of `kinds`."""
+    known = {card.name for card in skills}
+    calls = [_build_call_schema(spec.name, build_inputs_schema(spec)) for spec in tools if spec.name not in known]
+    calls += [_build_call_schema(card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
+    bodies: dict[str, JsonObject] = {
+        "calls": {"calls": {"type": "array", "items": _join(calls), "minItems": 1, "maxItems": max_calls}},
+        "ask": {"question": _JSON_TEXT},
+        "find_tools": {"query": _JSON_TEXT},
+        "answer": {},
+    }
+    choices = [
+        _close({"missing": _describe_missing(kind), "kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
+        for kind in kinds
+        if kind != "calls" or calls
+    ]
+    return ResponseSchema("decision", _close({"next": _join(choices)}))
+
+
+def _describe_missing(kind: str) -> JsonObject:
+    return {"type": "string", "enum": [NOTHING]} if kind == "answer" else {"type": "string", "maxLength": MISSING_CHARS}
+
+
+def build_choice_schema(names: Iterable[str]) -> ResponseSchema:
+    """Returns the schema of a choice of one of `names`."""
+    return ResponseSchema("choice", _close({"tool": {"type": "string", "enum": list(names)}}))
+
+
+def build_inputs_schema(spec: ToolSpec) -> JsonObject:
+    """Returns the closed schema of a tool's inputs: required ones first, then a few optional ones.
+
+    What the subset cannot express (open objects, recursion, `oneOf`) is a text that holds JSON.
+    """
+    properties = spec.input_schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    listed = spec.input_schema.get("required")
+    required = [name for name in (listed if isinstance(listed, list) else []) if name in known]
+    optional = [name for name in known if name not in required]
+    definitions = spec.input_schema.get("$defs") or spec.input_schema.get("definitions")
+    roots = definitions if isinstance(definitions, dict) else {}
+    shown = optional[:OPTIONAL_INPUTS]
+    inputs: JsonObject = {str(name): simplify(known[name], roots) for name in (*required, *shown)}
+    if len(optional) > len(shown):
+        inputs[MORE] = _JSON_TEXT
+    return {**_close(inputs), "required": [*required]}
+
+
+def expand_more(inputs: JsonObject) -> JsonObject:
+    """Returns the inputs of a call with those of its JSON text `MORE`; unchanged if that is no JSON object."""
+    text = inputs.get(MORE)
+    if not isinstance(text, str):
+        return inputs
+    try:
+        further = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return inputs
+    if not isinstance(further, dict):
+        return inputs
+    return {**further, **{name: value for name, value in inputs.items() if name != MORE}}
+
+
+def simplify(schema: JsonValue, definitions: JsonObject, depth: int = 0) -> JsonObject:
+    """Returns the part of a JSON schema that constrained decoders know, or a text that holds the value as JSON."""
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        return _JSON_TEXT
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        return simplify(definitions.get(reference.rsplit("/", 1)[-1]), definitions, depth + 1)
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(values, list) and 0 < len(values) <= MAX_VALUES and all(map(_is_scalar, values)):
+        kinds = {_get_type(value) for value in values}
+        return {"type": kinds.pop(), "enum": values} if len(kinds) == 1 else {"enum": values}
+    forms = schema.get("anyOf")
+    if isinstance(forms, list) and forms:
+        return _join([simplify(form, definitions, depth + 1) for form in forms])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return _join([simplify({**schema, "type": one}, definitions, depth + 1) for one in kind])
+    if kind == "array":
+        return {"type": "array", "items": simplify(schema.get("items") or {}, definitions, depth + 1)}
+    if kind == "object":
+        return _simplify_object(schema, definitions, depth)
+    return {"type": kind} if isinstance(kind, str) and kind in _SCALARS else _JSON_TEXT
+
+
+def _simplify_object(schema: JsonObject, definitions: JsonObject, depth: int) -> JsonObject:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or not properties or schema.get("additionalProperties") not in (None, False):
+        return _JSON_TEXT
+    listed = schema.get("required")
+    required = [name for name in (listed if isinstance(listed, list) else []) if name in properties]
+    ordered = (*required, *(name for name in properties if name not in required))
+    inputs: JsonObject = {str(name): simplify(properties[name], definitions, depth + 1) for name in ordered}
+    return {**_close(inputs), "required": [*required]}
+
+
+def _build_call_schema(name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
+    """Returns the schema of a call; that of a skill names those of its tools that the call may use."""
+    choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}}
+    named: JsonObject = {"tools": choice} if tools else {}
+    return _close({"tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
+
+
+def _close(properties: JsonObject) -> JsonObject:
+    """Returns a closed object schema that requires all of its properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+def _join(schemas: Sequence[JsonObject]) -> JsonObject:
+    """Returns the schema of any one of these, each once."""
+    different = list({json.dumps(schema, sort_keys=True): schema for schema in schemas}.values())
+    return different[0] if len(different) == 1 else {"anyOf": [*different]}
+
+
+def _is_scalar(value: JsonValue) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+def _get_type(value: JsonValue) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    return {str: "string", int: "integer", float: "number"}[type(value)]

@@ -1,0 +1,124 @@
+"""The planner's conversation in rounds: one prefix that only grows, so that an endpoint need not read it again.
+
+The system message holds fixed text and the catalogue, nothing of the request. The conversation follows as messages, the
+newest one with the date and what else is known. Each round adds the decision and its results.
+"""
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+from agent.planning.decision_schema import MAX_TOOLS, NOTHING
+from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, format_history
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.prompts import render
+from agent.prompts.blocks import format_block
+from agent.tools import ToolSpec
+from agent.tools.catalogue import Catalogue, SkillCard, get_first_sentence, is_foreign, shorten
+
+DESCRIPTION_CHARS, SKILL_CHARS = 160, 160
+"""Characters of a tool's and of a skill's description."""
+SHOWN_INPUTS = 8
+"""Names of inputs in a tool's line; the grammar holds their types."""
+ANSWER: JsonObject = {"next": {"missing": NOTHING, "kind": "answer"}}
+
+
+def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[ToolSpec, ...]:
+    """Returns the tools that the prompt spells out: our own, and of servers' those that match best, in the catalogue's
+    order."""
+    if len(catalogue.tools) <= MAX_TOOLS:
+        return catalogue.tools
+    own = [spec for spec in catalogue.tools if not is_foreign(spec)]
+    foreign = [spec for spec in catalogue.tools if is_foreign(spec)]
+    best = catalogue.rank(foreign, question, query)[: max(0, MAX_TOOLS - len(own))]
+    chosen = {spec.name for spec in (*own[:MAX_TOOLS], *best)}
+    return tuple(spec for spec in catalogue.tools if spec.name in chosen)
+
+
+def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[JsonObject, ...]:
+    """Returns the conversation up to the next decision."""
+    messages: list[JsonObject] = [{"role": "system", "content": _build_system(request, tools)}]
+    parts = [format_block("ground", request.ground)] if request.ground else []
+    lines = format_history(request)
+    if lines:
+        parts.append(format_block("history", "\n".join(lines)))
+    if request.memories:
+        parts.append(format_block("memory", "\n".join(f"- {shorten(m.text, MESSAGE_CHARS)}" for m in request.memories)))
+    if request.earlier_results:
+        found = [f"{one.tool} ({one.intent}): {_cut(one.text, RESULT_CHARS)}" for one in request.earlier_results]
+        parts.append(format_block("earlier_results", "\n".join(found)))
+    parts.append(format_block("user_request", _cut(request.question, QUESTION_CHARS)))
+    messages.append({"role": "user", "content": "\n".join(parts)})
+    for _, calls in groupby(request.rounds, key=lambda call: call.number):
+        messages += _build_round(list(calls))
+    if request.rounds:
+        messages[-1]["content"] = f"{messages[-1]['content']}\n{_build_reminder(request)}"
+    return tuple(messages)
+
+
+def encode_decision(decision: JsonObject) -> str:
+    """Returns a decision as the model writes it: compact JSON."""
+    return json.dumps(decision, ensure_ascii=False, separators=(",", ":"))
+
+
+def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
+    instructions = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
+    skills = [format_skill_line(card) for card in request.catalogue.skills]
+    own = [format_tool_line(spec) for spec in tools if not is_foreign(spec)]
+    served = [format_tool_line(spec) for spec in tools if is_foreign(spec)]
+    return render(
+        "decide",
+        ask=render("decide_ask") + "\n" if request.may_ask else "",
+        # Servers' tools last: the prefix before them is the same with every choice of servers.
+        catalogue="\n".join((*own, *skills, *served)),
+        examples=render("decide_examples"),
+        instructions=f"\n\n{instructions}" if instructions else "",
+    )
+
+
+def format_skill_line(card: SkillCard) -> str:
+    """Returns one line: the skill's name, its description, and the tools that a call may name for it."""
+    tools = f" Tools: {', '.join(card.tools)}." if card.tools else ""
+    return f"- {card.name}(task): {shorten(card.description, SKILL_CHARS)}{tools}"
+
+
+def format_tool_line(spec: ToolSpec) -> str:
+    """Returns one line: the tool's name, the names of its inputs, the first sentence of its description."""
+    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
+    known = list(properties) if isinstance(properties, dict) else []
+    needed = [name for name in known if isinstance(required, list) and name in required]
+    names = [*needed, *(f"{name}?" for name in known if name not in needed)][:SHOWN_INPUTS]
+    return f"- {spec.name}({', '.join(names)}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
+
+
+def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
+    listed: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
+    made: JsonObject = {"next": {"missing": calls[0].missing, "kind": "calls", "calls": listed}}
+    results = [
+        format_block(
+            "failed" if call.failed else "result",
+            _cut(call.text, RESULT_CHARS),
+            tool=call.tool,
+            inputs=encode_decision(call.args),
+        )
+        for call in calls
+    ]
+    return [
+        {"role": "assistant", "content": encode_decision(made)},
+        {"role": "user", "content": "\n".join(results)},
+    ]
+
+
+def _build_reminder(request: PlanningRequest) -> str:
+    """Returns the end of the newest message: why the plan changes, and the request once more, after all results."""
+    reason = request.replan_reason
+    failed = any(call.failed for call in request.rounds)
+    note = f"{_cut(reason, RESULT_CHARS)}\n" if reason is not None and not failed else ""
+    return note + render("decide_next" if request.may_call else "decide_last", request=_cut(request.question, 600))
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[:limit] + " [cut]"
