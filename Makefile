@@ -22,11 +22,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-search check-browser check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
-=======
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
->>>>>>> readers
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'

@@ -138,9 +138,10 @@ async def test_a_change_after_something_from_outside_was_read_is_asked_about(tmp
     async with engine_bench(tmp_path, model, tools=[page, send], model_profile="small") as bench:
         run_id = await bench.service.start_run(AgentRequest(prompt="What does the page say?"))
         async for event in bench.service.follow_events(run_id):
-            if isinstance(event.body, ApprovalRequested):
+            if isinstance(asked := event.body, ApprovalRequested):
                 break
-    assert event.body.items[0].tool == "send"
+    assert isinstance(asked, ApprovalRequested)
+    assert asked.items[0].tool == "send"
     assert send.calls == []
 
 
