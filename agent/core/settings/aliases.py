@@ -36,6 +36,7 @@ REPLACED: Final[Mapping[str, str]] = {
     "CHROMA_PERSIST_PATH": "vectors are in the database, or in Qdrant (AGENT_QDRANT_URL, AGENT_QDRANT_PATH)",
     "CHROMA_COLLECTION": "every collection has its own vectors; no name is needed",
     "LLM_MAX_RETRIES": "how often a model call is retried depends on the failure; see docs/failures.md",
+    "PLANNER_ANSWER": "how a model plans and answers follows from AGENT_MODEL_PROFILE",
     "LLM_BACKOFF_S": "the wait before a retry is fixed, or as long as the provider asks",
 }
 """Names that have no setting here, and what replaces them."""
