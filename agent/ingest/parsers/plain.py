@@ -66,7 +66,8 @@ def read_csv(source: InputFile) -> Draft:
     """Reads the rows as one Markdown table, or as several with the same header."""
     decoded = decode(source.data)
     draft = make_draft(decoded)
-    csv.field_size_limit(len(source.data) + 1)  # the default takes a cell of 128 KB for an error of the file
+    # The default takes a cell of 128 KB for an error of the file. The limit is one for the process: it may only grow.
+    csv.field_size_limit(max(csv.field_size_limit(), len(source.data) + 1))
     named, skipped = find_separator(decoded.text)
     titles, length = find_titles(decoded.text[skipped:], named)
     text = double_escaped_quotes(decoded.text[skipped + length :])
