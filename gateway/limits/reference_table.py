@@ -74,6 +74,7 @@ RUNS = (
     LimitRow("parallel steps", "max_parallel", "further ones wait", Budgets),
     LimitRow("further attempts of a step", "max_retries", "a new plan is made", Budgets),
     LimitRow("new plans", "max_replans", _PARTIAL, Budgets),
+    LimitRow("rounds of calls of a small model", "max_rounds", "the answer is written from what is known", Budgets),
     LimitRow("model calls", "max_model_calls", _PARTIAL, Budgets),
     LimitRow("tokens", "max_tokens", _PARTIAL + "; a reply that is being streamed is cut off", Budgets),
     LimitRow("money", "max_cost_usd", _PARTIAL, Budgets),
