@@ -40,7 +40,12 @@ def measure(rates: Sequence[float]) -> list[list[str]]:
         for rate in rates:
             model = DegradedModel(reference.url, rate, seed=SEED)
             with serve_degraded_in_thread(model) as url:
-                settings = {"AGENT_LLM_BASE_URL": url, "AGENT_MODEL_FAST": "reference", "AGENT_TRANSLATE": "off"}
+                settings = {
+                    "AGENT_LLM_BASE_URL": url,
+                    "AGENT_MODEL_FAST": "reference",
+                    "AGENT_TRANSLATE": "off",
+                    "AGENT_MODEL_PROFILE": "capable",
+                }
                 log = run_evaluation(choose_tasks(), settings, log_dir=Path(folder), parallel=PARALLEL)
             report = Report(results=read_results(log))
             print(f"\nrate {rate:g}\n{format_report(report)}\n{format_failures(report)}", file=sys.stderr, flush=True)

@@ -70,7 +70,12 @@ def reference() -> Iterator[ReferenceModel]:
 
 
 def list_reference_settings(url: str) -> dict[str, str]:
-    return {"AGENT_LLM_BASE_URL": url, "AGENT_MODEL_FAST": "reference", "AGENT_TRANSLATE": "off"}
+    return {
+        "AGENT_LLM_BASE_URL": url,
+        "AGENT_MODEL_FAST": "reference",
+        "AGENT_TRANSLATE": "off",
+        "AGENT_MODEL_PROFILE": "capable",
+    }
 
 
 def test_tasks_are_run_in_their_worlds_and_graded_in_the_log_of_inspect(

@@ -122,6 +122,7 @@ def furnished(over: str, serve: Serve, tmp_path: Path, model_server: ScriptedSer
             "AGENT_MCP_SERVERS": str(servers),
             "AGENT_LLM_BASE_URL": model_server.url,
             "AGENT_MODEL_FAST": "m",
+            "AGENT_MODEL_PROFILE": "capable",
         }
         program, *words = warm.command("gateway.cli", "mcp")
         command = StdioServerParameters(command=program, args=words, env=environment, cwd=ROOT)

@@ -38,7 +38,11 @@ def connect(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path, model_
         environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_USER_DIR": "false"}
         if rules is not None:
             model_server.load(rules)
-            environment |= {"AGENT_LLM_BASE_URL": model_server.url, "AGENT_MODEL_FAST": "m"}
+            environment |= {
+                "AGENT_LLM_BASE_URL": model_server.url,
+                "AGENT_MODEL_FAST": "m",
+                "AGENT_MODEL_PROFILE": "capable",
+            }
         program, *words = warm.command("gateway.cli", "mcp")
         command = StdioServerParameters(command=program, args=words, env=environment, cwd=ROOT)
         async with Client(command) as client:
