@@ -87,7 +87,8 @@ def start(
     load compiled modules, as everybody's second start does."""
     left_out = ("AGENT_", "PYTHONDONTWRITEBYTECODE") if cold else ("AGENT_",)
     clean = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
-    env = {**clean, "PYTHONUNBUFFERED": "1", **(environment or {})}
+    # Scripted models reply as a capable one does, as in tests/conftest.py.
+    env = {**clean, "PYTHONUNBUFFERED": "1", "AGENT_MODEL_PROFILE": "capable", **(environment or {})}
     if not cold and list(command[:2]) == [sys.executable, "-m"] and command[2].startswith(("gateway", "tests.")):
         return Process(warm.start(command[2], command[3:], environment=env, cwd=cwd))
     child = subprocess.Popen(
