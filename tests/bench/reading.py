@@ -2,7 +2,7 @@
 
 Coverage is that of `agent/ingest/coverage`: over words (cells of workbooks, characters of PDFs), the share that is in
 the text. The files are the shared documents where they are, else those our tests make. The table goes to standard
-output, and into docs/retrieval.md between its marks.
+output and into docs/retrieval.md between its marks.
 """
 
 import asyncio
