@@ -51,7 +51,7 @@ async def test_an_ingestion_sums_up_what_it_read(serve: Serve, tmp_path: Path) -
     (folder / "b.md").write_text("# Tides\n\nThe tide turns at nine.\n")
     async with serve() as url, client_of(url) as client:
         request = {"source_type": "local", "source_identifier": "docs", "recursive": True}
-        job = (await client.post("/v1/collections/work/ingest", json=request)).json()
+        job = (await client.post("/v1/collections/papers/ingest", json=request)).json()
         done = (await client.get(f"/v1/jobs/{job['id']}", params={"wait_s": 30})).json()
         assert done["status"] == "done", done
         report = done.get("report") or done["outcome"]["report"]
