@@ -16,6 +16,7 @@ from tests.support import warm, warm_client
 from tests.support.processes import start
 
 MIRROR = "tests.support.mirror"
+GIVEN_TO_ALL = {"AGENT_MODEL_PROFILE": "capable"}
 
 
 def run_command(folder: Path, *words: str, cold: bool) -> tuple[int, dict[str, Any], list[str]]:
@@ -34,7 +35,7 @@ def run_command(folder: Path, *words: str, cold: bool) -> tuple[int, dict[str, A
 def test_it_is_told_from_a_cold_one_by_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
     code, says, lines = run_command(tmp_path, *words, cold=False)
     assert (code, says, lines) == run_command(tmp_path, *words, cold=True)
-    assert says["environment"] == {"AGENT_PORT": "1", "MIRROR_X": "a=b\nc"}
+    assert says["environment"] == {**GIVEN_TO_ALL, "AGENT_PORT": "1", "MIRROR_X": "a=b\nc"}
     assert says["leads"], "of a group of its own, so that it ends with what it starts"
 
 
@@ -43,7 +44,7 @@ def test_settings_of_the_surroundings_do_not_reach_it(tmp_path: Path, monkeypatc
     monkeypatch.setenv("MIRROR_X", "3")
     process = start([sys.executable, "-m", MIRROR])
     assert process.wait() == 0
-    assert json.loads(process.output[0])["environment"] == {"MIRROR_X": "3"}
+    assert json.loads(process.output[0])["environment"] == {**GIVEN_TO_ALL, "MIRROR_X": "3"}
 
 
 def test_it_is_signalled_stopped_and_killed_by_its_pid() -> None:
