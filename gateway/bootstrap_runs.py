@@ -26,6 +26,7 @@ from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
 from gateway.bootstrap_tools import Tools
 from gateway.features.documents.bootstrap_documents import Documents, build_subagent_runner
+from gateway.features.documents.engine.grounded_answers.document_answers import DocumentAnswers
 from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
@@ -71,6 +72,7 @@ def build_engine(
         end_observers=(log_run, access.usage.record_end, webhooks.observe_end),
         quota_reservations=access.quotas,
         extensions=context.extensions,
+        evidence_answers=DocumentAnswers(),
         recipes=recipes,
         ground=GroundSources(tools.builtins.walk_files, documents.library.list_collections, tools.list_instructions),
     )

@@ -27,6 +27,7 @@ from agent.run_context.conversation import (
     split_at_prompt,
     take_newest_messages,
 )
+from agent.run_context.evidence_answers import EvidenceWriter
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import (
     JUDGE_CHARS,
@@ -37,8 +38,6 @@ from agent.run_context.outputs import (
     number_sources,
 )
 from agent.run_context.run import Run
-from gateway.features.documents.engine.grounded_answers.answer_tailor import AnswerTailor
-from gateway.features.documents.engine.grounded_answers.brief import build_brief
 
 HISTORY_MESSAGES = 20
 """Earlier messages in a completion's prompt. They fit a context of 8k tokens."""
@@ -60,8 +59,7 @@ class CompletionWriter:
         self._run = run
         self._step = step
         self._attempt = attempt
-        self._tailor: AnswerTailor | None = None
-        self._extractive = False
+        self._evidence_writer: EvidenceWriter | None = None
         self._models = MeteredModels(run, step.id, attempt)
         self._schema_form = SchemaForm(self._models, run.state.question, run.state.request.options)
 
@@ -76,11 +74,7 @@ class CompletionWriter:
         recalled = self._run.state.retrieval.items if self._run.state.retrieval else ()
         tainted = self._run.state.has_outside_text or any(output.tainted for _, output in outcomes)
         tainted = tainted or any(item.tainted for item in recalled)
-        brief = build_brief(self._run, outcomes)
-        if brief is not None:
-            shows_early = not self._schema_form.is_requested
-            self._tailor = AnswerTailor(self._run, self._step, self._attempt, brief, shows_early=shows_early)
-            self._extractive = brief.is_extractive
+        self._evidence_writer = self._prepare_evidence(outcomes)
         if _is_command(self._run):
             return await self._compose_by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
         if self._run.engine.settings.executor_mode == "rules":  # the operator chose rules, so this is no fallback
@@ -95,9 +89,9 @@ class CompletionWriter:
                 outcomes, sources, "the documents say nothing about it", tainted=tainted
             )
         try:
-            if self._tailor is not None:
+            if self._evidence_writer is not None:
                 tier = self._choose_tier()
-                answer = await self._tailor.write(feedback, tier, self._describe_tier(tier), tainted=tainted)
+                answer = await self._evidence_writer.write(feedback, tier, self._describe_tier(tier), tainted=tainted)
                 return await self._schema_form.apply(answer, tier)
             written = await self._stream_answer(outcomes, sources, feedback)
         except ModelError as error:
@@ -111,6 +105,14 @@ class CompletionWriter:
             composed = await self._compose_by_rules(outcomes, sources, EMPTY_REPLIES[finish], tainted=tainted)
             return composed.model_copy(update={"finish_reason": finish})
         return self._make_output(written, sources, finish, tainted=tainted)
+
+    def _prepare_evidence(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> EvidenceWriter | None:
+        """Returns the writer of an answer from evidence; None for a plain completion."""
+        evidence = self._run.engine.evidence_answers
+        if evidence is None:
+            return None
+        shows_early = not self._schema_form.is_requested
+        return evidence.prepare(self._run, self._step, self._attempt, outcomes, shows_early=shows_early)
 
     def _make_output(
         self, written: ModelReply, sources: tuple[Source, ...], finish: FinishReason, *, tainted: bool
@@ -170,8 +172,9 @@ class CompletionWriter:
         *,
         tainted: bool,
     ) -> StepOutput:
-        if self._tailor is not None and self._extractive:
-            return await self._schema_form.apply(await self._tailor.quote_passages(reason, tainted=tainted), None)
+        if self._evidence_writer is not None and self._evidence_writer.is_extractive:
+            quoted = await self._evidence_writer.quote_passages(reason, tainted=tainted)
+            return await self._schema_form.apply(quoted, None)
         text = (
             compose_results(self._list_shown_results(outcomes), self._run)
             if outcomes

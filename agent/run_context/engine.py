@@ -13,6 +13,7 @@ from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
 from agent.run_context.call_site import CallSite
+from agent.run_context.evidence_answers import EvidenceAnswers
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.note_timer import NoteTimer
@@ -80,6 +81,8 @@ class Engine:
     """Cached catalogues by their inputs."""
     progress: RunProgress = field(default_factory=RunProgress)
     """The listeners to the tools' progress."""
+    evidence_answers: EvidenceAnswers | None = None
+    """How answers are written from evidence; None if no feature reads documents."""
     recipes: RecipeStore | None = None
     """The recipes of owners; None where there are none."""
     client_requests: ClientRequests = field(default_factory=ClientRequests)
