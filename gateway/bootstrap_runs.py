@@ -13,6 +13,7 @@ from agent.llm.tiers import ModelTiers
 from agent.policy.redaction.requests import redact_request
 from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
+from agent.run_context.extensions import Extension, merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
@@ -26,7 +27,7 @@ from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
 from gateway.bootstrap_tools import Tools
 from gateway.features.documents.bootstrap_documents import Documents, build_subagent_runner
-from gateway.features.documents.engine.grounded_answers.document_answers import DocumentAnswers
+from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
@@ -34,7 +35,9 @@ from gateway.features.pipeline_builder.engine.conversations import BuilderConver
 from gateway.features.protocols.engine.task_store import TaskStore
 from gateway.features.protocols.engine.tasks import TaskService
 from gateway.features.recipes.engine import RecipeStore
+from gateway.features.recipes.engine.recipe_hooks import RecipeHooks
 from gateway.features.schedules.engine.webhooks.sender import WebhookSender
+from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
 from gateway.observe.access_log import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
 
@@ -71,9 +74,10 @@ def build_engine(
         ),
         end_observers=(log_run, access.usage.record_end, webhooks.observe_end),
         quota_reservations=access.quotas,
-        extensions=context.extensions,
-        evidence_answers=DocumentAnswers(),
-        recipes=recipes,
+        extensions=merge_extensions(
+            (DOCUMENT_EXTENSION, Extension("recipes", hooks=(RecipeHooks(recipes),)), INTENT_EXTENSION),
+            context.extensions,
+        ),
         ground=GroundSources(tools.builtins.walk_files, documents.library.list_collections, tools.list_instructions),
     )
 

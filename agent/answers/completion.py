@@ -108,7 +108,7 @@ class CompletionWriter:
 
     def _prepare_evidence(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> EvidenceWriter | None:
         """Returns the writer of an answer from evidence; None for a plain completion."""
-        evidence = self._run.engine.evidence_answers
+        evidence = self._run.engine.extensions.evidence_answers
         if evidence is None:
             return None
         shows_early = not self._schema_form.is_requested

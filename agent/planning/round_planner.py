@@ -15,14 +15,8 @@ from agent.core.models import JsonObject, PlanStep
 from agent.llm.port import ModelReply
 from agent.planning.decision_schema import MAX_TOOLS, NOTHING, build_choice_schema, build_decision_schema, expand_more
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
-from agent.planning.planner import (
-    Planned,
-    PlannerModel,
-    Rejection,
-    append_new_steps,
-    build_completion_plan,
-    build_plan_steps,
-)
+from agent.planning.planned import Planned, Rejection
+from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_prompt import ANSWER, build_round_messages, choose_tools, encode_decision

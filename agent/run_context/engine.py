@@ -13,7 +13,6 @@ from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
 from agent.run_context.call_site import CallSite
-from agent.run_context.evidence_answers import EvidenceAnswers
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.note_timer import NoteTimer
@@ -22,7 +21,6 @@ from agent.storage.journal import ConversationStore, Journal
 from agent.text.language import LanguageDetector
 from agent.tools import SubAgentSpawner, ToolRegistry
 from agent.tools.catalogue import Catalogue
-from gateway.features.recipes.engine import RecipeStore
 
 if TYPE_CHECKING:
     from agent.run_context.run import Run
@@ -72,7 +70,7 @@ class Engine:
     """Called with the terminal event only."""
     quota_reservations: QuotaReservations | None = None
     extensions: Extensions = NO_EXTENSIONS
-    """The gates and topics of all packages."""
+    """The gates, topics and hooks of all packages."""
     ground: GroundSources = field(default_factory=GroundSources)
     """The sources of the planner's ground block."""
     allowed_tools: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
@@ -81,10 +79,6 @@ class Engine:
     """Cached catalogues by their inputs."""
     progress: RunProgress = field(default_factory=RunProgress)
     """The listeners to the tools' progress."""
-    evidence_answers: EvidenceAnswers | None = None
-    """How answers are written from evidence; None if no feature reads documents."""
-    recipes: RecipeStore | None = None
-    """The recipes of owners; None where there are none."""
     client_requests: ClientRequests = field(default_factory=ClientRequests)
     """The waiting clients to which a run's tools can send requests."""
     note_timer: NoteTimer = field(default_factory=NoteTimer)

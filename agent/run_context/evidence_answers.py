@@ -1,6 +1,6 @@
 """`EvidenceAnswers`: how the completion step asks a feature for an answer whose claims are checked against evidence.
 
-A feature that reads documents registers one (`Engine.evidence_answers`). Without it every answer is a plain completion.
+A feature that reads documents registers one (`Extension.evidence_answers`). Without it, answers are plain completions.
 """
 
 from collections.abc import Sequence

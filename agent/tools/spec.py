@@ -52,6 +52,9 @@ class PlanHints:
     """Whether its result stands before all others in such an answer."""
     source: UserSource | None = None
     """Which of the user's own sources it reads."""
+    stands_for_steps: bool = False
+    """Whether the feature that offers it puts steps of its own in its place: a planner may choose it, nothing calls
+    it."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 

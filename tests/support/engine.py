@@ -20,8 +20,7 @@ from agent.memory.store import MemoryStore
 from agent.net import SafeClient
 from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
-from agent.run_context.evidence_answers import EvidenceAnswers
-from agent.run_context.extensions import merge_extensions
+from agent.run_context.extensions import Extension, merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.runs.response import build_response
@@ -35,14 +34,16 @@ from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store
 from gateway.features.documents.bootstrap_documents import build_library, build_subagent_runner, build_vector_index
-from gateway.features.documents.engine.grounded_answers.document_answers import DocumentAnswers
+from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
 from gateway.packaged_files import PACKAGE_ROOT
 from mcp_tools.builtin import BUILTIN_EXTENSIONS, make_builtin_tools
 from tests.support.script import Script
 from tests.support.scripted_client import ScriptedClient
 
-DOCUMENT_ANSWERS = DocumentAnswers()
+EXTENSIONS = (DOCUMENT_EXTENSION, INTENT_EXTENSION)
+"""What features add to the runs of tests."""
 
 
 @dataclass
@@ -79,7 +80,7 @@ async def engine_bench(
     driver: Callable[[Run], Awaitable[None]] = drive,
     observers: tuple[Observer, ...] = (),
     kinds: Sequence[SubAgentClass] = SUBAGENTS,
-    evidence_answers: EvidenceAnswers | None = DOCUMENT_ANSWERS,
+    extensions: Sequence[Extension] = EXTENSIONS,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
@@ -109,8 +110,7 @@ async def engine_bench(
             build_subagent_runner(configured, library, client_of_sources, languages).materials, kinds
         ),
         observers=observers,
-        evidence_answers=evidence_answers,
-        extensions=merge_extensions(BUILTIN_EXTENSIONS),
+        extensions=merge_extensions((*BUILTIN_EXTENSIONS, *extensions)),
         ground=GroundSources(builtins.walk_files, library.list_collections),
     )
     chosen = room or Room(id="test")

@@ -14,7 +14,6 @@ from agent.execution.catalogue import build_catalogue
 from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.planning.routing import Route, route_request
 from agent.run_context.run import Run
-from gateway.features.recipes.engine.recipe_run import describe_request
 
 NO_MODEL = "no model is configured that could translate"
 _UNTRANSLATED_ROUTES = frozenset({"task", "greeting"})
@@ -60,11 +59,12 @@ def _choose_route(run: Run, question: str) -> Route:
         catalogue=build_catalogue(run),
         tool_calls=bool(read_explicit_tool_calls(run.state.request)),
         has_model=run.has_model,
-        recipes=run.recipes.names,
+        commands=run.list_commands(),
     )
-    if chosen.kind != "recipe" or chosen.skill is None:
-        return chosen
-    return replace(chosen, question=describe_request(run, chosen.skill, chosen.question))
+    for hooks in run.engine.extensions.hooks:
+        if any((one.route, one.name) == (chosen.kind, chosen.skill) for one in hooks.list_commands(run)):
+            return replace(chosen, question=hooks.describe_command(run, chosen.skill or "", chosen.question))
+    return chosen
 
 
 async def _translate(run: Run, chosen: Route) -> _Translation:
