@@ -17,6 +17,7 @@ from agent.run_context.extensions import Extension, merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
+from agent.runs.conversation_tree import ConversationTree
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService
@@ -148,7 +149,8 @@ def build_intakes(
     context.stack.push_async_callback(tasks.aclose)
     conversations = build_conversations(context, builder, service, models)
     own_ids = OwnIds(context.settings.data_dir / OWN_IDS_KEY)
-    return Intakes(tasks, conversations, RunIntake(service, tasks, conversations, webhooks, own_ids))
+    tree = ConversationTree(context.statements, context.store.clock)
+    return Intakes(tasks, conversations, RunIntake(service, tasks, conversations, webhooks, own_ids, tree))
 
 
 def _build_trace_observers(context: BuildContext) -> tuple[Observer, ...]:
