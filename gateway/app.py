@@ -30,10 +30,12 @@ from gateway.doors import (
     guardrails,
     ingestion,
     memories,
+    messages,
     openai,
     query,
     queue,
     recipes,
+    render,
     responses,
     rooms,
     runs,
@@ -106,7 +108,8 @@ def create_app(
         openai, responses, client_conversations, completions, embeddings,
         agent, ag_ui, query, runs, approvals, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, usage, users, guardrails, recipes, rooms, studio, studio_requests,
-        studio_tools, schedules, webhooks, queue,
+        studio_tools, schedules, webhooks, queue, render,
+        messages,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

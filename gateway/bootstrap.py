@@ -25,6 +25,7 @@ from agent.pipeline_builder.conversations import BuilderConversations
 from agent.rooms import Rooms
 from agent.run_context.run import Run
 from agent.runs.client_conversations import ClientConversations
+from agent.runs.conversation_list import ConversationList
 from agent.runs.recipe_maker import RecipeMaker
 from agent.runs.retention import RunRetention
 from agent.runs.run_intake import RunIntake
@@ -97,6 +98,7 @@ class Stepgate:
     audit: StoredAuditLog
     sessions: SessionStore
     client_conversations: ClientConversations
+    conversation_list: ConversationList
     owners: OwnerDeletion
     embedder: Embedder | None
     """The configured embedder; None if texts are found by their words only."""
@@ -203,6 +205,7 @@ async def _assemble(
         audit=context.audit,
         sessions=SessionStore(statements),
         client_conversations=ClientConversations(statements, clock, intakes.intake.own_ids),
+        conversation_list=ConversationList(statements),
         owners=OwnerDeletion(
             statements,
             service,

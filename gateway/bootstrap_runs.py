@@ -19,6 +19,7 @@ from agent.run_context.engine import Engine, Observer
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
+from agent.runs.conversation_tree import ConversationTree
 from agent.runs.queue_run_worker import QueueRunWorker
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits
@@ -142,7 +143,8 @@ def build_intakes(
     context.stack.push_async_callback(tasks.aclose)
     conversations = build_conversations(context, builder, service, models)
     own_ids = OwnIds(context.settings.data_dir / OWN_IDS_KEY)
-    return Intakes(tasks, conversations, RunIntake(service, tasks, conversations, webhooks, own_ids))
+    tree = ConversationTree(context.statements, context.store.clock)
+    return Intakes(tasks, conversations, RunIntake(service, tasks, conversations, webhooks, own_ids, tree))
 
 
 def _build_trace_observers(context: BuildContext) -> tuple[Observer, ...]:

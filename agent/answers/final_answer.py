@@ -88,7 +88,11 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
 
 
 async def _build_partial_answer(run: Run) -> AnswerFinished:
-    """Returns the known results, the missing ones and the reason, after the answer if that failed its gates."""
+    """Returns the known results, the missing ones and the reason, after the answer if that failed its gates. Of an
+    answer that a person stopped, returns what had been written.
+    """
+    if (written := await _find_stopped_text(run)) is not None:
+        return written
     text = await compose_partial_answer(run)
     answer = await assemble_answer(run) if is_complete(run.state) else None
     if answer is not None and answer.text.strip():
@@ -99,6 +103,31 @@ async def _build_partial_answer(run: Run) -> AnswerFinished:
         sources=sources,
         citations=_build_citations(text, sources),
         uncertainties=_collect_uncertainties(run.state),
+    )
+
+
+async def _find_stopped_text(run: Run) -> AnswerFinished | None:
+    """Returns what readers had seen of the answer when they stopped it, with its sources; None if that was nothing."""
+    cancelled = run.state.cancel_request
+    if cancelled is None or cancelled.by != "caller":
+        return None
+    text, sources = "", dict[int, Source]()
+    for event in run.events:
+        match event.body:
+            case AnswerStarted():
+                text, sources = "", {}
+            case AnswerDelta(kind="text", text=piece, sources=cited):
+                text += piece
+                sources |= {source.id: source for source in cited}
+    if not text.strip():
+        return None
+    numbered = tuple(sources[number] for number in sorted(sources)) or number_sources(await list_results(run))
+    return AnswerFinished(
+        text=text.rstrip(),
+        sources=numbered,
+        citations=_build_citations(text, numbered),
+        uncertainties=_collect_uncertainties(run.state),
+        stopped=True,
     )
 
 

@@ -72,6 +72,14 @@ class ClientConversations:
             raise build_unknown_conversation_error(conversation_id)
         return ClientConversation(conversation_id, {}, float(first))
 
+    async def get_metadata(self, owner: str, conversation_id: str) -> dict[str, str]:
+        """Returns the metadata; of one that only runs have named, none."""
+        rows = await self._statements.read(
+            "SELECT metadata FROM client_conversations WHERE owner = ? AND id = ?", owner, conversation_id
+        )
+        known: dict[str, str] = json.loads(rows[0][0]) if rows else {}
+        return known
+
     async def set_metadata(self, owner: str, conversation_id: str, metadata: dict[str, str]) -> ClientConversation:
         """Replaces the metadata."""
         known = await self.get(owner, conversation_id)

@@ -58,6 +58,8 @@ def build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str,
         metadata["tailor"] = answer.tailored.model_dump(mode="json", exclude={"content", "citations"}) | {
             "checks": [check.model_dump(mode="json") for check in state.answer_checks]
         }
+    if answer is not None and answer.stopped:
+        metadata["stopped"] = True
     if state.completeness == "aborted":
         metadata["aborted"] = True
     if state.end_reason:

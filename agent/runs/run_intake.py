@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent.core.errors import AgentError, ConflictError, StoreError
+from agent.core.errors import AgentError, BadRequestError, ConflictError, StoreError
 from agent.core.models import AgentRequest, JsonObject, Room, Webhook
 from agent.core.own_ids import OwnIds
 from agent.core.principal import Principal
 from agent.runs.approval_replies import ConversationTrust, submit_replies, submit_reply, submit_text
 from agent.runs.client_results import find_client_results, start_continuation
+from agent.runs.conversation_tree import ConversationTree
 from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from agent.runs.tasks import TaskService
@@ -150,9 +151,11 @@ class RunIntake:
         conversations: PipelineConversations,
         webhooks: WebhookRegistry,
         own_ids: OwnIds,
+        tree: ConversationTree,
     ) -> None:
-        """`own_ids` recognises the conversations whose ids this gateway made."""
+        """`own_ids` recognises the conversations whose ids this gateway made; `tree` has their branches."""
         self.own_ids = own_ids
+        self.tree = tree
         self.service = service
         self._tasks = tasks
         self._conversations = conversations
@@ -249,9 +252,12 @@ class RunIntake:
         if named is None or not self._conversations.handles_room(room):
             is_own = named is not None and self.own_ids.is_own_conversation(named, caller.owner)
             trust = trust or ("own" if is_own else "by_key")
-            return await submit_reply(self.service, caller, request, trust) or await self._start(
-                caller, request, room, run_id, one_off=request.messages is not None
-            )
+            placed = await self.tree.place(caller.owner, request)
+            # A message of another branch answers nothing that waits in this one.
+            reply = await submit_reply(self.service, caller, request, trust) if request.parent is None else None
+            return reply or await self._start(caller, placed, room, run_id, one_off=request.messages is not None)
+        if request.parent is not None:
+            raise BadRequestError("parent: a conversation that builds a pipeline has no branches", param="parent")
         conversation_id = await self._conversations.get_id_for_chat(named, owner=caller.owner)
         request = request.model_copy(update={"conversation_id": conversation_id})
         trust = trust or ("own" if conversation_id == named else "by_key")  # the builder makes all of its ids

@@ -41,10 +41,10 @@ _DELETE_DELTAS = """
 _CREATE = f"""
     WITH run AS (
         INSERT INTO runs (run_id, owner, room, status, hidden, tainted, title, conversation_id, epoch, last_seq,
-            terminal, worker, lease_until, queue, created_at, updated_at)
+            terminal, worker, lease_until, queue, parent, created_at, updated_at)
         SELECT %(run_id)s, %(owner)s, %(room)s, 'queued', %(hidden)s, %(tainted)s, %(title)s, %(conversation)s,
             %(epoch)s, 1, false, %(worker)s, CASE WHEN %(epoch)s = 0 THEN 0 ELSE clock.now + %(lease)s END, %(queue)s,
-            clock.now, clock.now
+            %(parent)s, clock.now, clock.now
         FROM (SELECT {_NOW} AS now) AS clock
         RETURNING created_at
     )
@@ -78,6 +78,7 @@ async def create_run(
         "worker": worker,
         "lease": lease_s,
         "queue": queue,
+        "parent": body.request.parent,
         "now": now,
         "type": row[3],
         "v": row[4],

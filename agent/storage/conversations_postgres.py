@@ -1,8 +1,10 @@
 """Turns of conversations on PostgreSQL, by owner."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from agent.core.events import TextLabel
+from agent.storage.conversation_path import SELECT_PARENTS, find_excluded
 from agent.storage.journal_rows import build_answer_label
 from agent.storage.postgres import NOW_SQL, PostgresDatabase, strip_nul
 
@@ -13,24 +15,35 @@ class PostgresConversations:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
-    async def list_turns(self, owner: str, conversation_id: str, *, limit: int = 40) -> list[tuple[str, str]]:
-        """See `ConversationStore.history`."""
-        async with self._database.begin_single_query() as db:
-            cursor = await db.execute(
-                "SELECT role, text FROM turns WHERE owner = %s AND conversation_id = %s ORDER BY id DESC LIMIT %s",
-                (owner, strip_nul(conversation_id), limit),
-            )
-            rows = await cursor.fetchall()
+    async def list_turns(
+        self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None
+    ) -> list[tuple[str, str]]:
+        """See `ConversationStore.list_turns`."""
+        rows = await self._read_turns("role, text", owner, conversation_id, limit, parent)
         return [(str(role), str(text)) for role, text in reversed(rows)]
 
-    async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40) -> bool:
-        """See `ConversationStore.tainted`."""
+    async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None) -> bool:
+        """See `ConversationStore.is_tainted`."""
+        rows = await self._read_turns("tainted, id", owner, conversation_id, limit, parent)
+        return any(bool(tainted) for tainted, _ in rows)
+
+    async def _read_turns(
+        self, columns: str, owner: str, conversation_id: str, limit: int, parent: str | None
+    ) -> list[tuple[Any, ...]]:
+        """Returns two columns of the newest turns, newest first, without those of other branches than `parent`'s."""
+        named = (owner, strip_nul(conversation_id))
+        excluded: list[str] = []
+        if parent:
+            async with self._database.begin_single_query() as db:
+                cursor = await db.execute(SELECT_PARENTS.replace("?", "%s").encode(), named)
+                excluded = find_excluded(await cursor.fetchall(), parent)
+        query = (
+            f"SELECT {columns} FROM turns WHERE owner = %s AND conversation_id = %s "  # noqa: S608 - constants
+            "AND run_id <> ALL(%s) ORDER BY id DESC LIMIT %s"
+        )
         async with self._database.begin_single_query() as db:
-            cursor = await db.execute(
-                "SELECT tainted FROM turns WHERE owner = %s AND conversation_id = %s ORDER BY id DESC LIMIT %s",
-                (owner, strip_nul(conversation_id), limit),
-            )
-            return any(bool(row[0]) for row in await cursor.fetchall())
+            cursor = await db.execute(query.encode(), (*named, excluded, limit))
+            return list(await cursor.fetchall())
 
     async def find_answer_labels(self, owner: str, digests: Sequence[str]) -> dict[str, TextLabel]:
         """See `ConversationStore.find_answer_labels`."""

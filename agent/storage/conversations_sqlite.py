@@ -1,10 +1,12 @@
 """Turns of conversations on SQLite, by owner."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Sequence
 
 from agent.core.events import TextLabel
 from agent.core.surrogates import replace_surrogates
+from agent.storage.conversation_path import SELECT_PARENTS, find_excluded
 from agent.storage.journal_rows import build_answer_label
 from agent.storage.sql import format_marks
 from agent.storage.sqlite import SqliteDatabase
@@ -20,27 +22,31 @@ class SqliteConversations:
         self._database = database
         self._clock = clock
 
-    async def list_turns(self, owner: str, conversation_id: str, *, limit: int = 40) -> list[tuple[str, str]]:
-        """See `ConversationStore.history`."""
+    async def list_turns(
+        self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None
+    ) -> list[tuple[str, str]]:
+        """See `ConversationStore.list_turns`."""
+        rows = await self._read_turns("role, text", owner, conversation_id, limit, parent)
+        return [(str(role), str(text)) for role, text in reversed(rows)]
 
-        def unit(db: sqlite3.Connection) -> list[tuple[str, str]]:
-            rows = db.execute(
-                "SELECT role, text FROM turns WHERE owner = ? AND conversation_id = ? ORDER BY id DESC LIMIT ?",
-                (owner, conversation_id, limit),
+    async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None) -> bool:
+        """See `ConversationStore.is_tainted`."""
+        rows = await self._read_turns("tainted, id", owner, conversation_id, limit, parent)
+        return any(bool(tainted) for tainted, _ in rows)
+
+    async def _read_turns(
+        self, columns: str, owner: str, conversation_id: str, limit: int, parent: str | None
+    ) -> list[tuple[object, object]]:
+        """Returns two columns of the newest turns, newest first, without those of other branches than `parent`'s."""
+
+        def unit(db: sqlite3.Connection) -> list[tuple[object, object]]:
+            named = (owner, conversation_id)
+            excluded = find_excluded(db.execute(SELECT_PARENTS, named).fetchall(), parent) if parent else []
+            return db.execute(
+                f"SELECT {columns} FROM turns WHERE owner = ? AND conversation_id = ? "  # noqa: S608 - constants
+                "AND run_id NOT IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?",
+                (*named, json.dumps(excluded), limit),
             ).fetchall()
-            return [(str(role), str(text)) for role, text in reversed(rows)]
-
-        return await self._database.read(unit, brief=True)
-
-    async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40) -> bool:
-        """See `ConversationStore.tainted`."""
-
-        def unit(db: sqlite3.Connection) -> bool:
-            rows = db.execute(
-                "SELECT tainted FROM turns WHERE owner = ? AND conversation_id = ? ORDER BY id DESC LIMIT ?",
-                (owner, conversation_id, limit),
-            )
-            return any(bool(row[0]) for row in rows)
 
         return await self._database.read(unit, brief=True)
 

@@ -224,12 +224,17 @@ class Journal(Protocol):
 class ConversationStore(Protocol):
     """The turns of conversations, by owner. `AgentRequest.conversation_id` names one."""
 
-    async def list_turns(self, owner: str, conversation_id: str, *, limit: int = 40) -> list[tuple[str, str]]:
-        """Returns the newest `limit` turns as (role, text), oldest first; an empty list for an unknown conversation."""
+    async def list_turns(
+        self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None
+    ) -> list[tuple[str, str]]:
+        """Returns the newest `limit` turns as (role, text), oldest first; an empty list for an unknown conversation.
+
+        With `parent`, those of the branch that ends with this run; with `root`, none of a run.
+        """
         ...
 
-    async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40) -> bool:
-        """Returns whether any of the newest `limit` turns relies on untrusted content."""
+    async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None) -> bool:
+        """Returns whether any of the turns that `list_turns` returns relies on untrusted content."""
         ...
 
     async def add_exchange(

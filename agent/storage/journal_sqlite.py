@@ -50,7 +50,8 @@ POLL_SECONDS = 0.25
 
 _INSERT_RUN = (
     "INSERT INTO runs (run_id, owner, room, status, hidden, tainted, title, conversation_id, epoch, last_seq, "
-    "terminal, worker, lease_until, queue, created_at, updated_at) VALUES (?,?,?,'queued',?,?,?,?,?,1,0,?,?,?,?,?)"
+    "terminal, worker, lease_until, queue, created_at, updated_at, parent) "
+    "VALUES (?,?,?,'queued',?,?,?,?,?,1,0,?,?,?,?,?,?)"
 )
 _ADVANCE_RUN = (
     "UPDATE runs SET last_seq = last_seq + ?, updated_at = ?, status = COALESCE(?, status) "
@@ -117,7 +118,7 @@ class SqliteJournal:
                     _INSERT_RUN,
                     (
                         run_id, body.owner, body.room.id, body.hidden, body.tainted, title, conversation,
-                        1 if worker else 0, worker, now + lease_s if worker else 0, queue, now, now,
+                        1 if worker else 0, worker, now + lease_s if worker else 0, queue, now, now, request.parent,
                     ),
                 )  # fmt: skip
             except sqlite3.IntegrityError as error:

@@ -74,6 +74,8 @@ CREATE TABLE client_conversations (
 	id TEXT NOT NULL, 
 	metadata TEXT NOT NULL, 
 	created FLOAT NOT NULL, 
+	head TEXT, 
+	head_at FLOAT, 
 	PRIMARY KEY (owner, id)
 );
 
@@ -253,6 +255,7 @@ CREATE TABLE runs (
 	created_at FLOAT NOT NULL, 
 	updated_at FLOAT NOT NULL, 
 	queue TEXT DEFAULT '' NOT NULL, 
+	parent TEXT, 
 	PRIMARY KEY (run_id)
 );
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncGenerator
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
@@ -36,6 +36,7 @@ from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import accept_run
+from gateway.render.answer_view import AnswerFrames
 from gateway.render.native import build_event_frame, build_failure_frame
 
 router = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -138,14 +139,16 @@ async def get_run_events(
     stream: CallerStream,
     after: Annotated[int | None, Query(ge=0, le=MAX_SEQ)] = None,
     last_event_id: Annotated[str | None, Header()] = None,
+    render: Annotated[Literal["html"] | None, Query(description="send the answer's view in place of events")] = None,
 ) -> Response:
     """Return the events after `Last-Event-ID` (or `after`), replayed and then live; as one list for
-    `Accept: application/json`.
+    `Accept: application/json`. With `render=html`: `view` (all that is known, as JSON), `blocks` of the answer as HTML,
+    and `progress` in words.
 
     204 for a streaming client that has already seen the end: it tells an `EventSource` to stop reconnecting.
     """
     row = await stepgate.service.get_run(run_id, owner=caller.owner)
-    position = min(_parse_position(after, last_event_id), row.last_seq)
+    position = min(parse_position(after, last_event_id), row.last_seq)
     if "application/json" in http.headers.get("accept", ""):
         events = await stepgate.service.read_events(run_id, owner=caller.owner, after=position)
         body = EventList(data=[event.to_public_json() for event in events])
@@ -153,6 +156,10 @@ async def get_run_events(
     if row.status in ENDED_STATUSES and position == row.last_seq:
         return Response(status_code=204)
     with stream.hold_slot():
+        if render == "html":
+            events_so_far = stepgate.service.follow_events(run_id, owner=caller.owner)
+            frames = AnswerFrames(run_id, position).stream(events_so_far)
+            return stream.build_response(frames, build_failure_frame)
         return stream.build_response(_stream_events(stepgate, run_id, caller.owner, position), build_failure_frame)
 
 
@@ -284,7 +291,8 @@ def _build_artifact_response(name: str, content: bytes) -> Response:
     return Response(content, media_type=media_type, headers=headers)
 
 
-def _parse_position(after: int | None, last_event_id: str | None) -> int:
+def parse_position(after: int | None, last_event_id: str | None) -> int:
+    """Returns the seq after which a stream begins. Raises `BadRequestError` for a header that is none."""
     if last_event_id is None or not last_event_id.strip():
         return after or 0
     seq = last_event_id.strip()

@@ -1,18 +1,35 @@
-"""The contract of every conversation store. A driver's test module subclasses it and provides `conversations`."""
+"""The contract of every conversation store. A driver's test module subclasses it and provides `store`."""
 
 import asyncio
+from typing import Protocol
 
 import pytest
 
-from agent.storage.journal import ConversationStore
+from agent.core.events import RunCreated
+from agent.core.models import AgentRequest, Room
+from agent.storage.journal import ConversationStore, Journal
+
+
+class Stores(Protocol):
+    """A store's conversations, and the journal beside them."""
+
+    @property
+    def journal(self) -> Journal: ...
+
+    @property
+    def conversations(self) -> ConversationStore: ...
 
 
 class ConversationsContract:
     """The suite. Every test gets an empty store."""
 
     @pytest.fixture
-    def conversations(self) -> ConversationStore:
-        raise AssertionError("a driver's test class gives its own `conversations` fixture")
+    def store(self) -> Stores:
+        raise AssertionError("a driver's test class gives its own `store` fixture")
+
+    @pytest.fixture
+    def conversations(self, store: Stores) -> ConversationStore:
+        return store.conversations
 
     async def test_an_unknown_conversation_is_empty(self, conversations: ConversationStore) -> None:
         assert await conversations.list_turns("local", "chat") == []
@@ -78,3 +95,23 @@ class ConversationsContract:
         assert not await conversations.is_tainted("local", "chat", limit=2), "only what is still told counts"
         assert not await conversations.is_tainted("local", "other")
         assert not await conversations.is_tainted("bob", "chat")
+
+    async def test_a_branch_is_without_the_others(self, store: Stores) -> None:
+        follows = {"run_1": None, "run_2": None, "run_3": "run_1", "run_4": "run_3", "run_5": "root"}
+        for run_id, parent in follows.items():
+            request = AgentRequest(prompt="?", conversation_id="chat", parent=parent)
+            body = RunCreated(request=request, room=Room(id="r"), owner="local")
+            await store.journal.create_run(run_id, body, worker=None, lease_s=1)
+            await store.conversations.add_exchange("local", "chat", run_id, run_id, "a", tainted=run_id == "run_2")
+
+        async def asked(parent: str | None) -> list[str]:
+            turns = await store.conversations.list_turns("local", "chat", parent=parent)
+            return [text for role, text in turns if role == "user"]
+
+        assert await asked("run_2") == ["run_1", "run_2"], "without a parent: a line"
+        assert await asked("run_4") == ["run_1", "run_3", "run_4"]
+        assert await asked("run_5") == ["run_5"]
+        assert await asked("root") == []
+        assert len(await asked(None)) == 5
+        assert await store.conversations.is_tainted("local", "chat", parent="run_2")
+        assert not await store.conversations.is_tainted("local", "chat", parent="run_4")

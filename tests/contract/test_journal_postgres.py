@@ -12,7 +12,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from agent.core.errors import StoreError, StoreNewerError
-from agent.storage.conversations_postgres import PostgresConversations
 from agent.storage.journal import Journal
 from agent.storage.journal_postgres import PostgresStore, open_postgres
 from agent.storage.migrate import create_postgres_engine, create_tables
@@ -53,9 +52,9 @@ class TestPostgresJournal(JournalContract):
 
 class TestPostgresConversations(ConversationsContract):
     @pytest.fixture
-    async def conversations(self, url: str) -> AsyncIterator[PostgresConversations]:
+    async def store(self, url: str) -> AsyncIterator[PostgresStore]:
         store = await open_postgres(url)
-        yield store.conversations
+        yield store
         await store.close()
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.storage.conversations_sqlite import SqliteConversations
 from agent.storage.journal import Journal
 from agent.storage.journal_sqlite import SqliteStore, open_sqlite
 from tests.contract.conversations_contract import ConversationsContract
@@ -43,7 +42,7 @@ class TestSqliteJournal(JournalContract):
 
 class TestSqliteConversations(ConversationsContract):
     @pytest.fixture
-    async def conversations(self, tmp_path: Path) -> AsyncIterator[SqliteConversations]:
+    async def store(self, tmp_path: Path) -> AsyncIterator[SqliteStore]:
         store = await open_sqlite(tmp_path / "stepgate.db")
-        yield store.conversations
+        yield store
         await store.close()

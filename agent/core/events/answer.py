@@ -102,6 +102,9 @@ class AnswerFinished(EventBody):
     fallback_reason: str | None = None
     tailored: TailorOutput | None = None
     refused: bool = Field(default=False, description="whether the text is the model's own refusal")
+    stopped: bool = Field(
+        default=False, description="whether a person stopped the run: the text is what was written by then"
+    )
     provider_fields: JsonObject = Field(
         default_factory=dict, description="what the provider wants back with this answer: reasoning, signatures"
     )

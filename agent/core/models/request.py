@@ -10,7 +10,7 @@ RESERVED_METADATA = frozenset(
     {
         "plan", "tool_results", "runtime", "usage", "run_id", "room", "status", "gates", "uncertainties", "failure",
         "approvals", "aborted", "reason", "sources", "citations", "tailor", "verification", "client_tool_calls",
-        "steps",
+        "steps", "stopped",
     }
 )  # fmt: skip
 """Keys that the engine writes into the response's metadata, and `steps`, which completions put beside them. Values of a
@@ -77,6 +77,12 @@ class AgentRequest(FrozenModel):
         default_factory=dict, json_schema_extra={"type": ["object", "null"]}
     )
     messages: tuple[ChatMessage, ...] | None = None
+    parent: str | None = Field(
+        default=None,
+        max_length=200,
+        description="the run of the conversation that this request follows, or `root` for none: another branch; unset: "
+        "the newest of the branch that the conversation is at",
+    )
     prompt_name: str | None = Field(default=None, description="who speaks in the prompt (OpenAI's `name`)")
     prompt_position: int | None = Field(
         default=None, ge=0, description="how many of the messages come before the prompt; null: all of them"

@@ -161,7 +161,7 @@ async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) ->
     """Saves the exchange in its conversation and, if the run is complete, in the memory."""
     state = run.state
     conversation = state.request.conversation_id
-    if conversation is None or state.is_one_off or state.cancel_request is not None:
+    if conversation is None or state.is_one_off or (state.cancel_request is not None and not answer.stopped):
         return
     if state.client_calls is not None:  # the run that goes on saves the exchange
         return

@@ -94,8 +94,8 @@ async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:
     if request.conversation_id is None:
         return (), "none", False
     owner, store = run.state.owner, run.engine.conversations
-    turns = await store.list_turns(owner, request.conversation_id)
-    tainted = bool(turns) and await store.is_tainted(owner, request.conversation_id)
+    turns = await store.list_turns(owner, request.conversation_id, parent=request.parent)
+    tainted = bool(turns) and await store.is_tainted(owner, request.conversation_id, parent=request.parent)
     return tuple(ChatMessage(role=_to_role(role), content=text) for role, text in turns), "conversation", tainted
 
 

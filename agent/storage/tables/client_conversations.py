@@ -12,6 +12,9 @@ client_conversations = Table(
     Column("id", Text, nullable=False),
     Column("metadata", Text, nullable=False),
     Column("created", Float, nullable=False),
+    # The run that the next message follows, chosen at `head_at`; a newer run replaces it.
+    Column("head", Text),
+    Column("head_at", Float),
     PrimaryKeyConstraint("owner", "id"),
 )
 

@@ -36,6 +36,8 @@ runs = Table(
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     Column("queue", Text, nullable=False, server_default=text("''")),
+    # The run that this one follows in its conversation, `root` for none; NULL for the one before it in time.
+    Column("parent", Text),
 )
 Index("runs_by_owner", runs.c.owner, runs.c.created_at)
 Index("runs_by_time", runs.c.created_at)

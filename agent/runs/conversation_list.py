@@ -1,0 +1,99 @@
+"""`ConversationList`: an owner's chats, newest first, for lists and searches.
+
+Listed are the conversations that were made at `POST /v1/conversations`, and those that earlier versions of the web page
+have named. Other clients keep lists of their own.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from agent.core.models import RunStatus
+from agent.storage.sql import Row, SqlClient
+
+OLD_PAGE_IDS: Final = "web-"
+"""Began the ids that the web page chose before the gateway made them."""
+MAX_QUERY_CHARS: Final = 200
+_LISTED: Final = """
+    WITH talks AS (
+        SELECT r.conversation_id AS id, min(r.created_at) AS first, max(r.created_at) AS last,
+            sum(CASE WHEN r.terminal THEN 0 ELSE 1 END) AS open
+        FROM runs r WHERE r.owner = ? AND NOT r.hidden AND r.conversation_id IS NOT NULL AND (
+            r.conversation_id LIKE ? OR EXISTS (
+                SELECT 1 FROM client_conversations c WHERE c.owner = r.owner AND c.id = r.conversation_id))
+        GROUP BY r.conversation_id
+    )
+    SELECT t.id, t.first, t.last, t.open, a.title, z.room, z.status, c.metadata FROM talks t
+    JOIN runs a ON a.owner = ? AND a.conversation_id = t.id AND a.created_at = t.first
+    JOIN runs z ON z.owner = ? AND z.conversation_id = t.id AND z.created_at = t.last
+    LEFT JOIN client_conversations c ON c.owner = ? AND c.id = t.id
+    WHERE t.last < ? AND (? = '' OR lower(a.title) LIKE ? ESCAPE '!'
+        OR lower(coalesce(c.metadata, '')) LIKE ? ESCAPE '!'
+        OR EXISTS (SELECT 1 FROM turns u WHERE u.owner = ? AND u.conversation_id = t.id
+            AND lower(u.text) LIKE ? ESCAPE '!'))
+    ORDER BY t.last DESC LIMIT ?"""
+"""Selects the listed conversations. The parts of a text are compared in lower case, as far as the database knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedConversation:
+    """A conversation in a list. `status` is that of its newest run; `open_runs` have not ended. Times are UTC
+    seconds.
+    """
+
+    id: str
+    title: str
+    room: str
+    status: RunStatus
+    open_runs: int
+    created_at: float
+    updated_at: float
+    metadata: dict[str, str]
+
+
+class ConversationList:
+    """Lists conversations by owner. Methods raise `StoreError`."""
+
+    def __init__(self, statements: SqlClient) -> None:
+        self._statements = statements
+
+    async def list_newest(
+        self, owner: str, *, limit: int, before: float | None = None, query: str = ""
+    ) -> list[ListedConversation]:
+        """Returns conversations whose last run began before `before`, newest first. With `query`, those that hold it in
+        their titles or messages.
+        """
+        wanted = query.strip()[:MAX_QUERY_CHARS].lower()
+        like = "%" + "".join(f"!{sign}" if sign in "!%_" else sign for sign in wanted) + "%"
+        rows = await self._statements.read(
+            _LISTED,
+            owner,
+            f"{OLD_PAGE_IDS}%",
+            owner,
+            owner,
+            owner,
+            before or 1e18,
+            wanted,
+            like,
+            like,
+            owner,
+            like,
+            limit,
+        )
+        found = {str(row[0]): _parse_row(row) for row in rows}  # two runs of one moment are one conversation
+        return list(found.values())
+
+
+def _parse_row(row: Row) -> ListedConversation:
+    conversation_id, first, last, open_runs, title, room, status, metadata = row
+    known: dict[str, str] = json.loads(metadata) if metadata else {}
+    return ListedConversation(
+        id=str(conversation_id),
+        title=known.get("title") or str(title),
+        room=str(room),
+        status=status,
+        open_runs=int(open_runs),
+        created_at=float(first),
+        updated_at=float(last),
+        metadata=known,
+    )

@@ -1,0 +1,365 @@
+"""`/v1/conversations` as chats: their list, the messages of their branches, and new messages.
+
+A message of a user begins a run; its answer is the run's. Both have the run's id in theirs. Each message has a
+`parent`, the message it follows, and a conversation a `head`, the last message of the branch that goes on. A new
+message follows the head, or the `parent` that it names, which begins another branch.
+"""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response
+from pydantic import Field
+
+from agent.core.errors import BadRequestError, NotFoundError
+from agent.core.events import Event, RunCreated
+from agent.core.models import ENDED_STATUSES, AgentRequest, DeferredModel, JsonObject, RunStatus
+from agent.runs.conversation_list import MAX_QUERY_CHARS
+from agent.runs.conversation_tree import Branches
+from agent.runs.sessions import build_unknown_conversation_error
+from agent.storage.conversation_path import ROOT
+from gateway.auth.authentication import Caller
+from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.bootstrap import Stepgate
+from gateway.doors.agent import ERRORS, STREAM
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.run_intake import accept_run
+from gateway.doors.runs import parse_position
+from gateway.render.answer_view import AnswerFrames, build_view
+from gateway.render.native import build_failure_frame
+
+router = APIRouter(
+    prefix="/v1/conversations", tags=["conversations"], route_class=JsonRoute, dependencies=[require_scope("chat")]
+)
+
+MAX_EXCHANGES: Final = 100
+"""Most exchanges of one page of messages."""
+RenderMode = Literal["html"]
+
+
+class ConversationEntry(DeferredModel):
+    """A conversation in a list. `status` is that of its newest run; `open_runs` counts those that have not ended."""
+
+    id: str
+    title: str
+    room: str
+    status: RunStatus
+    open_runs: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class ConversationEntries(DeferredModel):
+    """Conversations, newest first. Pass `next` as `before` for older ones."""
+
+    data: list[ConversationEntry]
+    next: float | None = None
+
+
+class Message(DeferredModel):
+    """A message. `parent` is the one it follows, null at the beginning. `siblings` are the messages that follow the
+    same one, in the order they were sent: the versions of a question, or of an answer.
+    """
+
+    id: str
+    role: Literal["user", "assistant"]
+    parent: str | None
+    run_id: str
+    content: str
+    images: list[str] = Field(default_factory=list)
+    created_at: datetime
+    siblings: list[str]
+    status: RunStatus | None = Field(default=None, description="of an answer: that of its run")
+    view: JsonObject | None = Field(default=None, description="of an answer: its HTML (`render=html`), steps, metadata")
+
+
+class MessageList(DeferredModel):
+    """The messages of a branch, oldest first. Pass `previous` as `before` for earlier ones."""
+
+    data: list[Message]
+    head: str | None
+    room: str
+    title: str
+    previous: str | None = None
+
+
+class NewMessage(StrictBody):
+    """A message to send. To answer a question again, name it as `parent` and leave `content` out."""
+
+    content: str | None = Field(default=None, description="the message; left out: that of `parent`, answered again")
+    parent: str | None = Field(
+        default=None,
+        max_length=250,
+        description="the message to follow: an answer, `root` for another beginning, or a user's message to have it "
+        "answered again; left out: the conversation's head",
+    )
+    room: str | None = Field(default=None, description="left out: the default room")
+    images: list[str] = Field(default_factory=list, max_length=20, description="data: or https: addresses of pictures")
+    metadata: JsonObject = Field(default_factory=dict)
+
+
+class SentMessage(DeferredModel):
+    """A message that was sent: follow `events`, or read the answer at its id."""
+
+    run_id: str
+    user_message: str
+    answer: str
+    status: RunStatus
+
+
+class NewHead(StrictBody):
+    """The message that the next one follows. A message in the middle chooses the newest branch through it, unless
+    `exact`.
+    """
+
+    message: str = Field(max_length=250)
+    exact: bool = False
+
+
+@router.get("", responses=ERRORS)
+async def list_conversations(
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    before: Annotated[float | None, Query(description="`next` of the page before")] = None,
+    query: Annotated[str, Query(max_length=MAX_QUERY_CHARS, description="words of titles and messages")] = "",
+) -> ConversationEntries:
+    """List conversations that were made here, the most recently used first."""
+    found = await stepgate.conversation_list.list_newest(caller.owner, limit=limit, before=before, query=query)
+    data = [
+        ConversationEntry(
+            id=one.id,
+            title=one.title,
+            room=one.room,
+            status=one.status,
+            open_runs=one.open_runs,
+            created_at=datetime.fromtimestamp(one.created_at, UTC),
+            updated_at=datetime.fromtimestamp(one.updated_at, UTC),
+        )
+        for one in found
+    ]
+    return ConversationEntries(data=data, next=found[-1].updated_at if len(found) == limit else None)
+
+
+@router.get("/{conversation_id}/messages", responses=ERRORS)
+async def list_messages(
+    conversation_id: str,
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    limit: Annotated[int, Query(ge=1, le=MAX_EXCHANGES, description="most exchanges")] = 30,
+    before: Annotated[str | None, Query(max_length=250, description="only messages before this one")] = None,
+    render: RenderMode | None = None,
+) -> MessageList:
+    """Return the messages of the branch that the conversation is at."""
+    branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
+    if branches.head is None:
+        await stepgate.client_conversations.get(caller.owner, conversation_id)  # 404 for an unknown one
+        return MessageList(data=[], head=None, room="", title="")
+    line = [one.run_id for one in branches.list_line()]
+    end = line.index(_parse_run_id(before)) if before is not None and _parse_run_id(before) in line else len(line)
+    shown = line[max(0, end - limit) : end]
+    messages: list[Message] = []
+    for run_id in shown:
+        events = await stepgate.service.read_events(run_id, owner=caller.owner)
+        messages += await asyncio.to_thread(_build_messages, events, branches, html=render == "html")
+    first = await stepgate.service.get_run(line[0], owner=caller.owner)
+    last = await stepgate.service.get_run(line[-1], owner=caller.owner)
+    known = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
+    return MessageList(
+        data=messages,
+        head=_answer_id(branches.head),
+        room=last.room,
+        title=known.get("title") or first.title,
+        previous=messages[0].id if messages and shown[0] != line[0] else None,
+    )
+
+
+@router.post("/{conversation_id}/messages", status_code=202, responses=ERRORS)
+async def send_message(
+    conversation_id: str, body: NewMessage, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> SentMessage:
+    """Send a message. Answers at once; the answer is written whether anybody follows it or not."""
+    request = await _build_request(stepgate, caller, conversation_id, body)
+    accepted = await accept_run(http, stepgate, caller, request)
+    row = await stepgate.service.get_run(accepted.run_id, owner=caller.owner)
+    return SentMessage(
+        run_id=row.run_id, user_message=_question_id(row.run_id), answer=_answer_id(row.run_id), status=row.status
+    )
+
+
+@router.get(
+    "/{conversation_id}/messages/{message_id}/events",
+    responses={**ERRORS, **STREAM, 204: {"description": "The end was seen already"}},
+    response_model=None,
+)
+async def follow_message(
+    conversation_id: str,
+    message_id: str,
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    stream: CallerStream,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Follow an answer while it is written: `view`, `blocks` of HTML and `progress`, as `GET /v1/runs/ID/events` sends
+    them with `render=html`.
+    """
+    row = await _get_run_of(stepgate, caller, conversation_id, message_id)
+    position = min(parse_position(None, last_event_id), row.last_seq)
+    if row.status in ENDED_STATUSES and position == row.last_seq:
+        return Response(status_code=204)
+    with stream.hold_slot():
+        events = stepgate.service.follow_events(row.run_id, owner=caller.owner)
+        frames = AnswerFrames(row.run_id, position).stream(events)
+        return stream.build_response(frames, build_failure_frame)
+
+
+@router.post("/{conversation_id}/messages/{message_id}/stop", status_code=202, responses=ERRORS)
+async def stop_message(
+    conversation_id: str, message_id: str, stepgate: Gateway, caller: CurrentCaller
+) -> dict[str, str]:
+    """Stop an answer. What was written by then stays, marked as stopped."""
+    row = await _get_run_of(stepgate, caller, conversation_id, message_id)
+    await stepgate.service.cancel_run(row.run_id, owner=caller.owner)
+    return {"run_id": row.run_id}
+
+
+@router.put("/{conversation_id}/head", status_code=204, responses=ERRORS)
+async def set_head(conversation_id: str, body: NewHead, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Choose the branch that the conversation is at."""
+    run_id = _parse_run_id(body.message)
+    branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
+    if not body.exact and run_id in branches.exchanges:
+        run_id = branches.find_leaf(run_id)
+    await stepgate.intake.tree.set_head(caller.owner, conversation_id, run_id)
+
+
+@router.get(
+    "/{conversation_id}/export",
+    responses={**ERRORS, 200: {"content": {"text/markdown": {}, "application/json": {}}}},
+    response_model=None,
+)
+async def export_conversation(
+    conversation_id: str,
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    form: Annotated[Literal["markdown", "json"], Query(alias="format")] = "markdown",
+) -> Response:
+    """Return the branch that the conversation is at, as Markdown, or all branches as JSON."""
+    branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
+    if branches.head is None:
+        raise build_unknown_conversation_error(conversation_id)
+    wanted = branches.list_line() if form == "markdown" else list(branches.exchanges.values())
+    messages: list[Message] = []
+    for one in wanted:
+        messages += _build_messages(await stepgate.service.read_events(one.run_id, owner=caller.owner), branches)
+    first = await stepgate.service.get_run(wanted[0].run_id, owner=caller.owner)
+    known = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
+    title = known.get("title") or first.title
+    if form == "json":
+        listed = MessageList(data=messages, head=_answer_id(branches.head), room=first.room, title=title)
+        return Response(listed.model_dump_json(indent=2), media_type="application/json")
+    return Response(_format_markdown(title, messages), media_type="text/markdown; charset=utf-8")
+
+
+async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: str, body: NewMessage) -> AgentRequest:
+    """Returns the request of a message. Raises `BadRequestError` for a message without words, or an unknown parent."""
+    content, images, parent = body.content, list(body.images), body.parent
+    if content is None:
+        if parent is None or not parent.endswith("-user"):
+            raise BadRequestError("content: a message has words, or its parent is a question to answer again")
+        again = _parse_run_id(parent)
+        branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
+        if again not in branches.exchanges:
+            raise NotFoundError(f"conversation {conversation_id[:100]!r} has no message {parent[:100]!r}")
+        events = await stepgate.service.read_events(again, owner=caller.owner)
+        asked = _get_request(events)
+        content, images, parent = asked.prompt, list(asked.images), branches.exchanges[again].parent or ROOT
+    elif parent is not None and parent != ROOT:
+        parent = _parse_run_id(parent)
+    if not content.strip() and not images:
+        raise BadRequestError("content: the message is empty", param="content")
+    return AgentRequest(
+        prompt=content,
+        images=tuple(images),
+        conversation_id=conversation_id,
+        parent=parent,
+        room=body.room,
+        metadata=body.metadata,
+    )
+
+
+async def _get_run_of(stepgate: Stepgate, caller: Caller, conversation_id: str, message_id: str) -> Any:
+    """Returns the row of a message's run. Raises `NotFoundError` for a message of another conversation."""
+    row = await stepgate.service.get_run(_parse_run_id(message_id), owner=caller.owner)
+    if row.conversation_id != conversation_id:
+        raise NotFoundError(f"conversation {conversation_id[:100]!r} has no message {message_id[:100]!r}")
+    return row
+
+
+def _build_messages(events: list[Event], branches: Branches, *, html: bool = False) -> list[Message]:
+    """Returns the question and the answer of a run."""
+    if not events:
+        return []
+    created, request = events[0], _get_request(events)
+    run_id = created.run_id
+    parent = branches.exchanges[run_id].parent if run_id in branches.exchanges else None
+    siblings = branches.list_siblings(run_id) if run_id in branches.exchanges else [run_id]
+    view = build_view(events, html=html)
+    question = Message(
+        id=_question_id(run_id),
+        role="user",
+        parent=_answer_id(parent) if parent else None,
+        run_id=run_id,
+        content=request.prompt,
+        images=list(request.images),
+        created_at=datetime.fromtimestamp(created.at, UTC),
+        siblings=[_question_id(one) for one in siblings],
+    )
+    answer = Message(
+        id=_answer_id(run_id),
+        role="assistant",
+        parent=question.id,
+        run_id=run_id,
+        content=str(view["text"]),
+        created_at=datetime.fromtimestamp(events[-1].at, UTC),
+        siblings=[_answer_id(run_id)],
+        status=view["status"],  # type: ignore[arg-type]
+        view=view,
+    )
+    return [question, answer]
+
+
+def _get_request(events: list[Event]) -> AgentRequest:
+    body = events[0].body if events else None
+    assert isinstance(body, RunCreated), "a log begins with the request"
+    return body.request
+
+
+def _format_markdown(title: str, messages: list[Message]) -> str:
+    """Returns the messages as one Markdown text."""
+    names = {"user": "You", "assistant": "Stepgate"}
+    parts = [f"# {' '.join(title.split()) or 'Chat'}"]
+    for one in messages:
+        parts.append(f"## {names[one.role]}\n\n{one.content.strip() or '(no answer yet)'}")
+        sources = (one.view or {}).get("metadata")
+        listed = sources.get("sources") if isinstance(sources, dict) else None
+        if isinstance(listed, list) and listed:
+            named = [source for source in listed if isinstance(source, dict)]
+            parts.append("\n".join(f"[{source['id']}]: {source['name']}" for source in named))
+    return "\n\n".join(parts) + "\n"
+
+
+def _question_id(run_id: str) -> str:
+    return f"msg_{run_id}-user"
+
+
+def _answer_id(run_id: str) -> str:
+    return f"msg_{run_id}-assistant"
+
+
+def _parse_run_id(message_id: str) -> str:
+    """Returns the run of a message; a run's own id is one too."""
+    return message_id.removeprefix("msg_").removesuffix("-user").removesuffix("-assistant")

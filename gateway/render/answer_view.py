@@ -1,0 +1,157 @@
+"""The view of an answer: HTML, steps and everything known about its run. One projection, whether the run has ended or
+is followed while it is written.
+
+A followed run is sent as frames. `view` (its id is the seq, for `Last-Event-ID`) replaces what is shown of the run;
+`blocks` are the HTML of the answer so far; `progress` says in a line what is being done. Blocks are made for each
+connection, from the beginning of the answer, and never stored.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from time import monotonic
+from typing import Any, Final
+
+from agent.core import events as ev
+from agent.core.models import JsonObject
+from agent.core.run_reducer import fold
+from agent.runs.response import build_response
+from gateway.render.html import BlockStream, render_markdown
+from gateway.render.status import StatusLines
+from gateway.sse import format_frame
+
+LEFT_OUT: Final = frozenset({"tool_results", "plan"})
+"""Metadata that the steps show already."""
+BLOCK_SECONDS: Final = 0.06
+"""The least time between two renderings of a growing answer."""
+_SHOWN_AT: Final = (
+    ev.PlanProposed, ev.StepStarted, ev.StepJudged, ev.ApprovalRequested, ev.ApprovalDecided, ev.RunWaiting,
+    ev.SubAgentStarted, ev.SubAgentFinished, ev.CancelRequested,
+)  # fmt: skip
+"""Events after which the view is sent again, beside the terminal one."""
+
+
+def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
+    """Returns the view of a run as far as its log goes. `html` is whether the answer is rendered; without, and while it
+    is being written, there is only its text.
+    """
+    state = fold(events[0].run_id, events)
+    response = build_response(events, state)
+    metadata = {name: value for name, value in response.metadata.items() if name not in LEFT_OUT}
+    is_shown = state.is_finished or bool(metadata.get("approvals"))
+    text = response.response if is_shown else ""
+    return {
+        "run_id": state.run_id,
+        "seq": events[-1].seq,
+        "status": state.status,
+        "room": state.room.id,
+        "text": text,
+        "html": render_markdown(text, state.run_id[-12:]) if html and text and state.failure is None else None,
+        "steps": [step.model_dump(mode="json") for step in response.steps],
+        "metadata": metadata,
+    }
+
+
+class AnswerFrames:
+    """The frames of one connection to one run."""
+
+    def __init__(self, run_id: str, after: int) -> None:
+        self._events: list[ev.Event] = []
+        self._after = after
+        self._blocks = BlockStream(run_id[-12:])
+        self._lines = StatusLines()
+        self._is_dirty = False
+        self._rendered_at = 0.0
+        self._cost = 0.0
+
+    async def stream(self, events: AsyncGenerator[ev.Event, None]) -> AsyncGenerator[str, None]:
+        """Yields the frames of a followed run. `events` are all of it, from the first one."""
+        async for event in _read_with_pauses(events, BLOCK_SECONDS):
+            if event is None:
+                if self._is_dirty:
+                    yield await self._render_blocks()
+                continue
+            for frame in await self._encode(event):
+                yield frame
+
+    async def _encode(self, event: ev.Event) -> list[str]:
+        self._events.append(event)
+        body, frames = event.body, list[str]()
+        if isinstance(body, ev.AnswerStarted):
+            self._blocks = BlockStream(event.run_id[-12:])
+            frames.append(_format("blocks", {"restart": True, "blocks": []}))
+        if isinstance(body, ev.AnswerDelta):
+            if body.kind == "text":
+                self._blocks.feed(body.text)
+                self._is_dirty = True
+            due = monotonic() - self._rendered_at > max(BLOCK_SECONDS, 8 * self._cost)
+            return [await self._render_blocks()] if self._is_dirty and due else []
+        line = self._describe(event)
+        if line:
+            frames.append(_format("progress", {"text": line}))
+        if event.seq > self._after and (body.terminal or isinstance(body, _SHOWN_AT)):
+            if self._is_dirty:
+                frames.append(await self._render_blocks())
+            view = await asyncio.to_thread(build_view, list(self._events))
+            frames.append(_format("view", view, event.seq))
+        return frames
+
+    async def _render_blocks(self) -> str:
+        self._is_dirty = False
+        started = monotonic()
+        blocks = await asyncio.to_thread(lambda: list(self._blocks.render()))
+        self._rendered_at = monotonic()
+        self._cost = self._rendered_at - started
+        made = [
+            {"index": block.index, "html": block.html, "text": block.text, "finished": block.finished}
+            for block in blocks
+        ]
+        return _format("blocks", {"restart": False, "blocks": made})
+
+    def _describe(self, event: ev.Event) -> str | None:
+        """Returns what is being done now, in words of the task where its plan has some."""
+        body = event.body
+        line = self._lines.format_event(event)
+        if isinstance(body, ev.StepStarted):
+            found = self._lines.find_step(event.step_id)
+            if found is not None:
+                step = found[1]
+                return "Writing the answer" if step.is_completion else step.intent or line
+        if isinstance(body, ev.ToolCalled):
+            return None
+        if isinstance(body, ev.AnswerStarted):
+            return "Writing the answer"
+        return line
+
+
+async def _read_with_pauses(events: AsyncGenerator[ev.Event, None], pause_s: float) -> AsyncIterator[ev.Event | None]:
+    """Yields the events, and None whenever none came for a while after one."""
+    following: asyncio.Future[ev.Event | None] = asyncio.ensure_future(_next(events))
+    idle = False
+    try:
+        while True:
+            done, _ = await asyncio.wait([following], timeout=None if idle else pause_s)
+            if not done:
+                idle = True
+                yield None
+                continue
+            event = following.result()
+            if event is None:
+                return
+            idle = False
+            yield event
+            following = asyncio.ensure_future(_next(events))
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await following
+        await events.aclose()
+
+
+async def _next(events: AsyncGenerator[ev.Event, None]) -> ev.Event | None:
+    return await anext(events, None)
+
+
+def _format(name: str, data: dict[str, Any], seq: int | None = None) -> str:
+    return format_frame(json.dumps(data, ensure_ascii=False), event=name, event_id=seq)

@@ -1,0 +1,84 @@
+"""Formulas in LaTeX as MathML. They replace their placeholders after the HTML has been cleaned.
+
+The converter copies what stands in a formula, markup and addresses too. Its tree is therefore written out here: known
+elements and attributes only, all text escaped.
+"""
+
+import contextlib
+import html
+import re
+import secrets
+from functools import lru_cache
+from typing import Any, Final
+from xml.etree.ElementTree import Element
+
+MAX_FORMULA_CHARS: Final = 2_000
+MAX_FORMULA_NESTING: Final = 40
+"""Deepest braces of a formula. The converter calls itself for each."""
+_KEY = "formulas"
+_ELEMENTS: Final = frozenset(
+    {
+        "math", "menclose", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
+        "mroot", "mrow", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr",
+        "munder", "munderover", "none",
+    }
+)  # fmt: skip
+_ATTRIBUTES: Final = frozenset(
+    {
+        "accent", "accentunder", "columnalign", "columnlines", "columnspacing", "depth", "display", "displaystyle",
+        "fence", "form", "height", "linethickness", "lspace", "mathvariant", "maxsize", "minsize", "movablelimits",
+        "notation", "rowlines", "rowspacing", "rspace", "scriptlevel", "separator", "stretchy", "symmetric", "voffset",
+        "width",
+    }
+)  # fmt: skip
+"""None that loads, links, runs or colours anything."""
+
+
+def keep_formula(latex: str, env: dict[str, Any], *, block: bool) -> str:
+    """Notes a formula in the environment of a rendering, and returns its placeholder: a text that no one can guess."""
+    kept = env.setdefault(_KEY, {})
+    mark = f"formula{secrets.token_hex(8)}x"
+    kept[mark] = (latex.strip(), block)
+    return f"<p>{mark}</p>\n" if block else mark
+
+
+def put_formulas(cleaned: str, env: dict[str, Any]) -> str:
+    """Returns clean HTML with the formulas in place of their placeholders."""
+    kept: dict[str, tuple[str, bool]] = env.get(_KEY, {})
+    if not kept:
+        return cleaned
+    marks = re.compile("|".join(kept))
+    return marks.sub(lambda found: _convert(*kept[found[0]]), cleaned)
+
+
+@lru_cache(maxsize=500)
+def _convert(latex: str, block: bool) -> str:
+    """Returns a formula as MathML; one that cannot be read as its source."""
+    from latex2mathml.converter import convert_to_element  # noqa: PLC0415 - loaded with the first formula
+
+    if len(latex) <= MAX_FORMULA_CHARS and _measure_nesting(latex) <= MAX_FORMULA_NESTING:
+        # Whatever the converter cannot read, for whichever reason, is shown as it was written.
+        with contextlib.suppress(Exception):
+            return _write_element(convert_to_element(latex, display="block" if block else "inline"))
+    return f'<code class="formula">{html.escape(latex)}</code>'
+
+
+def _write_element(element: Element) -> str:
+    """Returns an element of a formula as HTML; of an unknown one only what it holds. Texts have entities in them."""
+    inner = _escape(element.text) + "".join(_write_element(child) + _escape(child.tail) for child in element)
+    if element.tag not in _ELEMENTS:
+        return inner
+    given = "".join(f' {name}="{_escape(value)}"' for name, value in element.attrib.items() if name in _ATTRIBUTES)
+    return f"<{element.tag}{given}>{inner}</{element.tag}>"
+
+
+def _escape(text: str | None) -> str:
+    return html.escape(html.unescape(text or ""))
+
+
+def _measure_nesting(latex: str) -> int:
+    depth = deepest = 0
+    for sign in latex:
+        depth += (sign == "{") - (sign == "}")
+        deepest = max(deepest, depth)
+    return deepest

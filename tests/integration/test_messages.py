@@ -1,0 +1,278 @@
+"""Chats at `/v1/conversations`: messages and their branches, stopped answers, lists, exports; by owner."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve
+from tests.support.script import Script, plans, says, script
+from tests.support.scripted_server import ScriptedServer
+
+LONG = "The harbour was quiet. " * 40
+
+
+@asynccontextmanager
+async def chatting(serve: Serve, model: Script | None = None, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+    async with serve(model, **options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        yield client
+
+
+async def new_chat(client: httpx.AsyncClient, **metadata: str) -> str:
+    made = await client.post("/v1/conversations", json={"metadata": metadata})
+    assert made.status_code == 200, made.text
+    return str(made.json()["id"])
+
+
+async def send(client: httpx.AsyncClient, chat: str, content: str | None, **body: Any) -> dict[str, Any]:
+    """Sends a message and waits for its answer."""
+    asked = {"room": "chat", **({"content": content} if content is not None else {}), **body}
+    sent = await client.post(f"/v1/conversations/{chat}/messages", json=asked)
+    assert sent.status_code == 202, sent.text
+    found: dict[str, Any] = sent.json()
+    async with client.stream("GET", f"/v1/conversations/{chat}/messages/{found['answer']}/events") as following:
+        async for _ in following.aiter_lines():
+            pass
+    return found
+
+
+async def contents(client: httpx.AsyncClient, chat: str, **query: Any) -> list[str]:
+    listed = (await client.get(f"/v1/conversations/{chat}/messages", params=query)).json()
+    return [one["content"] for one in listed["data"]]
+
+
+def spoken(upstream: ScriptedServer) -> list[str]:
+    sent = upstream.requests()[-1]["body"]["messages"]
+    return [one["content"] for one in sent if one["role"] != "system"]
+
+
+def echo() -> Script:
+    """A model that says which letter it was asked about."""
+    return script(*(says(f"about {letter}", about=f"letter {letter}?") for letter in "ZYXWVEDCBA"))
+
+
+async def test_a_message_that_names_a_parent_begins_a_branch(serve: Serve, model_server: ScriptedServer) -> None:
+    async with chatting(serve, echo()) as client:
+        chat = await new_chat(client)
+        first = await send(client, chat, "letter A?")
+        await send(client, chat, "letter B?")
+        edited = await send(client, chat, "letter C?", parent=first["answer"])
+        assert spoken(model_server) == ["letter A?", "about A", "letter C?"], "without the other branch"
+        assert await contents(client, chat) == ["letter A?", "about A", "letter C?", "about C"]
+        await send(client, chat, "letter D?")
+        assert spoken(model_server) == ["letter A?", "about A", "letter C?", "about C", "letter D?"]
+        listed = (await client.get(f"/v1/conversations/{chat}/messages")).json()
+        versions = listed["data"][2]["siblings"]
+        assert len(versions) == 2
+        assert versions[1] == edited["user_message"]
+        back = await client.put(f"/v1/conversations/{chat}/head", json={"message": versions[0]})
+        assert back.status_code == 204
+        assert await contents(client, chat) == ["letter A?", "about A", "letter B?", "about B"]
+        await send(client, chat, "letter E?")
+        assert spoken(model_server) == ["letter A?", "about A", "letter B?", "about B", "letter E?"]
+        await send(client, chat, "letter Z?", parent="root")
+        assert spoken(model_server) == ["letter Z?"]
+        assert await contents(client, chat) == ["letter Z?", "about Z"]
+
+
+async def test_a_question_is_answered_again_beside_its_first_answer(
+    serve: Serve, model_server: ScriptedServer
+) -> None:
+    async with chatting(serve, echo()) as client:
+        chat = await new_chat(client)
+        await send(client, chat, "letter A?")
+        asked = await send(client, chat, "letter B?")
+        again = await send(client, chat, None, parent=asked["user_message"])
+        assert spoken(model_server) == ["letter A?", "about A", "letter B?"]
+        listed = (await client.get(f"/v1/conversations/{chat}/messages")).json()
+        assert listed["head"] == again["answer"]
+        assert listed["data"][2]["siblings"] == [asked["user_message"], again["user_message"]]
+
+
+async def test_an_old_conversation_is_one_line(serve: Serve, model_server: ScriptedServer) -> None:
+    async with chatting(serve, echo()) as client:
+        for letter in "AB":
+            asked = {"prompt": f"letter {letter}?", "conversation_id": "web-old", "room": "chat"}
+            assert (await client.post("/v1/agent", json=asked)).status_code == 200
+        listed = (await client.get("/v1/conversations/web-old/messages")).json()
+        assert [one["content"] for one in listed["data"]] == ["letter A?", "about A", "letter B?", "about B"]
+        assert listed["data"][2]["parent"] == listed["data"][1]["id"]
+        await send(client, "web-old", "letter C?", parent=listed["data"][1]["id"])
+        assert spoken(model_server) == ["letter A?", "about A", "letter C?"]
+        assert [one["id"] for one in (await client.get("/v1/conversations")).json()["data"]] == ["web-old"]
+
+
+async def test_a_parent_of_another_conversation_is_refused(serve: Serve) -> None:
+    async with chatting(serve, echo()) as client:
+        one, other = await new_chat(client), await new_chat(client)
+        sent = await send(client, one, "letter A?")
+        for parent in (sent["answer"], "msg_run_none-assistant", "x"):
+            body = {"content": "letter B?", "parent": parent}
+            refused = await client.post(f"/v1/conversations/{other}/messages", json=body)
+            assert refused.status_code == 400, refused.text
+            assert "has no message" in refused.json()["error"]["message"]
+        events = await client.get(f"/v1/conversations/{other}/messages/{sent['answer']}/events")
+        assert events.status_code == 404
+        empty = await client.post(f"/v1/conversations/{other}/messages", json={"content": " "})
+        assert empty.status_code == 400
+
+
+async def test_a_stopped_answer_keeps_what_was_written_and_is_remembered(
+    serve: Serve, model_server: ScriptedServer
+) -> None:
+    slow = script(says("about B", about="letter B?"), says(LONG, chunk=20, pause_s=0.05))
+    async with chatting(serve, slow) as client:
+        chat = await new_chat(client)
+        asked = {"content": "Describe the harbour", "room": "chat"}
+        sent = (await client.post(f"/v1/conversations/{chat}/messages", json=asked)).json()
+        seen, view = "", None
+        async with client.stream("GET", f"/v1/conversations/{chat}/messages/{sent['answer']}/events") as following:
+            name = ""
+            async for line in following.aiter_lines():
+                name = line.removeprefix("event: ") if line.startswith("event:") else name
+                if not line.startswith("data:"):
+                    continue
+                data = json.loads(line[5:])
+                if name == "blocks" and data["blocks"] and not seen:
+                    seen = data["blocks"][0]["html"]
+                    assert "harbour" in seen
+                    stopped = await client.post(f"/v1/conversations/{chat}/messages/{sent['answer']}/stop")
+                    assert stopped.status_code == 202
+                if name == "view":
+                    view = data
+        assert view is not None
+        assert (view["status"], view["metadata"]["stopped"]) == ("cancelled", True)
+        assert LONG.startswith(view["text"])
+        assert 10 < len(view["text"]) < len(LONG) - 100
+        assert view["html"].startswith("<p>The harbour")
+        await send(client, chat, "letter B?")
+        assert spoken(model_server) == ["Describe the harbour", view["text"], "letter B?"]
+
+
+async def test_a_stopped_answer_passes_the_rooms_policy(serve: Serve) -> None:
+    written = "Write to anna.berg@harbour-office.se. " + LONG
+    slow = script(plans({"tool": "completion"}), says(written, to="completion", chunk=30, pause_s=0.05))
+    async with chatting(serve, slow) as client:
+        chat = await new_chat(client)
+        asked = {"content": "Plan how to describe the harbour", "room": "stepgate"}
+        sent = (await client.post(f"/v1/conversations/{chat}/messages", json=asked)).json()
+        async with client.stream("GET", f"/v1/conversations/{chat}/messages/{sent['answer']}/events") as following:
+            async for line in following.aiter_lines():
+                if "harbour was" in line:
+                    await client.post(f"/v1/conversations/{chat}/messages/{sent['answer']}/stop")
+                    break
+        for _ in range(100):
+            answer = (await client.get(f"/v1/conversations/{chat}/messages")).json()["data"][1]
+            if answer["status"] == "cancelled":
+                break
+            await asyncio.sleep(0.1)
+        assert "[removed: EMAIL]" in answer["content"]
+        assert "anna.berg@harbour-office.se" not in json.dumps(answer)
+
+
+async def test_a_followed_answer_is_complete_after_a_lost_connection(serve: Serve) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}),
+        says("# Result\n\nIt is **42**.\n\n- one\n- two\n\n" + LONG, to="completion", chunk=20, pause_s=0.02),
+    )
+    async with chatting(serve, model) as client:
+        chat = await new_chat(client)
+        asked = {"content": "Compute 6*7 and describe", "room": "stepgate"}
+        sent = (await client.post(f"/v1/conversations/{chat}/messages", json=asked)).json()
+        path = f"/v1/runs/{sent['run_id']}/events?render=html"
+        last, blocks = "0", 0
+        async with client.stream("GET", path) as following:
+            async for line in following.aiter_lines():
+                if line.startswith("id:"):
+                    last = line[3:].strip()
+                if line == "event: blocks":
+                    blocks += 1
+                if blocks == 4:
+                    break
+        frames: list[tuple[str, Any]] = []
+        async with client.stream("GET", path, headers={"last-event-id": last}) as following:
+            name = ""
+            async for line in following.aiter_lines():
+                name = line.removeprefix("event: ") if line.startswith("event:") else name
+                if line.startswith("data:"):
+                    frames.append((name, json.loads(line[5:])))
+        shown: dict[int, str] = {}
+        for name, data in frames:
+            if name == "blocks":
+                shown = {} if data["restart"] else shown
+                shown |= {one["index"]: one["html"] for one in data["blocks"]}
+        assert list(shown) == [0, 1, 2, 3]
+        assert shown[0] == "<h3>Result</h3>\n"
+        assert shown[1] == "<p>It is <strong>42</strong>.</p>\n"
+        views = [data for name, data in frames if name == "view"]
+        assert views[-1]["status"] == "succeeded"
+        assert "".join(shown.values()).split() == views[-1]["html"].split(), "as the whole is rendered at the end"
+        assert any(data["text"] == "Writing the answer" for name, data in frames if name == "progress")
+        stored = (await client.get(f"/v1/conversations/{chat}/messages?render=html")).json()["data"][1]
+        assert stored["view"]["html"] == views[-1]["html"]
+        assert stored["view"]["steps"] == views[-1]["steps"]
+        ended = await client.get(path, headers={"last-event-id": str(views[-1]["seq"])})
+        assert ended.status_code == 204
+
+
+async def test_chats_are_listed_searched_renamed_exported_and_deleted(serve: Serve) -> None:
+    async with chatting(serve, echo()) as client:
+        one = await new_chat(client)
+        await send(client, one, "letter A?")
+        other = await new_chat(client)
+        await send(client, other, "letter B? 100 %_!")
+        await client.post("/v1/agent", json={"prompt": "letter C?", "conversation_id": "elsewhere", "room": "chat"})
+
+        async def found(query: str) -> list[str]:
+            listed = await client.get("/v1/conversations", params={"query": query})
+            return [entry["id"] for entry in listed.json()["data"]]
+
+        assert await found("") == [other, one]
+        assert await found("LETTER a") == [one]
+        assert await found("about B") == [other], "words of an answer"
+        assert await found("100 %_!") == [other]
+        assert await found("%") == [other]
+        assert await found("nowhere") == []
+        await client.post(f"/v1/conversations/{one}", json={"metadata": {"title": "Alphabet"}})
+        assert await found("alphabet") == [one]
+        page = (await client.get("/v1/conversations", params={"limit": 1})).json()
+        rest = (await client.get("/v1/conversations", params={"limit": 1, "before": page["next"]})).json()
+        assert [entry["title"] for entry in rest["data"]] == ["Alphabet"]
+        text = (await client.get(f"/v1/conversations/{one}/export")).text
+        assert text == "# Alphabet\n\n## You\n\nletter A?\n\n## Stepgate\n\nabout A\n"
+        as_json = (await client.get(f"/v1/conversations/{one}/export?format=json")).json()
+        assert [message["role"] for message in as_json["data"]] == ["user", "assistant"]
+        assert (await client.delete(f"/v1/conversations/{one}")).status_code == 200
+        assert await found("") == [other]
+        assert (await client.get(f"/v1/conversations/{one}/messages")).status_code == 404
+
+
+async def test_a_long_chat_comes_in_pages(serve: Serve) -> None:
+    async with chatting(serve, script(says("yes"))) as client:
+        chat = await new_chat(client)
+        for number in range(5):
+            await send(client, chat, f"question {number}")
+        page = (await client.get(f"/v1/conversations/{chat}/messages?limit=2")).json()
+        assert [one["content"] for one in page["data"][::2]] == ["question 3", "question 4"]
+        earlier = await client.get(f"/v1/conversations/{chat}/messages?limit=2&before={page['previous']}")
+        assert [one["content"] for one in earlier.json()["data"][::2]] == ["question 1", "question 2"]
+
+
+@pytest.mark.parametrize("broken", ["status_500", "disconnect"])
+async def test_a_failure_is_a_message_that_can_be_sent_again(serve: Serve, broken: Any) -> None:
+    model = script(says(fault=broken, about="letter A?", times=12), says("about A"))
+    async with chatting(serve, model, llm_retries=0) as client:
+        chat = await new_chat(client)
+        sent = await send(client, chat, "letter A?")
+        answer = (await client.get(f"/v1/conversations/{chat}/messages?render=html")).json()["data"][1]
+        assert answer["status"] == "failed"
+        assert answer["view"]["metadata"]["failure"]["error_code"].startswith("ERR_MODEL")
+        assert answer["view"]["html"] is None
+        for _ in range(12):
+            again = await send(client, chat, None, parent=sent["user_message"])
+        assert (await contents(client, chat))[1] == "about A"
+        assert again["run_id"] != sent["run_id"]
