@@ -7,7 +7,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 # Python compiles what it imports; compiling all 130 packages would take a third of the time and 170 MB.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
-# All extras but `eval`, whose dependencies' bounds contradict the others' (gateway/evaluation/requirements.overrides).
+# All extras but `eval`, whose dependencies' bounds contradict the others' (gateway/features/evaluation/requirements.overrides).
 DEV_EXTRAS := build dev a2a langgraph local-embedder otel scale
 # Tests wait more than they compute: one worker more than there are processors. WORKERS=0 runs them one after another.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
@@ -118,7 +118,7 @@ lock: $(DEV_STAMP) ## Resolve pyproject.toml into the lock files, with hashes
 	@$(LOCK) --extra build pyproject.toml -o requirements.lock
 	@$(LOCK) $(DEV_EXTRAS:%=--extra %) -c requirements.lock pyproject.toml -o requirements-dev.lock
 	@printf 'asgiref\nobstore\nprocrastinate\n' | $(LOCK) --no-deps -c requirements-dev.lock - -o requirements-scale.lock
-	@$(LOCK) --extra eval --override gateway/evaluation/requirements.overrides -c requirements-dev.lock pyproject.toml -o gateway/evaluation/requirements.lock
+	@$(LOCK) --extra eval --override gateway/features/evaluation/requirements.overrides -c requirements-dev.lock pyproject.toml -o gateway/features/evaluation/requirements.lock
 
 clean: ## Remove the environment and caches (your data folder stays)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -132,8 +132,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DEV_STAMP): requirements-dev.lock gateway/evaluation/requirements.lock $(STAMP)
+$(DEV_STAMP): requirements-dev.lock gateway/features/evaluation/requirements.lock $(STAMP)
 	@echo "Installing the optional parts and the development tools into $(VENV) (once)"
 	@$(PIP) --require-hashes -r requirements-dev.lock
-	@$(PIP) --no-deps --require-hashes -r gateway/evaluation/requirements.lock
+	@$(PIP) --no-deps --require-hashes -r gateway/features/evaluation/requirements.lock
 	@touch $@

@@ -37,7 +37,7 @@ class RunCanceller(Protocol):
 
 
 class UploadFolder(Protocol):
-    """The files owners have uploaded. `agent.ingest.uploads.Uploads` implements it."""
+    """The files owners have uploaded. `gateway.features.documents.engine.ingest.uploads.Uploads` implements it."""
 
     def remove_owner(self, owner: str) -> None:
         """Removes every upload of an owner."""
@@ -45,7 +45,7 @@ class UploadFolder(Protocol):
 
 
 class OwnedCollections(Protocol):
-    """The collections of owners. `agent.ingest.collections.Library` implements it."""
+    """The collections of owners. `gateway.features.documents.engine.ingest.collections.Library` implements it."""
 
     @property
     def uploads(self) -> UploadFolder:
@@ -70,7 +70,7 @@ class OwnedMemory(Protocol):
 
 
 class OwnedRooms(Protocol):
-    """The rooms of owners. `agent.studio.room_editor.RoomEditor` implements it."""
+    """The rooms of owners. `gateway.features.studio.engine.room_editor.RoomEditor` implements it."""
 
     async def remove_owner(self, owner: str) -> int:
         """Deletes the managed rooms of an owner and returns their number."""
@@ -78,7 +78,7 @@ class OwnedRooms(Protocol):
 
 
 class ConversationMessages(Protocol):
-    """The messages of pipeline conversations. `agent.pipeline_builder.messages.MessageLog` implements it."""
+    """The messages of pipeline conversations. `gateway.features.pipeline_builder.engine.messages.MessageLog` implements it."""
 
     async def delete(self, conversation_id: str) -> None:
         """Removes the messages of one conversation."""

@@ -15,52 +15,38 @@ from gateway.bootstrap import Stepgate, build_gateway
 from gateway.bootstrap_database import Storage
 from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
-    ag_ui,
     agent,
     approvals,
     audit,
     catalogue,
-    citations,
-    client_conversations,
-    collections,
-    completions,
-    conversations,
-    documents,
-    embeddings,
     guardrails,
-    ingestion,
     memories,
     messages,
     openai,
-    query,
-    queue,
-    recipes,
     render,
-    responses,
-    rooms,
     runs,
-    schedules,
     sessions,
-    sources,
-    studio,
-    studio_requests,
-    studio_tools,
-    tasks,
     usage,
     users,
     web_page,
-    webhooks,
 )
-from gateway.doors.lazy_a2a import LazyA2ADoor
 from gateway.doors.lazy_mcp import LazyMcpDoor
+from gateway.features.documents.doors import citations, collections, documents, embeddings, ingestion, sources
+from gateway.features.fleet.doors import queue
+from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
+from gateway.features.fleet.serve_workers.worker_sessions import WorkerSessionMiddleware
+from gateway.features.pipeline_builder.doors import conversations
+from gateway.features.protocols.doors import ag_ui, client_conversations, completions, query, responses, tasks
+from gateway.features.protocols.doors.lazy_a2a import LazyA2ADoor
+from gateway.features.recipes.doors import recipes
+from gateway.features.schedules.doors import schedules, webhooks
+from gateway.features.studio.doors import rooms, studio, studio_requests, studio_tools
 from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.limits.head_requests import HeadMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
 from gateway.observe.requests import RequestMiddleware
 from gateway.origin_check.body_type import BodyTypeMiddleware
 from gateway.origin_check.middleware import OriginCheckMiddleware
-from gateway.serve_workers.worker_process import WorkerProcess
-from gateway.serve_workers.worker_sessions import WorkerSessionMiddleware
 
 
 def create_app(

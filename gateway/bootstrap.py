@@ -14,47 +14,47 @@ from typing import TYPE_CHECKING, Literal
 from agent.core.cancellation import cancel_and_wait
 from agent.core.entry_points import InstalledExtension
 from agent.core.settings import Settings
-from agent.ingest.collections import Library
-from agent.ingest.corpus_index import CorpusIndexer
-from agent.ingest.job_runner import IngestJobs
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
 from agent.owners import OwnerDeletion
-from agent.pipeline_builder.conversations import BuilderConversations
 from agent.rooms import Rooms
 from agent.run_context.run import Run
-from agent.runs.client_conversations import ClientConversations
 from agent.runs.conversation_list import ConversationList
-from agent.runs.recipe_maker import RecipeMaker
 from agent.runs.retention import RunRetention
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
 from agent.runs.sessions import SessionStore
-from agent.runs.tasks import TaskService
 from agent.skills import SkillLibrary
 from agent.storage.api_keys import KeyStore
 from agent.storage.audit import StoredAuditLog
 from agent.storage.journal import Journal
 from agent.storage.usage import UsageLedger
-from agent.studio.generated_tools.service import GeneratedTools
-from agent.studio.room_checks import check_rooms_at_start
-from agent.studio.room_editor import RoomEditor
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import CACHE_SECONDS, Authenticator
 from gateway.bootstrap_access import build_access
 from gateway.bootstrap_context import BuildContext, open_context
 from gateway.bootstrap_database import Storage
 from gateway.bootstrap_dispatch import Dispatch, build_dispatch
-from gateway.bootstrap_documents import build_documents
 from gateway.bootstrap_models import open_models
-from gateway.bootstrap_pipeline_builder import build_pipeline_builder
-from gateway.bootstrap_recipes import add_recipes
 from gateway.bootstrap_rooms import load_rooms_and_skills
 from gateway.bootstrap_runs import build_agent_service, build_engine, build_intakes
-from gateway.bootstrap_schedules import Schedules, build_schedules, build_webhooks
-from gateway.bootstrap_studio import Studio, build_studio
 from gateway.bootstrap_tools import build_tools
+from gateway.features.documents.bootstrap_documents import build_documents
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
+from gateway.features.documents.engine.ingest.job_runner import IngestJobs
+from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_pipeline_builder
+from gateway.features.pipeline_builder.engine.conversations import BuilderConversations
+from gateway.features.protocols.engine.client_conversations import ClientConversations
+from gateway.features.protocols.engine.tasks import TaskService
+from gateway.features.recipes.bootstrap_recipes import add_recipes
+from gateway.features.recipes.engine.recipe_maker import RecipeMaker
+from gateway.features.schedules.bootstrap_schedules import Schedules, build_schedules, build_webhooks
+from gateway.features.studio.bootstrap_studio import Studio, build_studio
+from gateway.features.studio.engine.generated_tools.service import GeneratedTools
+from gateway.features.studio.engine.room_checks import check_rooms_at_start
+from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.foreign_servers import ForeignServers
 from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas

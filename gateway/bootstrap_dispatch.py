@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Literal, cast
 from agent.core.settings import Settings
 from agent.dispatch.local import LocalDispatcher
 from agent.dispatch.port import Dispatcher, Lane
-from agent.dispatch.queue_state import QueueState
 from agent.rooms import Rooms
 from agent.runs.run_worker import is_dead_worker
 from agent.skills import SkillLibrary
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_database import check_queue_settings
 from gateway.bootstrap_rooms import LoadedRooms
-from gateway.observe.queue_gauges import QueueGauges
+from gateway.features.fleet.engine.queue_state import QueueState
+from gateway.features.fleet.queue_gauges import QueueGauges
 
 if TYPE_CHECKING:
-    from agent.dispatch.queue import QueueDispatcher
-    from agent.runs.queue_run_worker import RunQueue
+    from gateway.features.fleet.engine.queue import QueueDispatcher
+    from gateway.features.fleet.engine.queue_run_worker import RunQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ async def build_dispatch(context: BuildContext, loaded: LoadedRooms) -> Dispatch
         return Dispatch(local)
     postgres = check_queue_settings(settings, context.store)
     database = postgres.database
-    from agent.dispatch.queue import QueueDispatcher, QueueOptions  # noqa: PLC0415 - its extra may not be installed
-    from agent.dispatch.queue_schema import apply_queue_schema  # noqa: PLC0415 - likewise
-    from agent.dispatch.queue_sweep import QueueSweeper  # noqa: PLC0415 - likewise
+    from gateway.features.fleet.engine.queue import QueueDispatcher, QueueOptions  # noqa: PLC0415 - its extra may not be installed
+    from gateway.features.fleet.engine.queue_schema import apply_queue_schema  # noqa: PLC0415 - likewise
+    from gateway.features.fleet.engine.queue_sweep import QueueSweeper  # noqa: PLC0415 - likewise
 
     await apply_queue_schema(database)
     options = QueueOptions(

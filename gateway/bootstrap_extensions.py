@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from agent.core.entry_points import Group, InstalledExtension, describe_problem, load_extensions
 from agent.execution.gates import GATES
-from agent.ingest.connectors.port import Connector
-from agent.ingest.parsers.registry import Reader
-from agent.ingest.plugins import register_parser
 from agent.net import SafeClient
 from agent.run_context.extensions import Extensions, Gate
 from agent.tools import ToolRegistry
+from gateway.features.documents.engine.ingest.connectors.port import Connector
+from gateway.features.documents.engine.ingest.parsers.registry import Reader
+from gateway.features.documents.engine.ingest.plugins import register_parser
 
 log = logging.getLogger(__name__)
 

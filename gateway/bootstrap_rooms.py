@@ -9,10 +9,10 @@ from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from agent.rooms import Rooms, load_rooms
 from agent.skills import SkillLibrary, list_skill_roots
-from agent.studio.room_files import FileRoomStore
-from agent.studio.room_store import RoomStore
 from gateway.bootstrap_context import BuildContext
-from gateway.bootstrap_pipeline_builder import allow_room_without_model
+from gateway.features.pipeline_builder.bootstrap_pipeline_builder import allow_room_without_model
+from gateway.features.studio.engine.room_files import FileRoomStore
+from gateway.features.studio.engine.room_store import RoomStore
 from gateway.packaged_files import PACKAGE_ROOT, SHIPPED_VIEWS
 from mcp_tools.server.views import check_rooms, load_configured_views
 
@@ -54,7 +54,7 @@ def build_room_store(settings: Settings) -> RoomStore:
         return FileRoomStore(settings.rooms_path, settings.data_dir / "managed_rooms.json")
     if settings.database_url is None:
         raise ConfigError("AGENT_ROOM_STORE: set AGENT_DATABASE_URL to keep rooms in the database, or choose `files`")
-    from agent.studio.room_database import PostgresRoomStore  # noqa: PLC0415 - its driver is not needed for files
+    from gateway.features.studio.engine.room_database import PostgresRoomStore  # noqa: PLC0415 - its driver is not needed for files
 
     return PostgresRoomStore(settings.database_url.get_secret_value())
 

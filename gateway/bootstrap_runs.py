@@ -10,31 +10,31 @@ from agent.execution.graph import build_langgraph_driver
 from agent.execution.stages.guard import validate_request
 from agent.execution.workflow import drive
 from agent.llm.tiers import ModelTiers
-from agent.pipeline_builder.builder import PipelineBuilder
-from agent.pipeline_builder.conversations import BuilderConversations
 from agent.policy.redaction.requests import redact_request
-from agent.recipes import RecipeStore
 from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
 from agent.runs.conversation_tree import ConversationTree
-from agent.runs.queue_run_worker import QueueRunWorker
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService
-from agent.runs.tasks import TaskService
 from agent.skills import SkillLibrary
-from agent.storage.task_store import TaskStore
 from agent.text.language import LanguageDetector
-from agent.webhooks.sender import WebhookSender
 from gateway.bootstrap_access import Access
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
-from gateway.bootstrap_documents import Documents, build_subagent_runner
-from gateway.bootstrap_pipeline_builder import build_conversations
 from gateway.bootstrap_tools import Tools
+from gateway.features.documents.bootstrap_documents import Documents, build_subagent_runner
+from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker
+from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations
+from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
+from gateway.features.pipeline_builder.engine.conversations import BuilderConversations
+from gateway.features.protocols.engine.task_store import TaskStore
+from gateway.features.protocols.engine.tasks import TaskService
+from gateway.features.recipes.engine import RecipeStore
+from gateway.features.schedules.engine.webhooks.sender import WebhookSender
 from gateway.observe.access_log import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
 

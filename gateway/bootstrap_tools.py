@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.pipeline_builder.builder import PipelineBuilder
 from agent.rooms import Rooms
-from agent.schedules.service import ScheduleService
 from agent.tools import ToolRegistry
 from gateway.bootstrap_context import BuildContext
-from gateway.bootstrap_documents import Documents
-from gateway.bootstrap_pipeline_builder import build_pipeline_tools
+from gateway.features.documents.bootstrap_documents import Documents
+from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_pipeline_tools
+from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
+from gateway.features.schedules.engine.service import ScheduleService
+from gateway.features.schedules.tools.schedules import make_schedule_tools
 from gateway.foreign_servers import ForeignServers, build_foreign_servers
 from mcp_tools.builtin import Builtins, make_builtin_tools
-from mcp_tools.builtin.schedules import make_schedule_tools
 
 if TYPE_CHECKING:
     from mcp_tools.client.hub import McpServer

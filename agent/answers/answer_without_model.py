@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep
 from agent.core.plan_outcome import EMPTY_REPLIES, find_halting_step
-from agent.planning.intents import describe_doors
 from agent.planning.routing import LISTINGS
 from agent.planning.rules import find_unknown_part
 from agent.planning.wire import describe_requested_call
@@ -18,6 +17,7 @@ from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.text.plurals import format_count
 from agent.tools import PlanHints
+from gateway.features.studio.engine.intents import describe_doors
 
 RESULT_CHARS = 6_000
 """Characters of one result in an answer."""

@@ -16,8 +16,6 @@ from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES, find_failure_reason, list_abandoned_steps
-from agent.grounded_answers.answer_tailor import AnswerTailor
-from agent.grounded_answers.brief import build_brief
 from agent.llm.port import ModelChunk, ModelReply
 from agent.llm.streamed_reply import StreamedReply
 from agent.llm.tool_calls import to_openai_call
@@ -39,6 +37,8 @@ from agent.run_context.outputs import (
     number_sources,
 )
 from agent.run_context.run import Run
+from gateway.features.documents.engine.grounded_answers.answer_tailor import AnswerTailor
+from gateway.features.documents.engine.grounded_answers.brief import build_brief
 
 HISTORY_MESSAGES = 20
 """Earlier messages in a completion's prompt. They fit a context of 8k tokens."""

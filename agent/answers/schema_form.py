@@ -14,11 +14,11 @@ from agent.answers.schema_check import (
 from agent.core.errors import AgentError, ModelRequestError
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, TailorOutput, Tier
-from agent.grounded_answers.no_answer_text import contains_no_answer_text
 from agent.llm.port import ModelReply
 from agent.prompts import render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import format_data_block
+from gateway.features.documents.engine.grounded_answers.no_answer_text import contains_no_answer_text
 
 TRIES = 2
 ANSWER_CHARS = 32_000

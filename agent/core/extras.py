@@ -28,7 +28,9 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "langgraph": Extra(("langgraph",), "the LangGraph driver, AGENT_WORKFLOW=langgraph"),
     "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter"), "traces, AGENT_OTEL_ENDPOINT"),
     "eval": Extra(
-        ("inspect_ai",), "the evaluation, stepgate eval", pip="--no-deps -r gateway/evaluation/requirements.lock"
+        ("inspect_ai",),
+        "the evaluation, stepgate eval",
+        pip="--no-deps -r gateway/features/evaluation/requirements.lock",
     ),
     "scale": Extra(("obstore", "procrastinate"), "workers on a queue, objects in an S3-compatible store"),
 }

@@ -3,13 +3,13 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from agent.planning.recipe_plans import RECIPE_ORIGIN, list_recipe_specs
 from agent.policy.redaction.requests import redact_client_tools
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ToolSpec, UserSource
 from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect
 from agent.tools.client_tools import build_client_specs
+from gateway.features.recipes.engine.recipe_plans import RECIPE_ORIGIN, list_recipe_specs
 
 CACHED_CATALOGUES = 100
 """Cached catalogues; one for each room and each choice of tools by callers."""

@@ -24,8 +24,8 @@ from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import finish_plan, validate_plan
 from agent.planning.wire import COMPLETION, build_plan_schema, build_reply_schema
-from agent.recipes import Recipe
 from agent.tools.catalogue import CatalogueView
+from gateway.features.recipes.engine import Recipe
 
 
 class PlannerModel(Protocol):

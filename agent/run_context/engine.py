@@ -12,7 +12,6 @@ from agent.core.run_state import RunState
 from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
-from agent.recipes import RecipeStore
 from agent.run_context.call_site import CallSite
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
 from agent.run_context.ground import GroundSources
@@ -22,6 +21,7 @@ from agent.storage.journal import ConversationStore, Journal
 from agent.text.language import LanguageDetector
 from agent.tools import SubAgentSpawner, ToolRegistry
 from agent.tools.catalogue import Catalogue
+from gateway.features.recipes.engine import RecipeStore
 
 if TYPE_CHECKING:
     from agent.run_context.run import Run

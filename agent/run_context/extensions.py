@@ -1,7 +1,7 @@
 """Extensions of the engine by packages: gates by name, and topics of requests.
 
 A package offers an `Extension`; the composition root merges them into one `Extensions` for all runs. Tools describe
-themselves in their `ToolSpec` (`PlanHints`). `mcp_tools/builtin/incident` is an example.
+themselves in their `ToolSpec` (`PlanHints`). `gateway/features/incident/tools` is an example.
 """
 
 from collections.abc import Callable, Iterable, Mapping

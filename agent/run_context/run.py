@@ -18,13 +18,13 @@ from agent.core.run_reducer import apply, fold
 from agent.core.run_state import RunState
 from agent.llm.profile import ModelProfile, choose_profile
 from agent.policy.redaction.events import holds_text
-from agent.recipes import NO_RECIPES, RecipeSet
 from agent.run_context.engine import Engine
 from agent.run_context.read_calls import ReadCalls
 from agent.run_context.redaction import RunRedaction
 from agent.run_context.shared_event import SharedEvent
 from agent.storage.event_codec import encode_body
 from agent.storage.journal import Claim, Journal, RunAppend
+from gateway.features.recipes.engine import NO_RECIPES, RecipeSet
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
 from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
-from agent.runs.tasks import TaskService
+from gateway.features.protocols.engine.tasks import TaskService
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class PipelineConversations(Protocol):
 
 
 class WebhookRegistry(Protocol):
-    """Where webhooks are stored before their runs. `agent.webhooks.sender.WebhookSender` implements it."""
+    """Where webhooks are stored before their runs. `gateway.features.schedules.engine.webhooks.sender.WebhookSender` implements it."""
 
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
         """Stores a delivery for a run that is about to start. Returns False if it was stored before."""

@@ -35,7 +35,6 @@ from agent.core.principal import LOCAL, Principal
 from agent.core.progress import RunProgress
 from agent.core.run_reducer import fold
 from agent.rooms import Rooms
-from agent.runs.queue_run_worker import QueueRunWorker, RunQueue
 from agent.runs.response import build_response
 from agent.runs.run_concurrency import RunConcurrency, hold_run_slot
 from agent.runs.run_failed import RunFailedError
@@ -43,6 +42,7 @@ from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
 from agent.runs.stopped_run import StoppedRun
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from agent.storage.journal import Claim, Journal, RunRow
+from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker, RunQueue
 
 log = logging.getLogger(__name__)
 

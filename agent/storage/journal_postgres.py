@@ -50,7 +50,7 @@ _SELECT_DECISIONS, _INSERT_AUDIT, _INSERT_BLOB, _INSERT_BLOB_REFERENCE = (
 
 
 class RunJobs(Protocol):
-    """The jobs that wake a run up; `agent.dispatch.run_jobs.QueuedRunJobs` implements it."""
+    """The jobs that wake a run up; `gateway.features.fleet.engine.run_jobs.QueuedRunJobs` implements it."""
 
     async def take_priority(self, owner: str, queue: str) -> int:
         """Returns the priority of the owner's next run. Raises `StoreError`."""

@@ -17,11 +17,11 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agent.core.events import StepOutput
 from agent.core.models import ChatMessage, JsonObject
 from agent.core.subagent_result import SubAgentResult
-from agent.ingest.collections import Library
-from agent.ingest.connectors.port import Connector
-from agent.search.models import ConnectorInput, SourceType
 from agent.text.language import LanguageDetector
 from agent.tools import Tool
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.connectors.port import Connector
+from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent.subagents.base import SubAgent
-from agent.subagents.pipeline_validator import PipelineValidator
-from agent.subagents.researcher import Researcher
-from agent.subagents.source_analyzer import SourceAnalyzer
-from agent.subagents.studio import STUDIO_AGENTS
+from gateway.features.documents.engine.subagents.researcher import Researcher
+from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
+from gateway.features.pipeline_builder.engine.subagents.source_analyzer import SourceAnalyzer
+from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
 
 SubAgentClass = type[SubAgent[Any, Any]]
 

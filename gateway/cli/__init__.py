@@ -19,12 +19,12 @@ class Commands(LazyGroup):
     deferred: ClassVar = {
         "serve": ("serve:serve", "Start the gateway. SIGTERM and Ctrl-C drain it."),
         "worker": (
-            "worker:worker",
+            "gateway.features.fleet.commands.worker:worker",
             "Take work from the queue (AGENT_DISPATCH=queue). SIGTERM and Ctrl-C hand it back.",
         ),
         "ask": ("ask:ask", "Send a request, show its steps, print its answer. Ctrl-C cancels it."),
         "studio": (
-            "studio:studio",
+            "gateway.features.studio.commands.studio:studio",
             "Make and change rooms, tools and prompts by talking. What changes something waits for your yes.",
         ),
         "doctor": (
@@ -34,11 +34,11 @@ class Commands(LazyGroup):
         "mcp": ("mcp:mcp", "Serve MCP over stdin and stdout. Shares the data folder with a running gateway."),
         "graph": ("graph:graph", "Print the workflow as a Mermaid diagram."),
         "eval": (
-            "evaluate:evaluate",
+            "gateway.features.evaluation.commands.evaluate:evaluate",
             "Run the evaluation's tasks and print right answers, calls, tokens, time and status by family.",
         ),
         "secrets": (
-            "secrets:secrets",
+            "gateway.features.studio.commands.secrets:secrets",
             "List the secrets by name: whether each is configured, and which rooms name it. Values are never shown.",
         ),
         "usage": ("usage:usage", "Show runs, model calls, tokens and cost of ended runs."),
@@ -58,16 +58,31 @@ class Commands(LazyGroup):
             "backup:restore",
             "Restore a backup while no gateway runs. The current database is moved aside, not overwritten.",
         ),
-        "ingest": ("ingest:ingest", "Read documents into a collection; unchanged ones are skipped."),
-        "queue": ("queue:app", "Show the queue of runs and ingestion: lanes, workers, dead letters."),
+        "ingest": (
+            "gateway.features.documents.commands.ingest:ingest",
+            "Read documents into a collection; unchanged ones are skipped.",
+        ),
+        "queue": (
+            "gateway.features.fleet.commands.queue:app",
+            "Show the queue of runs and ingestion: lanes, workers, dead letters.",
+        ),
         "runs": ("runs:app", "Runs: list, show, resume, cancel, approve, reject, fork, save."),
-        "recipes": ("recipes:app", "Recipes: list, show, apply, discard, remove, export."),
-        "schedules": ("schedules:app", "Schedules: list, show, create, enable, disable, run, remove."),
+        "recipes": (
+            "gateway.features.recipes.commands.recipes:app",
+            "Recipes: list, show, apply, discard, remove, export.",
+        ),
+        "schedules": (
+            "gateway.features.schedules.commands.schedules:app",
+            "Schedules: list, show, create, enable, disable, run, remove.",
+        ),
         "rooms": (
-            "rooms:app",
+            "gateway.features.studio.commands.rooms:app",
             "Rooms: list, create, edit, copy, delete and check them; list versions and restore one.",
         ),
-        "prompts": ("prompts:app", "Prompt library: save, show, apply and remove prompts."),
+        "prompts": (
+            "gateway.features.studio.commands.prompts:app",
+            "Prompt library: save, show, apply and remove prompts.",
+        ),
         "skills": ("skills:app", "Skills: list skills, check skill folders."),
         "tools": ("tools:app", "Tools: list, call, generate and apply them."),
         "mcp-servers": ("mcp_servers:app", "Foreign MCP servers: list, add, remove, test, log in, review."),
@@ -75,9 +90,15 @@ class Commands(LazyGroup):
         "keys": ("keys:app", "API keys with scopes, limits and budgets."),
         "audit": ("audit:app", "The audit record: who did what, when."),
         "users": ("users:app", "Owners: delete an owner's data."),
-        "collections": ("ingest:app", "Collections: the documents that answers are based on."),
-        "sources": ("sources:app", "Sources: named sources of documents."),
-        "corpus": ("corpus:app", "Table rows as documents: prepare a corpus, build a collection from it, query it."),
+        "collections": (
+            "gateway.features.documents.commands.ingest:app",
+            "Collections: the documents that answers are based on.",
+        ),
+        "sources": ("gateway.features.documents.commands.sources:app", "Sources: named sources of documents."),
+        "corpus": (
+            "gateway.features.documents.commands.corpus:app",
+            "Table rows as documents: prepare a corpus, build a collection from it, query it.",
+        ),
     }
 
 

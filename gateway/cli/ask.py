@@ -13,10 +13,10 @@ from agent.core.models import AgentRequest, AgentResponse
 from agent.core.principal import Principal
 from agent.core.value_faults import describe_fault
 from gateway.cli import lazy_rich
-from gateway.cli.ingestion_progress import follow_ingestion
 from gateway.cli.interrupts import Interrupts
 from gateway.cli.progress import follow_run
 from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.features.pipeline_builder.commands.ingestion_progress import follow_ingestion
 from gateway.quiet_interrupt import INTERRUPTED_EXIT_CODE
 
 if TYPE_CHECKING:

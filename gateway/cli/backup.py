@@ -11,8 +11,8 @@ import typer
 
 from agent.core.errors import BadRequestError, ConflictError, StoreError
 from agent.core.settings import Settings
-from agent.search.tantivy_index import INDEX_FOLDER
 from gateway.cli.session import load_command_settings
+from gateway.features.documents.engine.search.tantivy_index import INDEX_FOLDER
 
 _NOT_COPIED = ("workspaces", "replaced-*", INDEX_FOLDER)
 """Temporary folders of runs, databases that an earlier restore has moved aside, and what is made from the database."""

@@ -15,7 +15,6 @@ from agent.core.errors import AgentError, ConfigError, StoreError
 from agent.core.extras import EXTRAS
 from agent.core.settings import PREFIX, Settings
 from agent.dispatch.port import LANES
-from agent.dispatch.queue_names import get_lane
 from agent.llm.embedder.port import EMBEDDER_SETTINGS
 from agent.runs.retention import PASS_EVERY_SECONDS
 from agent.sandbox.client import Sandbox, SandboxError
@@ -25,6 +24,7 @@ from agent.sandbox.probe import find_missing_feature
 from agent.storage.credentials import CredentialError, Credentials
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import PortError, bind_socket
+from gateway.features.fleet.engine.queue_names import get_lane
 from gateway.readiness import check_readiness
 from mcp_tools.builtin.run_python import build_limits
 
@@ -228,7 +228,7 @@ def _check_port(settings: Settings) -> Finding:
 
 
 def _check_ocr() -> Finding:
-    from agent.ingest.parsers import ocr  # noqa: PLC0415 - only here
+    from gateway.features.documents.engine.ingest.parsers import ocr  # noqa: PLC0415 - only here
 
     languages = ocr.list_installed_languages()
     if not languages:

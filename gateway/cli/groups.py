@@ -30,7 +30,7 @@ class DeferredCommand(TyperCommand):
         """Imports the command, and returns it as Typer builds it. (The type is not public.)"""
         module, _, attribute = self._target.partition(":")
         with QuietInterrupt():
-            found = getattr(import_module(f"gateway.cli.{module}"), attribute)
+            found = getattr(import_module(module if "." in module else f"gateway.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
             return get_group(found)
         single = typer.Typer(add_completion=False)

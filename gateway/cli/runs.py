@@ -18,9 +18,7 @@ from agent.core.models import ENDED_STATUSES, LOCAL_OWNER, AgentResponse, JsonOb
 from agent.core.principal import Principal
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.ingestion_progress import follow_ingestion
 from gateway.cli.progress import follow_run
-from gateway.cli.recipes import save_run
 from gateway.cli.session import (
     Database,
     database_command,
@@ -29,6 +27,8 @@ from gateway.cli.session import (
     print_json,
     run_with_gateway,
 )
+from gateway.features.pipeline_builder.commands.ingestion_progress import follow_ingestion
+from gateway.features.recipes.commands.recipes import save_run
 
 if TYPE_CHECKING:
     from agent.runs.forks import RepeatedEffects

@@ -27,7 +27,7 @@ def _choose_server(settings: Settings) -> Callable[[Settings], Coroutine[Any, An
     """Returns the function that serves: in this process, or in several."""
     with QuietInterrupt(), pause_garbage_collector():
         if settings.serve_workers > 1:
-            from gateway.serve_workers.worker_supervisor import run_workers  # noqa: PLC0415 - not needed by one process
+            from gateway.features.fleet.serve_workers.worker_supervisor import run_workers  # noqa: PLC0415 - not needed by one process
 
             return run_workers
         from gateway.cli.server import run_server  # noqa: PLC0415 - the whole gateway; other commands do not need it

@@ -17,9 +17,9 @@ from gateway.app import create_app
 from gateway.auth.authentication import can_others_call
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
+from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
 from gateway.garbage_collector import pause_garbage_collector
 from gateway.limits.http_protocol import make_protocol_with_limits
-from gateway.serve_workers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ GRACE_SECONDS = 3.0
 async def run_server(settings: Settings) -> int:
     """Binds the address, builds the gateway, serves until a signal, drains. Returns the exit code.
 
-    A worker of several (`gateway/serve_workers/`) takes the sockets of its parent instead, and ends with it.
+    A worker of several (`gateway/features/fleet/serve_workers/`) takes the sockets of its parent instead, and ends with it.
     """
     worker = WorkerProcess.from_environment()
     with contextlib.ExitStack() as stack, contextlib.ExitStack() as starting:

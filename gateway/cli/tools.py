@@ -8,10 +8,11 @@ import typer
 
 from agent.core.errors import ConfigError, ToolInputError
 from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject
-from gateway.cli import generated_tools, lazy_rich
+from gateway.cli import lazy_rich
 from gateway.cli.arguments import check_arguments, parse_arguments
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import gateway_command, run_with_gateway
+from gateway.features.studio.commands import generated_tools
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate

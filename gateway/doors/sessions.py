@@ -23,7 +23,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
-from gateway.doors.query import PlanStepView, build_plan_view, build_session_name
+from gateway.features.protocols.doors.query import PlanStepView, build_plan_view, build_session_name
 
 router = APIRouter(
     prefix="/v1/conversations", tags=["conversations"], route_class=DeferredRoute, dependencies=[require_scope("agent")]

@@ -13,7 +13,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from agent.core import events as ev
 from agent.core.run_state import RunState
-from gateway.serve_workers.worker_process import METRICS_ENVIRONMENT
+from gateway.features.fleet.serve_workers.worker_process import METRICS_ENVIRONMENT
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
@@ -57,7 +57,7 @@ class Metrics:
         )
 
     def count_queue_event(self, event: str) -> None:
-        """Counts what happened to a job beside being done; see `agent.dispatch.queue_sweep.QueueEvent`."""
+        """Counts what happened to a job beside being done; see `gateway.features.fleet.engine.queue_sweep.QueueEvent`."""
         self._queue_events.labels(event).inc()
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:
@@ -74,7 +74,7 @@ class Metrics:
         self._pruned.inc(count)
 
     def count_ticks(self, outcome: str, number: int) -> None:
-        """Counts ticks of schedules; see `agent.storage.schedule_store.TickOutcome`."""
+        """Counts ticks of schedules; see `gateway.features.schedules.engine.schedule_store.TickOutcome`."""
         self._ticks.labels(outcome).inc(number)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:

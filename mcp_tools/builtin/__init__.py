@@ -4,20 +4,20 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agent.core.settings import Settings
-from agent.ingest.collections import Library
 from agent.memory.store import MemoryStore
 from agent.net import SafeClient
 from agent.run_context.ground import GroundFile
 from agent.tools import Tool
-from mcp_tools.builtin.answer import AnswerWithCitationsTool
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.tools.answer import AnswerWithCitationsTool
+from gateway.features.documents.tools.ingest import IngestTool
+from gateway.features.documents.tools.knowledge import SearchKnowledgeTool
+from gateway.features.documents.tools.list_documents import ListDocumentsTool
+from gateway.features.incident.tools import INCIDENT_EXTENSION, make_incident_tools
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
 from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FileRoots
 from mcp_tools.builtin.files import ListFilesTool, ReadFileTool, SearchFilesTool
-from mcp_tools.builtin.incident import INCIDENT_EXTENSION, make_incident_tools
-from mcp_tools.builtin.ingest import IngestTool
-from mcp_tools.builtin.knowledge import SearchKnowledgeTool
-from mcp_tools.builtin.list_documents import ListDocumentsTool
 from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
 from mcp_tools.builtin.run_python import RunPythonTool, make_run_python
 from mcp_tools.builtin.tables import DescribeTableTool, QueryTableTool

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, Source
-from agent.ingest.local_files import open_beneath
 from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.tools import PlanHints, ToolContext
+from gateway.features.documents.engine.ingest.local_files import open_beneath
 from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FilePath, FileTool, read_text
 
 MAX_LINE_CHARS = 400

@@ -18,12 +18,12 @@ from mcp.shared.exceptions import MCPError
 from agent.core.errors import BadRequestError, RoomUnknownError
 from agent.core.models import JsonObject
 from agent.core.trace import shorten
-from agent.recipes import NO_RECIPES, RecipeSet, RecipeStore
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary
-from agent.studio.prompt_library import PromptLibrary
 from agent.tools import ToolRegistry, ToolSpec
+from gateway.features.recipes.engine import NO_RECIPES, RecipeSet, RecipeStore
+from gateway.features.studio.engine.prompt_library import PromptLibrary
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import can_elicit
 from mcp_tools.server.client_call import CallResult, ClientCall

@@ -7,8 +7,8 @@ import mcp_types as types
 
 from agent.core.errors import NotFoundError
 from agent.core.trace import shorten
-from agent.recipes import Recipe, RecipeSet
-from agent.studio.prompt_library import PromptLibrary
+from gateway.features.recipes.engine import Recipe, RecipeSet
+from gateway.features.studio.engine.prompt_library import PromptLibrary
 from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 
 MAX_DESCRIPTION = 1024

@@ -14,9 +14,9 @@ import pytest_asyncio
 from agent.core.errors import AgentError, ToolError
 from agent.core.models import JsonObject
 from agent.sandbox.interpreter import InterpreterPool, find_missing_interpreter
-from agent.studio.generated_tools.models import Manifest, SandboxTier
-from agent.studio.generated_tools.tool_runner import ToolRunner
-from agent.studio.generated_tools.validation import CheckedTool, ToolValidationPipeline
+from gateway.features.studio.engine.generated_tools.models import Manifest, SandboxTier
+from gateway.features.studio.engine.generated_tools.tool_runner import ToolRunner
+from gateway.features.studio.engine.generated_tools.validation import CheckedTool, ToolValidationPipeline
 from tests.support.hostile_tools import ENDED, REFUSED
 from tests.support.sandboxes import open_sandbox, requires_sandbox
 from tests.support.tool_scripts import CODE

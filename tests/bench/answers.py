@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from agent.core.settings.loading import load_settings
-from agent.grounded_answers.entailment import ENTAILMENT_SCHEMA, AskEntailment
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelRequest
+from gateway.features.documents.engine.grounded_answers.entailment import ENTAILMENT_SCHEMA, AskEntailment
 from tests.support.claims import EXACT_KINDS, HALVES, ClaimOutcome, check_claims, load_claims
 
 LANGUAGES = ("en", "sv", "de")

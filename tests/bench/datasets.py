@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.search.lexical import Passage
+from gateway.features.documents.engine.search.lexical import Passage
 from tests.bench.json_lines import read_json_lines
 
 _IDS = ("_id", "doc_id", "query_id", "id")

@@ -11,11 +11,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from gateway.evaluation.damage import DAMAGE
-from gateway.evaluation.degraded import DegradedModel, serve_degraded_in_thread
-from gateway.evaluation.inspect_tasks import read_results, run_evaluation
-from gateway.evaluation.report import Report, format_call_ratio, format_failures, format_report, format_table
-from gateway.evaluation.task_files import EvalTask, load_tasks, select_tasks
+from gateway.features.evaluation.damage import DAMAGE
+from gateway.features.evaluation.degraded import DegradedModel, serve_degraded_in_thread
+from gateway.features.evaluation.inspect_tasks import read_results, run_evaluation
+from gateway.features.evaluation.report import Report, format_call_ratio, format_failures, format_report, format_table
+from gateway.features.evaluation.task_files import EvalTask, load_tasks, select_tasks
 from tests.support.reference_model import ReferenceModel
 
 RATES = (0.0, 0.1, 0.2, 0.4, 0.8)

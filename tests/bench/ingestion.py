@@ -17,10 +17,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import get_args
 
-from agent.ingest.chunkers import StructureChunker
-from agent.ingest.errors import ParserError
-from agent.ingest.parsers import ParserPool
-from agent.search.models import FileType, ParserInput
+from gateway.features.documents.engine.ingest.chunkers import StructureChunker
+from gateway.features.documents.engine.ingest.errors import ParserError
+from gateway.features.documents.engine.ingest.parsers import ParserPool
+from gateway.features.documents.engine.search.models import FileType, ParserInput
 from tests.bench import peer
 from tests.bench.report import Row
 from tests.support import documents

@@ -19,19 +19,19 @@ import numpy as np
 from agent.core.models import RetrievalMode
 from agent.core.vector_space import VectorSpace
 from agent.llm.embedder import Embedded
-from agent.search.lexical import LexicalIndex, Passage
-from agent.search.lexical_postgres import create_postgres_index
-from agent.search.lexical_sqlite import create_sqlite_index
-from agent.search.models import MemoryQuery
-from agent.search.naming import make_vector_set_name
-from agent.search.retriever import Retriever
-from agent.search.vector_search import build_entries, format_passage_text
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.postgres import PostgresVectorRows
 from agent.storage.vectors.sqlite import SqliteVectorRows
+from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
+from gateway.features.documents.engine.search.lexical_postgres import create_postgres_index
+from gateway.features.documents.engine.search.lexical_sqlite import create_sqlite_index
+from gateway.features.documents.engine.search.models import MemoryQuery
+from gateway.features.documents.engine.search.naming import make_vector_set_name
+from gateway.features.documents.engine.search.retriever import Retriever
+from gateway.features.documents.engine.search.vector_search import build_entries, format_passage_text
 from tests.bench.measure import percentile
 from tests.bench.report import Row
 from tests.support.postgres import fresh_database

@@ -1,6 +1,6 @@
 """How much of each file is read, beside MarkItDown and kreuzberg: `python -m tests.bench.reading [FOLDER ...]`.
 
-Coverage is that of `agent/ingest/coverage`: over words (cells of workbooks, characters of PDFs), the share that is in
+Coverage is that of `gateway/features/documents/engine/ingest/coverage`: over words (cells of workbooks, characters of PDFs), the share that is in
 the text. The files are the shared documents where they are, else those our tests make. The table goes to standard
 output and into docs/retrieval.md between its marks.
 """
@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from agent.ingest.coverage import measure_coverage
-from agent.ingest.errors import ParserError
-from agent.ingest.parsers import ParserPool
-from agent.search.models import Coverage, FileType, ParserInput
+from gateway.features.documents.engine.ingest.coverage import measure_coverage
+from gateway.features.documents.engine.ingest.errors import ParserError
+from gateway.features.documents.engine.ingest.parsers import ParserPool
+from gateway.features.documents.engine.search.models import Coverage, FileType, ParserInput
 from tests.bench import peer
 from tests.bench.ingestion import make_files
 from tests.support.processes import ROOT

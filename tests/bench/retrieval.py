@@ -27,18 +27,18 @@ from agent.core.errors import ConfigError
 from agent.core.models import RetrievalMode
 from agent.core.settings.loading import load_settings
 from agent.llm.embedder import Embedded, Embedder, LanguageAwareEmbedder
-from agent.search.errors import MemoryNoResultsError
-from agent.search.lexical import LexicalIndex
-from agent.search.lexical_sqlite import create_sqlite_index
-from agent.search.models import MemoryQuery, RetrievedContext
-from agent.search.naming import make_vector_set_name
-from agent.search.retriever import Retriever
-from agent.search.vector_search import build_entries, format_passage_text
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
-from gateway.bootstrap_documents import build_embedder
+from gateway.features.documents.bootstrap_documents import build_embedder
+from gateway.features.documents.engine.search.errors import MemoryNoResultsError
+from gateway.features.documents.engine.search.lexical import LexicalIndex
+from gateway.features.documents.engine.search.lexical_sqlite import create_sqlite_index
+from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
+from gateway.features.documents.engine.search.naming import make_vector_set_name
+from gateway.features.documents.engine.search.retriever import Retriever
+from gateway.features.documents.engine.search.vector_search import build_entries, format_passage_text
 from tests.bench import retrieval_peers
 from tests.bench.datasets import Dataset, read
 from tests.bench.lsa import LsaEmbedder

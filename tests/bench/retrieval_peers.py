@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from agent.core.vector_space import VectorSpace
 from agent.llm.embedder import Embedded, Embedder
 from agent.llm.embedder.local_model import OnnxEmbedder, check_model_folder
-from agent.search.vector_search import format_passage_text
+from gateway.features.documents.engine.search.vector_search import format_passage_text
 from tests.bench import peer
 from tests.bench.datasets import Dataset
 from tests.support.bert_onnx import GRAPH, build

@@ -28,18 +28,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, process_time, thread_time
 
-from agent.search.lexical import IndexedPassage, Passage
-from agent.search.lexical_postgres import PostgresLexicalRows, create_postgres_index
-from agent.search.lexical_rows import LexicalRows
-from agent.search.lexical_sqlite import SqliteLexicalRows, create_sqlite_index
-from agent.search.models import MemoryQuery
-from agent.search.retriever import Retriever
-from agent.search.tantivy_index import TantivyIndex
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.text.terms import extract_terms
+from gateway.features.documents.engine.search.lexical import IndexedPassage, Passage
+from gateway.features.documents.engine.search.lexical_postgres import PostgresLexicalRows, create_postgres_index
+from gateway.features.documents.engine.search.lexical_rows import LexicalRows
+from gateway.features.documents.engine.search.lexical_sqlite import SqliteLexicalRows, create_sqlite_index
+from gateway.features.documents.engine.search.models import MemoryQuery
+from gateway.features.documents.engine.search.retriever import Retriever
+from gateway.features.documents.engine.search.tantivy_index import TantivyIndex
 from tests.bench.datasets import Dataset, read
 from tests.bench.measure import percentile, resident_kb
 from tests.bench.retrieval import DEFAULTS

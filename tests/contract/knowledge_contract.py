@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from agent.core.errors import AgentError, BusyError, NotFoundError
-from agent.ingest import jobs as jobs_module
-from agent.ingest.batches import BatchItem, BatchResult
-from agent.ingest.collection_store import Collection, CollectionStore, track_indexing
-from agent.ingest.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore, WalkResult
-from agent.ingest.templates import from_template
-from agent.search.documents import Document, DocumentStore, PassageRange, PendingPassages
-from agent.search.models import ConnectorInput
-from agent.search.naming import VectorSets, make_vector_set_name
 from agent.storage.sql import SqlClient, UnchangedError
+from gateway.features.documents.engine.ingest import jobs as jobs_module
+from gateway.features.documents.engine.ingest.batches import BatchItem, BatchResult
+from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore, track_indexing
+from gateway.features.documents.engine.ingest.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore, WalkResult
+from gateway.features.documents.engine.ingest.templates import from_template
+from gateway.features.documents.engine.search.documents import Document, DocumentStore, PassageRange, PendingPassages
+from gateway.features.documents.engine.search.models import ConnectorInput
+from gateway.features.documents.engine.search.naming import VectorSets, make_vector_set_name
 
 FOLDER = ConnectorInput(source_type="local", source_identifier="/docs", recursive=True)
 PAIR = tuple[SqlClient, SqlClient]

@@ -6,10 +6,10 @@ import pytest
 
 from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject
-from agent.search.bm25 import PassageScorer
-from agent.search.lexical import IndexedPassage, LexicalIndex, LexicalResult, Passage
-from agent.search.lexical_rows import LexicalRows
 from agent.text.terms import extract_terms
+from gateway.features.documents.engine.search.bm25 import PassageScorer
+from gateway.features.documents.engine.search.lexical import IndexedPassage, LexicalIndex, LexicalResult, Passage
+from gateway.features.documents.engine.search.lexical_rows import LexicalRows
 
 HOUSE = "house"
 SWEDISH = "Hotellkostnaden ers\u00e4tts med h\u00f6gst 1 450 kronor, och kvittot l\u00e4mnas till chefen."

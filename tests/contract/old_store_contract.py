@@ -9,10 +9,10 @@ from agent.core.events import BODY_TYPES
 from agent.core.models import AgentResponse
 from agent.core.settings import Settings
 from agent.runs.response import build_response
-from agent.search.models import MemoryQuery
 from agent.storage.journal import Journal
 from agent.storage.sql import SqlClient
 from gateway.bootstrap import build_gateway
+from gateway.features.documents.engine.search.models import MemoryQuery
 from tests.support.old_store import read_expected
 
 ADDED_SINCE = {"client_tools.called", "input.requested", "intent.classified"}

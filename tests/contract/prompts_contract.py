@@ -6,8 +6,8 @@ import pytest
 
 from agent.core.errors import NotFoundError
 from agent.storage.audit import StoredAuditLog
-from agent.studio.errors import ValidationError, VersionConflictError
-from agent.studio.prompt_library import MAX_VERSIONS, PromptLibrary
+from gateway.features.studio.engine.errors import ValidationError, VersionConflictError
+from gateway.features.studio.engine.prompt_library import MAX_VERSIONS, PromptLibrary
 
 Pair = tuple[PromptLibrary, PromptLibrary, StoredAuditLog]
 

@@ -6,8 +6,8 @@ import pytest
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import PlanStep
-from agent.recipes import Recipe, RecipeStore, compute_version
-from agent.recipes import store as recipe_store
+from gateway.features.recipes.engine import Recipe, RecipeStore, compute_version
+from gateway.features.recipes.engine import store as recipe_store
 
 Stores = tuple[RecipeStore, RecipeStore]
 """Two stores on the same database, as two processes have them."""

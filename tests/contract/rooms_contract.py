@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from agent.core.errors import ConflictError, NotFoundError
-from agent.studio.errors import ValidationError, VersionConflictError
-from agent.studio.room_store import RoomStore
+from gateway.features.studio.engine.errors import ValidationError, VersionConflictError
+from gateway.features.studio.engine.room_store import RoomStore
 
 OLD = b"# Ours\nname: Old   # for now\n"
 

@@ -8,10 +8,15 @@ import pytest
 from agent.core.errors import BusyError, ConflictError, NotFoundError
 from agent.core.events import EventDraft, RunCreated, RunFailed
 from agent.core.models import AgentRequest, Room, Webhook
-from agent.storage import schedule_store
 from agent.storage.journal import Journal
-from agent.storage.schedule_store import Schedule, ScheduleStore, Tick
-from agent.storage.webhook_outbox import MAX_PER_OWNER, ORPHAN_SECONDS, WebhookOutbox, make_delivery_id
+from gateway.features.schedules.engine import schedule_store
+from gateway.features.schedules.engine.schedule_store import Schedule, ScheduleStore, Tick
+from gateway.features.schedules.engine.webhook_outbox import (
+    MAX_PER_OWNER,
+    ORPHAN_SECONDS,
+    WebhookOutbox,
+    make_delivery_id,
+)
 from tests.contract.journal_stores import Clock
 
 HOOK = Webhook(url="https://hooks.example.org/\N{PILE OF POO}", secret_name="hook")

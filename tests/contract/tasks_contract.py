@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from agent.storage.task_store import Task, TaskDocuments, TaskRun, TaskStore
+from gateway.features.protocols.engine.task_store import Task, TaskDocuments, TaskRun, TaskStore
 from tests.contract.journal_stores import Clock
 
 Pair = tuple[TaskStore, TaskStore]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.search.lexical import LexicalIndex
-from agent.search.lexical_postgres import PostgresLexicalRows, create_postgres_index
-from agent.search.lexical_rows import LexicalRows
-from agent.search.lexical_sqlite import SqliteLexicalRows, create_sqlite_index
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
+from gateway.features.documents.engine.search.lexical import LexicalIndex
+from gateway.features.documents.engine.search.lexical_postgres import PostgresLexicalRows, create_postgres_index
+from gateway.features.documents.engine.search.lexical_rows import LexicalRows
+from gateway.features.documents.engine.search.lexical_sqlite import SqliteLexicalRows, create_sqlite_index
 from tests.contract.lexical_contract import LexicalContract
 
 Pair = tuple[LexicalIndex, LexicalIndex]

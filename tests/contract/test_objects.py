@@ -13,7 +13,7 @@ from agent.core.settings import Settings
 from agent.storage.objects import ObjectStore
 from agent.storage.objects.folder import FolderObjectStore
 from agent.storage.objects.s3 import S3ObjectStore
-from gateway.bootstrap_documents import build_object_store
+from gateway.features.documents.bootstrap_documents import build_object_store
 from tests.contract.objects_contract import ObjectStoreContract, file_of
 from tests.support.s3 import KEY_ID, SECRET, S3Server, s3_server
 

@@ -9,7 +9,7 @@ from agent.storage.audit import StoredAuditLog
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
-from agent.studio.prompt_library import PromptLibrary
+from gateway.features.studio.engine.prompt_library import PromptLibrary
 from tests.contract.journal_stores import Clock
 from tests.contract.prompts_contract import Pair, PromptsContract
 

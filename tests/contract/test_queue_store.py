@@ -13,18 +13,18 @@ import pytest
 
 from agent.core.errors import ConflictError, NotFoundError, StoreError
 from agent.core.models import JsonObject
-from agent.dispatch import lane_worker, queue
 from agent.dispatch.port import MAX_ATTEMPTS, RUN_JOB, DeadJobError, Job, PostponeJobError
-from agent.dispatch.queue import QueueDispatcher, QueueOptions
-from agent.dispatch.queue_schema import apply_queue_schema, list_migrations
-from agent.dispatch.queue_state import QueueState
-from agent.dispatch.queue_sweep import QueueSweeper
-from agent.runs.queue_run_worker import QueueRunWorker
 from agent.runs.run_worker import ServiceLimits
 from agent.storage.audit import NO_AUDIT
 from agent.storage.journal_postgres import PostgresStore, open_postgres
 from agent.storage.sql import PostgresClient
 from gateway.bootstrap_dispatch import _SharedRuns
+from gateway.features.fleet.engine import lane_worker, queue
+from gateway.features.fleet.engine.queue import QueueDispatcher, QueueOptions
+from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker
+from gateway.features.fleet.engine.queue_schema import apply_queue_schema, list_migrations
+from gateway.features.fleet.engine.queue_state import QueueState
+from gateway.features.fleet.engine.queue_sweep import QueueSweeper
 from tests.contract.journal_stores import make_end, make_run_created
 
 LEASE_S = 0.4

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.recipes import RecipeStore
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import PostgresClient, SqliteClient
+from gateway.features.recipes.engine import RecipeStore
 from tests.contract.journal_stores import Clock
 from tests.contract.recipes_contract import RecipesContract, Stores
 

@@ -13,15 +13,15 @@ import pytest
 
 from agent.core.errors import StoreError
 from agent.storage.journal_postgres import open_postgres
-from agent.studio.room_database import MAX_REVISIONS, PostgresRoomStore
-from agent.studio.room_files import FileRoomStore
-from agent.studio.room_store import RoomStore
+from gateway.features.studio.engine.room_database import MAX_REVISIONS, PostgresRoomStore
+from gateway.features.studio.engine.room_files import FileRoomStore
+from gateway.features.studio.engine.room_store import RoomStore
 from tests.contract.rooms_contract import OLD, RoomStoreContract, accept
 from tests.support.processes import ROOT
 
 KILLED_IN_ITS_CHECK = """
 import os, signal, sys
-from agent.studio.room_database import PostgresRoomStore
+from gateway.features.studio.engine.room_database import PostgresRoomStore
 
 calls = []
 

@@ -7,9 +7,9 @@ import pytest
 
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
-from agent.storage.schedule_store import ScheduleStore
 from agent.storage.sql import PostgresClient, SqliteClient
-from agent.storage.webhook_outbox import WebhookOutbox
+from gateway.features.schedules.engine.schedule_store import ScheduleStore
+from gateway.features.schedules.engine.webhook_outbox import WebhookOutbox
 from tests.contract.journal_stores import Clock
 from tests.contract.schedules_contract import Opened, ScheduleContract, Stores
 

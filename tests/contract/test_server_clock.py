@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent.ingest.jobs import JobRequest, JobStore
 from agent.storage import postgres
 from agent.storage.journal_postgres import PostgresStore, open_postgres
 from agent.storage.leases import HousekeepingLease
 from agent.storage.server_clock import ServerClock
 from agent.storage.sql import PostgresClient
+from gateway.features.documents.engine.ingest.jobs import JobRequest, JobStore
 
 APART_S = 120.0
 

@@ -8,7 +8,7 @@ import pytest
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import PostgresClient, SqliteClient
-from agent.storage.task_store import TaskStore
+from gateway.features.protocols.engine.task_store import TaskStore
 from tests.contract.journal_stores import Clock
 from tests.contract.tasks_contract import Pair, TasksContract
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agent.core.settings import Settings
-from agent.ingest.parsers import pool
+from gateway.features.documents.engine.ingest.parsers import pool
 from tests.support import warm
 from tests.support.script import Script
 from tests.support.scripted_server import ScriptedServer
@@ -28,7 +28,7 @@ def model_server() -> Iterator[ScriptedServer]:
 @pytest.fixture(autouse=True)
 def warm_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read in worker processes as ever; these begin with their imports done."""
-    monkeypatch.setattr(pool, "WORKER", warm.LazyCommand("agent.ingest.parsers.worker"))
+    monkeypatch.setattr(pool, "WORKER", warm.LazyCommand("gateway.features.documents.engine.ingest.parsers.worker"))
 
 
 @pytest.fixture

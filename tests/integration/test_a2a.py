@@ -41,8 +41,8 @@ from google.protobuf.json_format import MessageToDict
 
 from agent.core.extras import Extra
 from agent.core.models import RunStatus
-from gateway.doors import lazy_a2a
-from gateway.render.a2a import STATES
+from gateway.features.protocols.doors import lazy_a2a
+from gateway.features.protocols.render.a2a import STATES
 from tests.integration.conftest import Serve
 from tests.integration.test_keys import bearer, created_key
 from tests.support.script import Script, answers, plans, says, script

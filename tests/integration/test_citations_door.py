@@ -12,8 +12,8 @@ from mcp import Client
 
 from agent.core import events as ev
 from agent.core.models import AgentRequest, Room, SourceCitation, TailorOutput
-from agent.grounded_answers.locate import make_citation_id
 from agent.storage.journal_sqlite import open_sqlite
+from gateway.features.documents.engine.grounded_answers.locate import make_citation_id
 from tests.integration.conftest import Serve
 from tests.support.documents import Words, pdf
 from tests.support.processes import start

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.core.settings import Settings
-from agent.storage.schedule_store import ScheduleStore, Tick
 from gateway.bootstrap_database import build_statements, open_store
+from gateway.features.schedules.engine.schedule_store import ScheduleStore, Tick
 from tests.integration.test_cli import stepgate
 
 

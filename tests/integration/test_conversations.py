@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.ingest.templates import from_template
+from gateway.features.documents.engine.ingest.templates import from_template
 from tests.integration.conftest import Serve
 from tests.support.script import Call, Rule, Script, says, script
 from tests.support.scripted_server import ScriptedServer

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest.dry_run_report import ValidationReport
-from agent.ingest.pipeline import PipelineDAG
 from agent.storage.api_keys import KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
-from agent.subagents.pipeline_validator import PipelineValidator
-from agent.subagents.validation_session import ValidationSession
+from gateway.features.documents.engine.ingest.dry_run_report import ValidationReport
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
+from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
+from gateway.features.pipeline_builder.engine.subagents.validation_session import ValidationSession
 from tests.integration.conftest import Serve, client_of
 from tests.support.documents import encrypted_pdf
 from tests.support.talks import API, kinds, papers, read_answer, talk

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.pipeline_builder.messages import MessageLog, list_chat_history
 from agent.storage.ttl_store import LocalTtlStore
+from gateway.features.pipeline_builder.engine.messages import MessageLog, list_chat_history
 from tests.contract.journal_stores import Clock
 from tests.integration.conftest import Serve
 from tests.support.redis_server import URL, forget, keys, own_prefix

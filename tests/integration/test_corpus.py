@@ -10,17 +10,17 @@ import pytest
 from agent.core.errors import BadRequestError, ConflictError, EmbedderError
 from agent.core.settings import Settings
 from agent.core.settings.loading import load_settings
-from agent.ingest.collection_lock import lock_collection
-from agent.ingest.corpus import CorpusDocument
-from agent.ingest.corpus_index import CorpusIndexer
 from agent.llm.embedder import Embedded, Embedder, LocalEmbedder
-from agent.search.models import MemoryQuery
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.tools import ToolContext
 from gateway.bootstrap import build_gateway
-from gateway.bootstrap_documents import build_corpus_indexer
-from mcp_tools.builtin.incident.issues import SearchPreviousIssuesOutput
+from gateway.features.documents.bootstrap_documents import build_corpus_indexer
+from gateway.features.documents.engine.ingest.collection_lock import lock_collection
+from gateway.features.documents.engine.ingest.corpus import CorpusDocument
+from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
+from gateway.features.documents.engine.search.models import MemoryQuery
+from gateway.features.incident.tools.issues import SearchPreviousIssuesOutput
 from tests.support.engine import Bench, engine_bench
 from tests.support.postgres import fresh_database
 from tests.support.processes import start

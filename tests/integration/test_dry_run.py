@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from agent.core.errors import EmbedderError
-from agent.ingest.connectors.port import FetchedDocument, MissedDocument
-from agent.ingest.dry_run_report import (
+from agent.llm.embedder import Embedded
+from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.dry_run_report import (
     CATEGORIES,
     FileResult,
     ValidationReport,
@@ -17,14 +18,13 @@ from agent.ingest.dry_run_report import (
     build_report,
     compute_chunk_stats,
 )
-from agent.ingest.dry_run_sample import Candidate, Sampler
-from agent.ingest.errors import ConnectorAuthError, ConnectorError
-from agent.ingest.parsers import ocr
-from agent.ingest.pipeline import PipelineDAG, PipelineNode, build_chain
-from agent.ingest.pipeline_diff import apply_diff
-from agent.ingest.templates import from_template
-from agent.llm.embedder import Embedded
-from agent.search.models import Chunk, ConnectorInput, ConnectorOutput, FileType
+from gateway.features.documents.engine.ingest.dry_run_sample import Candidate, Sampler
+from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError
+from gateway.features.documents.engine.ingest.parsers import ocr
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG, PipelineNode, build_chain
+from gateway.features.documents.engine.ingest.pipeline_diff import apply_diff
+from gateway.features.documents.engine.ingest.templates import from_template
+from gateway.features.documents.engine.search.models import Chunk, ConnectorInput, ConnectorOutput, FileType
 from tests.support.documents import Words, encrypted_pdf, pdf, word
 from tests.support.engine import Bench, engine_bench
 from tests.support.sources import REQUEST, Site, page

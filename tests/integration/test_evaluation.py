@@ -21,12 +21,12 @@ from agent.core.errors import ConfigError
 from agent.core.extras import EXTRAS, Extra
 from agent.core.settings import Settings
 from gateway.cli import app
-from gateway.evaluation import world
-from gateway.evaluation.degraded import DegradedModel, serve_degraded, serve_degraded_in_thread
-from gateway.evaluation.inspect_tasks import read_results, run_evaluation
-from gateway.evaluation.report import Report, TaskResult, read_baseline, write_baseline
-from gateway.evaluation.task_files import select_tasks
-from gateway.evaluation.world import list_settings, open_world
+from gateway.features.evaluation import world
+from gateway.features.evaluation.degraded import DegradedModel, serve_degraded, serve_degraded_in_thread
+from gateway.features.evaluation.inspect_tasks import read_results, run_evaluation
+from gateway.features.evaluation.report import Report, TaskResult, read_baseline, write_baseline
+from gateway.features.evaluation.task_files import select_tasks
+from gateway.features.evaluation.world import list_settings, open_world
 from tests.support import warm
 from tests.support.processes import start
 from tests.support.reference_model import ReferenceModel
@@ -210,4 +210,4 @@ def test_the_command_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyP
     error = CliRunner().invoke(app, ["eval"]).exception
     assert isinstance(error, ConfigError)
     assert "needs the extra `eval`" in error.message
-    assert "gateway/evaluation/requirements.lock" in error.message
+    assert "gateway/features/evaluation/requirements.lock" in error.message

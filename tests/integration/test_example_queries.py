@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest.corpus_mapping import load_mapping
-from agent.ingest.corpus_prepare import prepare
-from agent.search.vector_search import format_passage_text
+from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping
+from gateway.features.documents.engine.ingest.corpus_prepare import prepare
+from gateway.features.documents.engine.search.vector_search import format_passage_text
 from gateway.packaged_files import PACKAGE_ROOT
 from tests.bench.datasets import read
 from tests.bench.lsa import LsaEmbedder

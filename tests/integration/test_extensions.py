@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.ingest.templates import from_template
+from gateway.features.documents.engine.ingest.templates import from_template
 from tests.support.processes import ROOT, start
 
 EXAMPLE = ROOT / "docs" / "examples" / "stepgate-poems"

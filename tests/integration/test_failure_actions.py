@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from agent.core import events as ev
-from agent.ingest.connectors.port import MissedDocument
-from agent.ingest.errors import ConnectorAuthError, ConnectorError
-from agent.ingest.jobs import report_to_json
 from agent.rooms import load_rooms
 from agent.runs.response import build_response
-from agent.search.models import ConnectorInput
 from agent.storage.credentials import CredentialError
+from gateway.features.documents.engine.ingest.connectors.port import MissedDocument
+from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError
+from gateway.features.documents.engine.ingest.jobs import report_to_json
+from gateway.features.documents.engine.search.models import ConnectorInput
 from gateway.packaged_files import PACKAGE_ROOT
 from tests.integration.test_knowledge_doors import stepgate
 from tests.support import documents

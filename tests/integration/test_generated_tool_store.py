@@ -12,9 +12,9 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.principal import LOCAL
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqlClient, SqliteClient
-from agent.studio.errors import VersionConflictError
-from agent.studio.generated_tools.models import Manifest
-from agent.studio.generated_tools.version_store import ToolVersionStore
+from gateway.features.studio.engine.errors import VersionConflictError
+from gateway.features.studio.engine.generated_tools.models import Manifest
+from gateway.features.studio.engine.generated_tools.version_store import ToolVersionStore
 from mcp_tools.builtin.calculator import CalculatorTool
 from tests.integration.test_keys import statements as statements  # noqa: PLC0414 - a fixture
 from tests.support.processes import start

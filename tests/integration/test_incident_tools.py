@@ -12,19 +12,19 @@ from agent.core.errors import ToolSetupError
 from agent.core.events import RunFailed
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
-from agent.ingest.corpus import CorpusDocument
-from agent.ingest.corpus_mapping import load_mapping
-from agent.ingest.corpus_prepare import prepare
 from agent.rooms import load_rooms
-from agent.search.severity import parse_severity
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.tools import ToolContext, ToolResult
-from gateway.bootstrap_documents import build_corpus_indexer
+from gateway.features.documents.bootstrap_documents import build_corpus_indexer
+from gateway.features.documents.engine.ingest.corpus import CorpusDocument
+from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping
+from gateway.features.documents.engine.ingest.corpus_prepare import prepare
+from gateway.features.documents.engine.search.severity import parse_severity
+from gateway.features.incident.tools.brief import BuildIncidentBriefOutput
+from gateway.features.incident.tools.evidence import extract_snippet
+from gateway.features.incident.tools.text import remove_pasted_logs
 from gateway.packaged_files import PACKAGE_ROOT
-from mcp_tools.builtin.incident.brief import BuildIncidentBriefOutput
-from mcp_tools.builtin.incident.evidence import extract_snippet
-from mcp_tools.builtin.incident.text import remove_pasted_logs
 from tests.support.engine import Bench, engine_bench
 
 PROMPT = "P1 incident: user profile picture errors causing latency and failures."

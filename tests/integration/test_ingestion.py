@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from agent.core.errors import BadRequestError
-from agent.ingest.connectors.port import MissedDocument
-from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserTimeoutError
-from agent.ingest.parsers import ParserPool
-from agent.ingest.pipeline import PipelineDAG
-from agent.ingest.pipeline_check import PipelineInvalidError
-from agent.ingest.templates import from_template
-from agent.search.models import ConnectorInput, ParserInput, ParserOutput
-from agent.search.naming import make_vector_set_name
+from gateway.features.documents.engine.ingest.connectors.port import MissedDocument
+from gateway.features.documents.engine.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserTimeoutError
+from gateway.features.documents.engine.ingest.parsers import ParserPool
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
+from gateway.features.documents.engine.ingest.pipeline_check import PipelineInvalidError
+from gateway.features.documents.engine.ingest.templates import from_template
+from gateway.features.documents.engine.search.models import ConnectorInput, ParserInput, ParserOutput
+from gateway.features.documents.engine.search.naming import make_vector_set_name
 from tests.support.faulty import disturbed
 from tests.support.reading import (
     Letters,

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.ingest.templates import from_template
+from gateway.features.documents.engine.ingest.templates import from_template
 from tests.integration.conftest import Serve
 from tests.integration.test_knowledge_doors import stepgate
 from tests.support.documents import Words, pdf, word

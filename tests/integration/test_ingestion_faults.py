@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ConflictError, StoreError, StoreFullError
-from agent.ingest import collection_lock as hold_module
-from agent.search.documents import PassageRange
+from gateway.features.documents.engine.ingest import collection_lock as hold_module
+from gateway.features.documents.engine.search.documents import PassageRange
 from tests.support.faulty import Gate, disturbed
 from tests.support.processes import start
 from tests.support.reading import (

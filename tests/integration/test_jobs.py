@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from agent.core.errors import StoreError, StoreFullError
-from agent.ingest import batch_reader, job_ingestion, job_runner
-from agent.ingest.batches import BatchItem
-from agent.ingest.connectors.port import MissedDocument
-from agent.ingest.errors import ConnectorError
-from agent.ingest.job_runner import IngestJobs
-from agent.ingest.jobs import Job, JobRequest, JobStore, WalkResult
-from agent.ingest.templates import from_template
-from agent.ingest.uploads import Uploads
-from agent.search.models import ConnectorInput
 from agent.storage.sql import SqliteClient
+from gateway.features.documents.engine.ingest import batch_reader, job_ingestion, job_runner
+from gateway.features.documents.engine.ingest.batches import BatchItem
+from gateway.features.documents.engine.ingest.connectors.port import MissedDocument
+from gateway.features.documents.engine.ingest.errors import ConnectorError
+from gateway.features.documents.engine.ingest.job_runner import IngestJobs
+from gateway.features.documents.engine.ingest.jobs import Job, JobRequest, JobStore, WalkResult
+from gateway.features.documents.engine.ingest.templates import from_template
+from gateway.features.documents.engine.ingest.uploads import Uploads
+from gateway.features.documents.engine.search.models import ConnectorInput
 from tests.support.engine import Bench, engine_bench
 from tests.support.faulty import DEADLINE_S, Gate, disturbed, failing
 from tests.support.reading import consistent

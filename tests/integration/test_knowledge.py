@@ -7,11 +7,11 @@ import pytest
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import AgentResponse
-from agent.ingest.collections import IngestReport
 from agent.rooms import load_rooms
-from agent.search.errors import MemoryNoResultsError
-from agent.search.models import MemoryQuery
 from agent.tools import ToolContext
+from gateway.features.documents.engine.ingest.collections import IngestReport
+from gateway.features.documents.engine.search.errors import MemoryNoResultsError
+from gateway.features.documents.engine.search.models import MemoryQuery
 from gateway.packaged_files import PACKAGE_ROOT
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Script, entails, says, script

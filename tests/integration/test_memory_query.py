@@ -9,7 +9,7 @@ import pytest
 
 from agent.core import events as ev
 from agent.core.errors import BadRequestError
-from agent.search.models import MemoryQuery
+from gateway.features.documents.engine.search.models import MemoryQuery
 from tests.integration.conftest import Serve
 from tests.support.reading import library, read
 from tests.support.sources import Site, page

@@ -79,9 +79,7 @@ async def test_a_message_that_names_a_parent_begins_a_branch(serve: Serve, model
         assert await contents(client, chat) == ["letter Z?", "about Z"]
 
 
-async def test_a_question_is_answered_again_beside_its_first_answer(
-    serve: Serve, model_server: ScriptedServer
-) -> None:
+async def test_a_question_is_answered_again_beside_its_first_answer(serve: Serve, model_server: ScriptedServer) -> None:
     async with chatting(serve, echo()) as client:
         chat = await new_chat(client)
         await send(client, chat, "letter A?")

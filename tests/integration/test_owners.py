@@ -12,17 +12,17 @@ import pytest
 
 from agent.core.settings import Settings
 from agent.core.subagent_result import Uncertainty
-from agent.ingest.collection_store import Collection, CollectionStore
-from agent.ingest.templates import from_template
 from agent.owners import OWNED_TABLES
-from agent.pipeline_builder.conversation_store import BuilderConversationStore
-from agent.pipeline_builder.source_store import SourceStore
-from agent.search.models import ConnectorInput
 from agent.storage.api_keys import KeyStore
 from agent.storage.sql import SqlClient, SqlStatement
 from agent.storage.tables import metadata
-from agent.studio.generated_tools.version_store import ToolVersionStore
 from gateway.bootstrap_database import build_statements, open_store
+from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore
+from gateway.features.documents.engine.ingest.templates import from_template
+from gateway.features.documents.engine.search.models import ConnectorInput
+from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
+from gateway.features.pipeline_builder.engine.source_store import SourceStore
+from gateway.features.studio.engine.generated_tools.version_store import ToolVersionStore
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.support.postgres import fresh_database

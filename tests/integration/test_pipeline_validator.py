@@ -8,13 +8,13 @@ import pytest
 
 from agent.core.events import Event, ToolCalled, ToolReturned
 from agent.core.models import JsonObject, Room
-from agent.ingest.dry_run_report import ValidationReport
-from agent.ingest.pipeline import PipelineDAG
-from agent.ingest.pipeline_check import check_pipeline
-from agent.ingest.pipeline_diff import apply_diff
-from agent.ingest.templates import from_template
-from agent.search.models import ConnectorInput
-from agent.subagents.validation_session import ValidationSession
+from gateway.features.documents.engine.ingest.dry_run_report import ValidationReport
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
+from gateway.features.documents.engine.ingest.pipeline_check import check_pipeline
+from gateway.features.documents.engine.ingest.pipeline_diff import apply_diff
+from gateway.features.documents.engine.ingest.templates import from_template
+from gateway.features.documents.engine.search.models import ConnectorInput
+from gateway.features.pipeline_builder.engine.subagents.validation_session import ValidationSession
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, Rule, says, script
 from tests.support.subagents import ended, ends

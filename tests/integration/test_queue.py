@@ -139,8 +139,8 @@ async def test_a_worker_that_slept_through_its_lease_is_fenced_and_a_run_that_en
 def test_commands_that_only_read_the_database_do_not_load_the_engine() -> None:
     """Beside busy workers the imports of the engine took `stepgate queue` eight seconds."""
     code = (
-        "import sys, gateway.bootstrap_database, agent.dispatch.queue_state, agent.runs.retention; "
-        "print([name for name in sys.modules if name.startswith(('agent.execution', 'agent.ingest', 'agent.llm'))])"
+        "import sys, gateway.bootstrap_database, gateway.features.fleet.engine.queue_state, agent.runs.retention; "
+        "print([name for name in sys.modules if name.startswith(('agent.execution', 'gateway.features.documents.engine.ingest', 'agent.llm'))])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"

@@ -7,16 +7,16 @@ import pytest
 
 from agent.core.errors import BadRequestError, EmbedderError
 from agent.core.vector_space import VectorSpace
-from agent.ingest import reindex
-from agent.ingest.job_runner import IngestJobs
-from agent.ingest.jobs import JobRequest, JobStore
 from agent.llm.embedder import Embedded
-from agent.search.errors import MemoryNoResultsError
-from agent.search.lexical import IndexedPassage
-from agent.search.models import MemoryOutput, MemoryQuery
-from agent.search.naming import make_vector_set_name
-from agent.search.tantivy_index import TantivyIndex
 from agent.text.terms import extract_terms
+from gateway.features.documents.engine.ingest import reindex
+from gateway.features.documents.engine.ingest.job_runner import IngestJobs
+from gateway.features.documents.engine.ingest.jobs import JobRequest, JobStore
+from gateway.features.documents.engine.search.errors import MemoryNoResultsError
+from gateway.features.documents.engine.search.lexical import IndexedPassage
+from gateway.features.documents.engine.search.models import MemoryOutput, MemoryQuery
+from gateway.features.documents.engine.search.naming import make_vector_set_name
+from gateway.features.documents.engine.search.tantivy_index import TantivyIndex
 from tests.integration.conftest import Serve
 from tests.integration.test_ingestion_doors import HANDBOOK, client_of, done, files, post
 from tests.support.engine import Bench

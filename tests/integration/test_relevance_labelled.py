@@ -15,14 +15,14 @@ from typing import NamedTuple
 import pytest
 
 from agent.core.settings import Settings
-from agent.grounded_answers import TailorInput, quote_passages
-from agent.grounded_answers.from_tool_results import read_passages
-from agent.grounded_answers.no_answer_text import get_closest_text
-from agent.ingest.collections import Library
 from agent.net import SafeClient
 from gateway.bootstrap_database import open_store
-from gateway.bootstrap_documents import build_library, build_vector_index
-from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search_collections
+from gateway.features.documents.bootstrap_documents import build_library, build_vector_index
+from gateway.features.documents.engine.grounded_answers import TailorInput, quote_passages
+from gateway.features.documents.engine.grounded_answers.from_tool_results import read_passages
+from gateway.features.documents.engine.grounded_answers.no_answer_text import get_closest_text
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.tools.knowledge import SearchKnowledgeInput, search_collections
 
 LABELLED = Path(__file__).parent / "labelled"
 DOCUMENTS = ("*.md", "*.csv", "*.eml")

@@ -7,9 +7,9 @@ import pytest
 
 from agent.core import events as ev
 from agent.core.models import Room
-from agent.search.models import MemoryQuery
-from agent.search.retriever import Retriever
 from agent.storage.vectors.qdrant import QdrantIndex
+from gateway.features.documents.engine.search.models import MemoryQuery
+from gateway.features.documents.engine.search.retriever import Retriever
 from tests.support.engine import Bench, engine_bench
 from tests.support.reading import Letters, folder_of, library
 

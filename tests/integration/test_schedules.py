@@ -17,14 +17,14 @@ from agent.core.events import RunCreated
 from agent.core.models import AgentRequest, Webhook
 from agent.core.principal import Principal
 from agent.core.settings import Settings
-from agent.schedules.model import ScheduleSpec
-from agent.schedules.service import list_next_ticks
-from agent.schedules.ticker import ScheduleTicker, make_run_id
 from agent.storage.api_keys import KeyLimits
-from agent.storage.schedule_store import ScheduleStore, Tick
-from gateway.auth.schedule_callers import ScheduleCallers
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.bootstrap_database import build_statements, open_store
+from gateway.features.schedules.engine.model import ScheduleSpec
+from gateway.features.schedules.engine.schedule_store import ScheduleStore, Tick
+from gateway.features.schedules.engine.service import list_next_ticks
+from gateway.features.schedules.engine.ticker import ScheduleTicker, make_run_id
+from gateway.features.schedules.schedule_callers import ScheduleCallers
 from tests.contract.journal_stores import Clock
 from tests.integration.conftest import Serve
 from tests.support.script import plans, script
@@ -126,7 +126,7 @@ async def test_a_run_that_was_started_by_a_process_that_died_is_not_started_agai
 async def test_ticks_without_a_gateway(
     fleet: Fleet, misfire: Any, outcome: str, runs: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "agent.schedules")
+    caplog.set_level(logging.INFO, "gateway.features.schedules.engine")
     made = await fleet.service.create(DAILY.model_copy(update={"misfire": misfire}), Principal())
     fleet.clock.now = SEVEN + 5 * DAY + 3600
     await fleet.ticker().handle_due()

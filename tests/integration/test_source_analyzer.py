@@ -9,7 +9,11 @@ import pytest
 
 from agent.core.events import Event, ToolCalled, ToolReturned
 from agent.core.models import Room
-from agent.subagents.source_analysis import SourceAnalysis, SourceEvidence, build_analysis
+from gateway.features.pipeline_builder.engine.subagents.source_analysis import (
+    SourceAnalysis,
+    SourceEvidence,
+    build_analysis,
+)
 from tests.support.documents import Words, encrypted_pdf, pdf, scanned_pdf, word
 from tests.support.engine import engine_bench
 from tests.support.script import Call, says, script

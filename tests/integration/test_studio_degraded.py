@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.evaluation.degraded import DegradedModel, serve_degraded
+from gateway.features.evaluation.degraded import DegradedModel, serve_degraded
 from tests.integration.conftest import Serve
 from tests.integration.test_studio_routing import approve
 from tests.support.script import Rule, plans, says, script

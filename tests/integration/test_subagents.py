@@ -15,8 +15,8 @@ from agent.core.models import AgentRequest, Budgets, JsonObject, Room, Usage
 from agent.core.subagent_result import SubAgentResult
 from agent.runs.response import build_response
 from agent.subagents.registry import SubAgentClass
-from agent.subagents.researcher import Researcher
 from agent.tools import Tool
+from gateway.features.documents.engine.subagents.researcher import Researcher
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, Rule, judges, plans, says, script
 from tests.support.subagents import ended, ends, looking, looks, room_with, scout, skill_folder, spawns

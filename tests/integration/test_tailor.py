@@ -11,7 +11,7 @@ from agent.core import events as ev
 from agent.core.models import AgentResponse, TraceStep
 from agent.rooms import load_rooms
 from agent.runs.response import build_response
-from agent.search.models import NOT_IN_DOCUMENTS
+from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS
 from gateway.packaged_files import PACKAGE_ROOT
 from gateway.render.openai import OpenAIChunks
 from tests.support.engine import engine_bench

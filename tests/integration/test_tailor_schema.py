@@ -8,7 +8,7 @@ import pytest
 
 from agent.answers.schema_check import make_no_answer
 from agent.runs.response import build_response
-from agent.search.models import NOT_IN_DOCUMENTS
+from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS
 from tests.integration.test_tailor import HOW_MANY, TRUE, log_of
 from tests.support.script import Rule, says, script
 

@@ -9,7 +9,7 @@ import pytest
 from agent.core import events as ev
 from agent.core.errors import ModelDownError
 from agent.core.models import JsonObject
-from agent.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
+from gateway.features.documents.engine.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Rule, Script, says, script
 

@@ -18,8 +18,8 @@ from agent.storage.credentials import Credentials
 from agent.storage.journal import Journal
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
-from agent.storage.webhook_outbox import MAX_PER_OWNER, WebhookDelivery, WebhookOutbox
-from agent.webhooks.sender import WebhookSender
+from gateway.features.schedules.engine.webhook_outbox import MAX_PER_OWNER, WebhookDelivery, WebhookOutbox
+from gateway.features.schedules.engine.webhooks.sender import WebhookSender
 from tests.support.webhook_receiver import WebhookReceiver
 
 SECRET_PATH = "/services/T0/B0/SECRET-TOKEN?sig=SECRET-TOO"

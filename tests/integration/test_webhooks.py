@@ -15,9 +15,9 @@ import pytest
 
 from agent.core.principal import Principal
 from agent.core.settings import Settings
-from agent.schedules.model import ScheduleSpec
-from agent.webhooks.sender import WebhookSender
 from gateway.bootstrap import build_gateway
+from gateway.features.schedules.engine.model import ScheduleSpec
+from gateway.features.schedules.engine.webhooks.sender import WebhookSender
 from tests.integration.conftest import Serve
 from tests.support.script import says, script
 from tests.support.webhook_receiver import WebhookReceiver

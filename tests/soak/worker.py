@@ -9,7 +9,7 @@ import os
 import socket
 
 from agent.core.settings import Settings
-from gateway.cli.worker_server import run_worker
+from gateway.features.fleet.commands.worker_server import run_worker
 from tests.soak.gateway import CrashPoints, arm
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from typing import Literal
 
 import yaml
 
-from agent.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
-from agent.grounded_answers.entailment import AskEntailment, EntailmentCheck
-from agent.search.models import RetrievedContext
+from gateway.features.documents.engine.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
+from gateway.features.documents.engine.grounded_answers.entailment import AskEntailment, EntailmentCheck
+from gateway.features.documents.engine.search.models import RetrievedContext
 
 FOLDER = Path(__file__).parent / "data" / "claims"
 Half = Literal["development", "measured"]

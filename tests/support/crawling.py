@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.ingest.connectors.crawl import WebLimits
-from agent.ingest.connectors.port import FetchedDocument, MissedDocument
-from agent.ingest.connectors.source_client import RetryPolicy, SourceClient
-from agent.ingest.connectors.web import WebConnector
 from agent.net import SafeClient
-from agent.search.models import ConnectorInput
 from agent.storage.credentials import Credentials
+from gateway.features.documents.engine.ingest.connectors.crawl import WebLimits
+from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.connectors.source_client import RetryPolicy, SourceClient
+from gateway.features.documents.engine.ingest.connectors.web import WebConnector
+from gateway.features.documents.engine.search.models import ConnectorInput
 from tests.support.website import FakeClock, Website
 
 

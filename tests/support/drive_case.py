@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from agent.ingest.connectors.drive import DriveConnector
-from agent.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
-from agent.ingest.connectors.source_client import RetryPolicy, SourceClient
 from agent.net import SafeClient
-from agent.search.models import ConnectorInput
 from agent.storage.credentials import Credentials
+from gateway.features.documents.engine.ingest.connectors.drive import DriveConnector
+from gateway.features.documents.engine.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.connectors.source_client import RetryPolicy, SourceClient
+from gateway.features.documents.engine.search.models import ConnectorInput
 from tests.support.drive_server import CLIENT, EMAIL, REFRESH_TOKEN, DriveServer
 
 

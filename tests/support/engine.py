@@ -14,7 +14,6 @@ from agent.execution.executor import RunExecutor
 from agent.execution.stages.guard import validate_request
 from agent.execution.subagent_runner import SubAgentRunner
 from agent.execution.workflow import drive
-from agent.ingest.collections import Library
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
@@ -34,7 +33,8 @@ from agent.subagents.spawn import make_spawn_tools
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store
-from gateway.bootstrap_documents import build_library, build_subagent_runner, build_vector_index
+from gateway.features.documents.bootstrap_documents import build_library, build_subagent_runner, build_vector_index
+from gateway.features.documents.engine.ingest.collections import Library
 from gateway.packaged_files import PACKAGE_ROOT
 from mcp_tools.builtin import BUILTIN_EXTENSIONS, make_builtin_tools
 from tests.support.script import Script

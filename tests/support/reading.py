@@ -7,11 +7,11 @@ from typing import Any
 
 from agent.core.errors import EmbedderError
 from agent.core.vector_space import VectorSpace
-from agent.ingest.collections import IngestReport
-from agent.ingest.pipeline import PipelineDAG
 from agent.llm.embedder import Embedded
-from agent.search.models import ParserInput
-from agent.search.naming import make_vector_set_name
+from gateway.features.documents.engine.ingest.collections import IngestReport
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
+from gateway.features.documents.engine.search.models import ParserInput
+from gateway.features.documents.engine.search.naming import make_vector_set_name
 from tests.support.engine import Bench, engine_bench
 from tests.support.sources import REQUEST, Site
 

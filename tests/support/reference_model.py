@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 from aiohttp import web
 
 from agent.text.numbers import find_numbers
-from gateway.evaluation.task_files import SITE_PLACEHOLDER, EvalTask, load_tasks
+from gateway.features.evaluation.task_files import SITE_PLACEHOLDER, EvalTask, load_tasks
 from tests.support.processes import Process, start
 
 SITE = r"http://127\.0\.0\.1:\d+"

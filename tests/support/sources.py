@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.core.errors import AgentError
-from agent.ingest.connectors.port import FetchedDocument, MissedDocument
-from agent.ingest.local_files import TYPES
-from agent.search.models import ConnectorInput, ConnectorOutput, SourceType
+from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.local_files import TYPES
+from gateway.features.documents.engine.search.models import ConnectorInput, ConnectorOutput, SourceType
 
 REQUEST = ConnectorInput(source_type="web", source_identifier="https://site.example/", recursive=True)
 

@@ -18,11 +18,11 @@ from agent.sandbox.limits import SandboxLimits
 from agent.storage.audit import StoredAuditLog
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqlClient, SqliteClient
-from agent.studio.generated_tools.host_functions import HostFunctions
-from agent.studio.generated_tools.service import GeneratedTools
-from agent.studio.generated_tools.tool_runner import ToolRunner
-from agent.studio.generated_tools.version_store import ToolVersionStore
 from agent.tools import ToolRegistry
+from gateway.features.studio.engine.generated_tools.host_functions import HostFunctions
+from gateway.features.studio.engine.generated_tools.service import GeneratedTools
+from gateway.features.studio.engine.generated_tools.tool_runner import ToolRunner
+from gateway.features.studio.engine.generated_tools.version_store import ToolVersionStore
 from tests.support.tool_scripts import CODE, make_version
 
 NAME = "convert_part_number"

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent.studio.generated_tools.models import CodeReview, Manifest, ToolVersion, compute_sha256
+from gateway.features.studio.engine.generated_tools.models import CodeReview, Manifest, ToolVersion, compute_sha256
 from tests.support.script import Rule, says
 
 WRITES_TESTS = "You specify a small tool"

@@ -22,8 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, cast
 
-from agent.ingest.parsers import pool
-from agent.ingest.parsers.registry import READERS
+from gateway.features.documents.engine.ingest.parsers import pool
+from gateway.features.documents.engine.ingest.parsers.registry import READERS
 from tests.support import warm_client
 
 _GATEWAY = (
@@ -32,7 +32,7 @@ _GATEWAY = (
 )  # fmt: skip
 """Never a module that is itself run by a test."""
 
-_PARSERS = "agent.ingest.parsers.worker"
+_PARSERS = "gateway.features.documents.engine.ingest.parsers.worker"
 
 
 def main() -> None:

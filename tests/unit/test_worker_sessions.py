@@ -3,7 +3,7 @@
 import pytest
 from starlette.types import Message
 
-from gateway.serve_workers.worker_sessions import _DisconnectedError, _read_body
+from gateway.features.fleet.serve_workers.worker_sessions import _DisconnectedError, _read_body
 
 
 async def test_pieces_are_passed_on_as_they_arrive_and_half_a_body_is_no_body() -> None:

@@ -81,7 +81,7 @@ class SourceCitation(FrozenModel):
 
 class TailorOutput(FrozenModel):
     """An answer in which every claim cites the words that support it. `confidence_score` is computed in
-    `agent/grounded_answers/confidence.py`; it is not a probability.
+    `gateway/features/documents/engine/grounded_answers/confidence.py`; it is not a probability.
     """
 
     content: str = Field(description="the answer, citing its sources as [n]")

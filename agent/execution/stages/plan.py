@@ -26,9 +26,7 @@ from agent.execution.client_calls import continue_with_results
 from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
 from agent.execution.given_plan import build_given_plan
 from agent.execution.ground import build_ground, find_empty_sources, quotes_ground
-from agent.execution.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
-from agent.execution.recipe_run import ask_user, expand_planned, plan_recipe
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
 from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.execution.static_plans import (
@@ -54,6 +52,8 @@ from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
 from agent.tools.catalogue import Catalogue
+from gateway.features.recipes.engine.recipe_run import ask_user, expand_planned, plan_recipe
+from gateway.features.studio.engine.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"

@@ -11,10 +11,10 @@ from agent.core.errors import BudgetError, ModelError
 from agent.core.events import RequestUnderstood
 from agent.core.languages import ENGLISH
 from agent.execution.catalogue import build_catalogue
-from agent.execution.recipe_run import describe_request
 from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.planning.routing import Route, route_request
 from agent.run_context.run import Run
+from gateway.features.recipes.engine.recipe_run import describe_request
 
 NO_MODEL = "no model is configured that could translate"
 _UNTRANSLATED_ROUTES = frozenset({"task", "greeting"})

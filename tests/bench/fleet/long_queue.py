@@ -10,13 +10,13 @@ from pathlib import Path
 
 import psycopg
 
-from agent.dispatch.fair_queueing import BAND, COST_UNITS
 from agent.dispatch.port import LANES, RUN_JOB, Job
-from agent.dispatch.queue import QueueDispatcher, QueueOptions
-from agent.dispatch.queue_names import name_ingest_queue
-from agent.dispatch.queue_schema import apply_queue_schema
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.postgres import add_options
+from gateway.features.fleet.engine.fair_queueing import BAND, COST_UNITS
+from gateway.features.fleet.engine.queue import QueueDispatcher, QueueOptions
+from gateway.features.fleet.engine.queue_names import name_ingest_queue
+from gateway.features.fleet.engine.queue_schema import apply_queue_schema
 from tests.bench.fleet.table import Line
 from tests.bench.fleet.trial import Site
 from tests.bench.measure import percentile

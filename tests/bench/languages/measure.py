@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.settings import Settings
-from agent.ingest.collections import Library
 from agent.net import SafeClient
-from agent.search.errors import MemoryNoResultsError
-from agent.search.models import MemoryQuery, RetrievedContext
 from gateway.bootstrap_database import open_store
-from gateway.bootstrap_documents import build_library, build_vector_index
+from gateway.features.documents.bootstrap_documents import build_library, build_vector_index
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.search.errors import MemoryNoResultsError
+from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
 from tests.bench.json_lines import read_json_lines
 
 HERE = Path(__file__).parent

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.evaluation.damage import DAMAGE, damage_message, list_known_tools
-from gateway.evaluation.degraded import DegradedModel
+from gateway.features.evaluation.damage import DAMAGE, damage_message, list_known_tools
+from gateway.features.evaluation.degraded import DegradedModel
 
 TOOLS = ["calculator", "read_file", "web_fetch"]
 PLAN = {

@@ -7,8 +7,8 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.models import JsonObject
-from gateway.evaluation.conversation import Outcome, ToolUse, add_run, count_least_calls
-from gateway.evaluation.report import (
+from gateway.features.evaluation.conversation import Outcome, ToolUse, add_run, count_least_calls
+from gateway.features.evaluation.report import (
     Report,
     TaskResult,
     build_result,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.evaluation.scorers import check_changes, check_text, is_question
-from gateway.evaluation.task_files import TextCheck
-from gateway.evaluation.world import Snapshot
+from gateway.features.evaluation.scorers import check_changes, check_text, is_question
+from gateway.features.evaluation.task_files import TextCheck
+from gateway.features.evaluation.world import Snapshot
 
 
 @pytest.mark.parametrize("text", ["2350000", "2,350,000 EUR", "2.350.000 EUR", "2 350 000", "2.35 million"])

@@ -9,12 +9,12 @@ import duckdb
 import pytest
 
 from agent.core.errors import ConfigError
-from gateway.evaluation.conversation import Outcome, ToolUse
-from gateway.evaluation.scorers import grade_outcome
-from gateway.evaluation.task_files import EvalTask, load_tasks, select_tasks
-from gateway.evaluation.world import Snapshot, World, compare_snapshots, prepare_world
-from gateway.evaluation.world_servers import SERVERS, StateFile
-from gateway.evaluation.world_tables import render_table
+from gateway.features.evaluation.conversation import Outcome, ToolUse
+from gateway.features.evaluation.scorers import grade_outcome
+from gateway.features.evaluation.task_files import EvalTask, load_tasks, select_tasks
+from gateway.features.evaluation.world import Snapshot, World, compare_snapshots, prepare_world
+from gateway.features.evaluation.world_servers import SERVERS, StateFile
+from gateway.features.evaluation.world_tables import render_table
 
 FAMILIES = {
     "approval", "chains", "follow_ups", "injection", "knowledge", "languages", "long_plans", "parallel", "recovery",

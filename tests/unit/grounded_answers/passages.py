@@ -1,8 +1,8 @@
 """Passages in a few words, for tests of grounded answers."""
 
 from agent.core.models import SourceCitation, TailorOutput
-from agent.grounded_answers import EvidenceChecker, TailorInput, quote_passages
-from agent.search.models import RetrievedContext
+from gateway.features.documents.engine.grounded_answers import EvidenceChecker, TailorInput, quote_passages
+from gateway.features.documents.engine.search.models import RetrievedContext
 
 HOLIDAYS = (
     "## Holidays\n\nEvery employee has 28 days of paid holiday a year. "

@@ -8,8 +8,8 @@ import pytest
 from agent.core.errors import ModelDownError, ModelOutputError
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
-from agent.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
-from agent.grounded_answers.entailment import (
+from gateway.features.documents.engine.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
+from gateway.features.documents.engine.grounded_answers.entailment import (
     ENTAILMENT_SCHEMA,
     MAX_CLAIMS,
     EntailmentCheck,

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
-from agent.grounded_answers.render import render, select_supported
-from agent.search.models import RetrievedContext
 from agent.text.values import KnownValues
+from gateway.features.documents.engine.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
+from gateway.features.documents.engine.grounded_answers.render import render, select_supported
+from gateway.features.documents.engine.search.models import RetrievedContext
 from tests.unit.grounded_answers.passages import HANDBOOK, is_exact, make_checker, passage
 
 DAYS = "Every employee has 28 days of paid holiday a year."

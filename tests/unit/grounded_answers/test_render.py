@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.models import Source
-from agent.grounded_answers import parse_answer
-from agent.grounded_answers.render import render, select_presentable, select_supported
-from agent.grounded_answers.rewrite import describe_problems, replace_failed
+from gateway.features.documents.engine.grounded_answers import parse_answer
+from gateway.features.documents.engine.grounded_answers.render import render, select_presentable, select_supported
+from gateway.features.documents.engine.grounded_answers.rewrite import describe_problems, replace_failed
 from tests.unit.grounded_answers.passages import make_checker
 
 DAYS = "Every employee has 28 days of paid holiday a year [1]."

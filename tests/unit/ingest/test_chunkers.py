@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.errors import BadRequestError, NotFoundError
-from agent.ingest.chunkers import (
+from gateway.features.documents.engine.ingest.chunkers import (
     Chunker,
     FixedChunker,
     FixedOptions,
@@ -18,10 +18,10 @@ from agent.ingest.chunkers import (
     StructureOptions,
     join_document_text,
 )
-from agent.ingest.chunkers.document_layout import Document
-from agent.ingest.parsers.draft import Block, find_markdown_tables, make_parsed_chunks
-from agent.ingest.plugins import list_plugins, make_chunker
-from agent.search.models import Chunk, LayoutType, ParserOutput
+from gateway.features.documents.engine.ingest.chunkers.document_layout import Document
+from gateway.features.documents.engine.ingest.parsers.draft import Block, find_markdown_tables, make_parsed_chunks
+from gateway.features.documents.engine.ingest.plugins import list_plugins, make_chunker
+from gateway.features.documents.engine.search.models import Chunk, LayoutType, ParserOutput
 
 DOCUMENT_ID = hashlib.sha256(b"file").hexdigest()
 

@@ -16,11 +16,17 @@ import pytest
 from aiohttp import web
 
 from agent.core.errors import StoreFullError
-from agent.ingest.connectors.content_types import detect_file_type, read_charset
-from agent.ingest.connectors.source_client import ConnectorTransientError, Download, Reply, RetryPolicy, SourceClient
-from agent.ingest.connectors.workspace import open_workspace
-from agent.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
 from agent.net import SafeClient
+from gateway.features.documents.engine.ingest.connectors.content_types import detect_file_type, read_charset
+from gateway.features.documents.engine.ingest.connectors.source_client import (
+    ConnectorTransientError,
+    Download,
+    Reply,
+    RetryPolicy,
+    SourceClient,
+)
+from gateway.features.documents.engine.ingest.connectors.workspace import open_workspace
+from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
 from tests.support.website import OTHER_HOST, FakeClock, Page, Website
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -432,7 +438,7 @@ async def test_a_workspace_is_gone_after_a_failure_too(tmp_path: Path) -> None:
 
 _CRASHED = """
 import asyncio, os, pathlib, sys
-from agent.ingest.connectors.workspace import open_workspace
+from gateway.features.documents.engine.ingest.connectors.workspace import open_workspace
 async def main():
     async with open_workspace(pathlib.Path(sys.argv[1])) as path:
         (path / "a").write_text("x")

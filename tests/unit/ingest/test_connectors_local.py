@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest import local_files
-from agent.ingest.connectors import local
-from agent.ingest.connectors.local import LocalConnector
-from agent.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
-from agent.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
-from agent.search.models import ConnectorInput, ConnectorOutput
+from gateway.features.documents.engine.ingest import local_files
+from gateway.features.documents.engine.ingest.connectors import local
+from gateway.features.documents.engine.ingest.connectors.local import LocalConnector
+from gateway.features.documents.engine.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
+from gateway.features.documents.engine.search.models import ConnectorInput, ConnectorOutput
 
 LATER_NS = 10_000_000_000
 """Long enough after now for a file's time to count."""

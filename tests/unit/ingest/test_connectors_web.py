@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from agent.ingest.connectors.crawl import WebLimits
-from agent.ingest.connectors.source_client import ConnectorTransientError
-from agent.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError, ConnectorRefusedError
-from agent.ingest.ingest_report import SkippedDocument
 from agent.net import SafeClient
-from agent.search.models import ConnectorInput
 from agent.storage.credentials import Credentials
+from gateway.features.documents.engine.ingest.connectors.crawl import WebLimits
+from gateway.features.documents.engine.ingest.connectors.source_client import ConnectorTransientError
+from gateway.features.documents.engine.ingest.errors import (
+    ConnectorAuthError,
+    ConnectorError,
+    ConnectorNotFoundError,
+    ConnectorRefusedError,
+)
+from gateway.features.documents.engine.ingest.ingest_report import SkippedDocument
+from gateway.features.documents.engine.search.models import ConnectorInput
 from tests.support.crawling import Crawler
 from tests.support.website import ANY_HOST, OTHER_HOST, Page, Website
 

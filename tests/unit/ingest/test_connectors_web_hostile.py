@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from agent.ingest.connectors.crawl import WebLimits
-from agent.ingest.connectors.page_links import parse_page
-from agent.ingest.connectors.sitemaps import parse_sitemap
-from agent.ingest.connectors.source_client import RetryPolicy, SourceClient
-from agent.ingest.connectors.web import WebConnector
-from agent.ingest.errors import ConnectorError
 from agent.net import SafeClient
+from gateway.features.documents.engine.ingest.connectors.crawl import WebLimits
+from gateway.features.documents.engine.ingest.connectors.page_links import parse_page
+from gateway.features.documents.engine.ingest.connectors.sitemaps import parse_sitemap
+from gateway.features.documents.engine.ingest.connectors.source_client import RetryPolicy, SourceClient
+from gateway.features.documents.engine.ingest.connectors.web import WebConnector
+from gateway.features.documents.engine.ingest.errors import ConnectorError
 from tests.support.crawling import Crawler
 from tests.support.website import Page, Website
 

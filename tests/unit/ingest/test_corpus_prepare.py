@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.core.errors import BadRequestError
-from agent.ingest.corpus import CorpusDocument, Faults, read_corpus
-from agent.ingest.corpus_json import JSON_BYTES
-from agent.ingest.corpus_lines import RECORD_CHARS
-from agent.ingest.corpus_mapping import CorpusMapping, load_mapping
-from agent.ingest.corpus_prepare import PrepareReport, prepare
+from gateway.features.documents.engine.ingest.corpus import CorpusDocument, Faults, read_corpus
+from gateway.features.documents.engine.ingest.corpus_json import JSON_BYTES
+from gateway.features.documents.engine.ingest.corpus_lines import RECORD_CHARS
+from gateway.features.documents.engine.ingest.corpus_mapping import CorpusMapping, load_mapping
+from gateway.features.documents.engine.ingest.corpus_prepare import PrepareReport, prepare
 
 MAPPING = CorpusMapping(
     source="jira",

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest import coverage as package
-from agent.ingest.coverage import measure
-from agent.ingest.coverage.measure import compare_texts
-from agent.ingest.coverage.source_text import SourceText, split_words
-from agent.ingest.ingest_report import IngestReport
-from agent.ingest.jobs import report_to_json
-from agent.search.documents import Document
-from agent.search.models import Coverage, CoverageSummary
+from gateway.features.documents.engine.ingest import coverage as package
+from gateway.features.documents.engine.ingest.coverage import measure
+from gateway.features.documents.engine.ingest.coverage.measure import compare_texts
+from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
+from gateway.features.documents.engine.ingest.ingest_report import IngestReport
+from gateway.features.documents.engine.ingest.jobs import report_to_json
+from gateway.features.documents.engine.search.documents import Document
+from gateway.features.documents.engine.search.models import Coverage, CoverageSummary
 
 OWN_LIBRARIES = {"pdf_oxide", "agent"}
 """What the measure may import besides the standard library."""

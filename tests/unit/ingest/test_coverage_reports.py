@@ -1,9 +1,9 @@
 """What a dry run and a source analysis say of files that are not read as a whole."""
 
-from agent.ingest.dry_run_report import FileResult, build_report
-from agent.search.models import Coverage
-from agent.subagents.reading_tools import ParserTrial
-from agent.subagents.source_uncertainties import find_uncertainties
+from gateway.features.documents.engine.ingest.dry_run_report import FileResult, build_report
+from gateway.features.documents.engine.search.models import Coverage
+from gateway.features.pipeline_builder.engine.subagents.reading_tools import ParserTrial
+from gateway.features.pipeline_builder.engine.subagents.source_uncertainties import find_uncertainties
 
 
 def result(name: str, share: float) -> FileResult:

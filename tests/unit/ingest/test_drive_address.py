@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.ingest.connectors.drive_address import Reference, parse
-from agent.ingest.errors import ConnectorNotFoundError
+from gateway.features.documents.engine.ingest.connectors.drive_address import Reference, parse
+from gateway.features.documents.engine.ingest.errors import ConnectorNotFoundError
 
 ID = "1AbC_dEfGhIjKlMnOpQrStUvWxYz-0123456789"
 

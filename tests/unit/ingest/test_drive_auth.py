@@ -11,10 +11,10 @@ import jwt
 import pytest
 
 from agent.core.errors import AgentError
-from agent.ingest.connectors.drive_auth import Account, AccountError
-from agent.ingest.connectors.port import FetchedDocument, MissedDocument
-from agent.ingest.errors import ConnectorAuthError, ConnectorError
 from agent.storage.credentials import Bearer, Credentials, GoogleOAuth, GoogleServiceAccount
+from gateway.features.documents.engine.ingest.connectors.drive_auth import Account, AccountError
+from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError
 from tests.support.drive_case import DriveCase, drive_case
 from tests.support.drive_server import CLIENT, EMAIL, REFRESH_TOKEN, new_key, pem
 from tests.support.drive_wire import Fault

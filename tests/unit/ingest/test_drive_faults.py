@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest.connectors.drive_api import FileChangedError
-from agent.ingest.connectors.drive_auth import AccountError
-from agent.ingest.connectors.port import FetchedDocument, MissedDocument
-from agent.ingest.connectors.source_client import ConnectorTransientError
-from agent.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
+from gateway.features.documents.engine.ingest.connectors.drive_api import FileChangedError
+from gateway.features.documents.engine.ingest.connectors.drive_auth import AccountError
+from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.connectors.source_client import ConnectorTransientError
+from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
 from tests.support.drive_case import DriveCase, drive_case
 from tests.support.drive_server import EMAIL, EXPORT_LIMIT
 from tests.support.drive_wire import Fault

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest.connectors.port import FetchedDocument, MissedDocument
-from agent.ingest.errors import ConnectorNotFoundError
-from agent.search.models import ConnectorInput
+from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.errors import ConnectorNotFoundError
+from gateway.features.documents.engine.search.models import ConnectorInput
 from tests.support.drive_case import DriveCase, drive_case
 
 TOP = "folder-top-0"

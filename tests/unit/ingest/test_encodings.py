@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.ingest.parsers.plain import decode
+from gateway.features.documents.engine.ingest.parsers.plain import decode
 
 TEXTS = {
     "cp1252": [

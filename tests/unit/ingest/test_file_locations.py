@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest.file_locations import describe_folder, describe_objects, is_visible
 from agent.storage.objects.folder import FolderObjectStore
 from agent.storage.objects.s3 import S3ObjectStore
+from gateway.features.documents.engine.ingest.file_locations import describe_folder, describe_objects, is_visible
 
 
 def test_a_folder_is_seen_below_the_roots_as_long_as_it_is_the_same(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest.parsers.read_file import read_file
-from agent.search.models import ParserInput, ParserOutput
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 
 PLAIN = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
@@ -103,7 +103,7 @@ def test_encrypted_parts_and_attachments_are_told(tmp_path: Path) -> None:
 
 
 def test_coverage_falls_when_a_part_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agent.ingest.parsers import mail
+    from gateway.features.documents.engine.ingest.parsers import mail
 
     monkeypatch.setattr(mail, "iter_entries", lambda text: iter(["Event: other"]))
     calendar = part("text/calendar", "BEGIN:VEVENT\r\nSUMMARY:Audit\r\nLOCATION:Quay 3\r\nEND:VEVENT")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest.parsers.read_file import read_file
-from agent.ingest.parsers.web_tables import BLOCKS
 from agent.net import Page
-from agent.search.models import FileType, ParserInput, ParserOutput
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.ingest.parsers.web_tables import BLOCKS
+from gateway.features.documents.engine.search.models import FileType, ParserInput, ParserOutput
 from mcp_tools.builtin.web_fetch import extract
 
 

@@ -11,10 +11,10 @@ import pytest
 from liteparse import LiteParse
 from PIL import Image
 
-from agent.ingest.errors import ParserEmptyError, ParserTimeoutError
-from agent.ingest.parsers import ParserLimits, ParserPool, ocr
-from agent.ingest.parsers.read_file import read_file
-from agent.search.models import ParserInput, ParserOutput
+from gateway.features.documents.engine.ingest.errors import ParserEmptyError, ParserTimeoutError
+from gateway.features.documents.engine.ingest.parsers import ParserLimits, ParserPool, ocr
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 from tests.support import documents
 from tests.support.documents import Words
 

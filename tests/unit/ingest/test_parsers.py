@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from agent.ingest.errors import ParserError, ParserUnsupportedError
-from agent.ingest.parsers import ParserLimits, ParserPool
-from agent.ingest.parsers.registry import READERS
-from agent.search.models import FileType, ParsedChunk, ParserInput, ParserOutput
+from gateway.features.documents.engine.ingest.errors import ParserError, ParserUnsupportedError
+from gateway.features.documents.engine.ingest.parsers import ParserLimits, ParserPool
+from gateway.features.documents.engine.ingest.parsers.registry import READERS
+from gateway.features.documents.engine.search.models import FileType, ParsedChunk, ParserInput, ParserOutput
 from tests.support import documents
 from tests.support.documents import Words
 

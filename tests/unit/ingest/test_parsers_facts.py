@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent.ingest.errors import ParserError
-from agent.ingest.parsers import ParserPool
-from agent.search.models import ParsedChunk, ParserInput, ParserOutput
+from gateway.features.documents.engine.ingest.errors import ParserError
+from gateway.features.documents.engine.ingest.parsers import ParserPool
+from gateway.features.documents.engine.search.models import ParsedChunk, ParserInput, ParserOutput
 
 DOCUMENTS = Path(__file__).parents[4] / "shared" / "data" / "documents"
 FAILURES = {

@@ -13,12 +13,12 @@ import pytest
 import pytest_asyncio
 
 from agent.core.errors import BusyError
-from agent.ingest.errors import ParserError, build_parser_error
-from agent.ingest.parsers import ParserLimits, ParserPool
-from agent.ingest.parsers import pool as parser_pool
-from agent.ingest.parsers.pool import _build_environment
-from agent.ingest.parsers.read_file import read_file
-from agent.search.models import FileType, ParserInput
+from gateway.features.documents.engine.ingest.errors import ParserError, build_parser_error
+from gateway.features.documents.engine.ingest.parsers import ParserLimits, ParserPool
+from gateway.features.documents.engine.ingest.parsers import pool as parser_pool
+from gateway.features.documents.engine.ingest.parsers.pool import _build_environment
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.search.models import FileType, ParserInput
 from tests.support import documents
 from tests.support.documents import Words
 
@@ -230,7 +230,7 @@ async def test_the_next_reader_takes_over_and_says_so(tmp_path: Path, monkeypatc
     def broken(source: object) -> None:
         raise ValueError(f"cannot: {type(source).__name__}")
 
-    monkeypatch.setattr("agent.ingest.parsers.word.read_word", broken)
+    monkeypatch.setattr("gateway.features.documents.engine.ingest.parsers.word.read_word", broken)
     output = read_file(wanted(tmp_path / "file.docx", documents.word(), "docx"), max_bytes=10**6)
     assert output.metadata["parser"] == "kreuzberg"
     assert output.uncertainties == (

@@ -13,10 +13,10 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.oxml import parse_xml
 from pptx.util import Pt
 
-from agent.ingest.errors import ParserCorruptError
-from agent.ingest.parsers import pdf, slides
-from agent.ingest.parsers.read_file import read_file
-from agent.search.models import FileType, ParserInput, ParserOutput
+from gateway.features.documents.engine.ingest.errors import ParserCorruptError
+from gateway.features.documents.engine.ingest.parsers import pdf, slides
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.search.models import FileType, ParserInput, ParserOutput
 from tests.support import documents
 from tests.support.documents import Words
 

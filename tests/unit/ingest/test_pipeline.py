@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.errors import ConflictError, NotFoundError
-from agent.ingest.pipeline import FILE_TYPES, PipelineDAG, PipelineEdge, PipelineNode, build_chain
-from agent.ingest.pipeline_check import (
+from gateway.features.documents.engine.ingest.pipeline import (
+    FILE_TYPES,
+    PipelineDAG,
+    PipelineEdge,
+    PipelineNode,
+    build_chain,
+)
+from gateway.features.documents.engine.ingest.pipeline_check import (
     PipelineInvalidError,
     accepts_source,
     check_pipeline,
@@ -19,10 +25,15 @@ from agent.ingest.pipeline_check import (
     parse_pipeline,
     route_fingerprint,
 )
-from agent.ingest.pipeline_diff import PipelineDiff, apply_diff, diff_pipelines
-from agent.ingest.plugins import get_plugin, list_plugins
-from agent.ingest.templates import build_requested_pipeline, compute_default_fingerprint, from_template, list_templates
-from agent.search.models import FileType
+from gateway.features.documents.engine.ingest.pipeline_diff import PipelineDiff, apply_diff, diff_pipelines
+from gateway.features.documents.engine.ingest.plugins import get_plugin, list_plugins
+from gateway.features.documents.engine.ingest.templates import (
+    build_requested_pipeline,
+    compute_default_fingerprint,
+    from_template,
+    list_templates,
+)
+from gateway.features.documents.engine.search.models import FileType
 
 NODES = ("source", "parser", "chunker", "embedder", "index")
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.ingest.parsers import sheets
-from agent.ingest.parsers.read_file import read_file
-from agent.search.models import ParserInput, ParserOutput
 from agent.workbooks import Sheet, Workbook
 from agent.workbooks.tables import SheetTable, show_cell
+from gateway.features.documents.engine.ingest.parsers import sheets
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 from tests.support.workbooks import workbook
 
 

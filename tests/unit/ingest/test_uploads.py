@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from agent.core.errors import BadRequestError, NotFoundError, StoreError, StoreFullError, TooLargeError
-from agent.ingest.allowed_paths import resolve_allowed
-from agent.ingest.errors import ConnectorAuthError, ConnectorNotFoundError
-from agent.ingest.parsers.sniff import detect_kind
-from agent.ingest.source_specs import parse_source_address
-from agent.ingest.uploads import Uploads, display_name, guess_type
-from agent.search.models import ConnectorInput
 from agent.storage.objects.folder import FolderObjectStore
+from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
+from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorNotFoundError
+from gateway.features.documents.engine.ingest.parsers.sniff import detect_kind
+from gateway.features.documents.engine.ingest.source_specs import parse_source_address
+from gateway.features.documents.engine.ingest.uploads import Uploads, display_name, guess_type
+from gateway.features.documents.engine.search.models import ConnectorInput
 from tests.support.documents import pdf, word
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from docx.oxml.ns import qn
 
-from agent.ingest.parsers import word_inline
-from agent.ingest.parsers.read_file import read_file
-from agent.search.models import ParserInput, ParserOutput
+from gateway.features.documents.engine.ingest.parsers import word_inline
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 from tests.support.word_files import (
     CHANGE,
     cell,

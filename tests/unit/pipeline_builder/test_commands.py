@@ -2,12 +2,18 @@
 
 import pytest
 
-from agent.ingest.pipeline import PipelineDAG
-from agent.ingest.pipeline_check import PipelineInvalidError, get_source_options
-from agent.ingest.templates import from_template
-from agent.pipeline_builder.commands import USAGE, Command, describe_commands, edit_pipeline, parse_commands
-from agent.pipeline_builder.pipeline_edits import describe_deviations
-from agent.pipeline_builder.records import ConversationUncertainty, number_open
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
+from gateway.features.documents.engine.ingest.pipeline_check import PipelineInvalidError, get_source_options
+from gateway.features.documents.engine.ingest.templates import from_template
+from gateway.features.pipeline_builder.engine.commands import (
+    USAGE,
+    Command,
+    describe_commands,
+    edit_pipeline,
+    parse_commands,
+)
+from gateway.features.pipeline_builder.engine.pipeline_edits import describe_deviations
+from gateway.features.pipeline_builder.engine.records import ConversationUncertainty, number_open
 
 
 def edited(*lines: str, template: str = "reports") -> PipelineDAG:

@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.errors import AgentError, NotFoundError, SubAgentFailedError
 from agent.core.subagent_result import Uncertainty
-from agent.pipeline_builder.errors import (
+from gateway.features.pipeline_builder.engine.errors import (
     BlockingUncertaintyError,
     ConversationNotActiveError,
     LLMNotConfiguredError,

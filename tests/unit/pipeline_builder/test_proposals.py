@@ -3,12 +3,12 @@
 import pytest
 
 from agent.core.models import JsonObject
-from agent.ingest.pipeline_check import list_included_types
-from agent.pipeline_builder.proposals import choose_template, propose_pipeline
 from agent.planning.rules import find_tool_calls
 from agent.tools import ToolSpec
+from gateway.features.documents.engine.ingest.pipeline_check import list_included_types
+from gateway.features.pipeline_builder.engine.proposals import choose_template, propose_pipeline
+from gateway.features.pipeline_builder.tools.pipelines import ListPluginsTool
 from mcp_tools.builtin.calculator import CalculatorTool
-from mcp_tools.builtin.pipelines import ListPluginsTool
 
 
 def analysis_of(kinds: dict[str, int], types: list[str] | None = None, issues: list[str] | None = None) -> JsonObject:

@@ -4,10 +4,10 @@ import pytest
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.planning.recipe_plans import expand_recipes, fill_recipe, parse_arguments
-from agent.recipes import Recipe, RecipeParameter
 from agent.tools import READ_ONLY, ToolSpec
 from agent.tools.catalogue import Catalogue
+from gateway.features.recipes.engine import Recipe, RecipeParameter
+from gateway.features.recipes.engine.recipe_plans import expand_recipes, fill_recipe, parse_arguments
 
 PART = RecipeParameter(name="part", example="7")
 SIZE = RecipeParameter(name="size", type="integer", example=3, required=False)

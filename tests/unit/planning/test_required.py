@@ -15,13 +15,13 @@ from agent.planning.required import add_required_tools, extract_context, split_c
 from agent.planning.rules import RulePlanner
 from agent.tools import READ_ONLY, ToolSpec, TypedTool, build_flat_schema
 from agent.tools.catalogue import Catalogue
-from mcp_tools.builtin.incident.brief import BuildIncidentBriefTool
-from mcp_tools.builtin.incident.entities import ExtractEntitiesTool
-from mcp_tools.builtin.incident.issues import SearchPreviousIssuesTool
-from mcp_tools.builtin.incident.knowledge import SearchIncidentKnowledgeTool
-from mcp_tools.builtin.incident.priority import ClassifyPriorityTool
-from mcp_tools.builtin.incident.summary import SummarizeTool
-from mcp_tools.builtin.incident.topic import TOPIC, is_incident
+from gateway.features.incident.tools.brief import BuildIncidentBriefTool
+from gateway.features.incident.tools.entities import ExtractEntitiesTool
+from gateway.features.incident.tools.issues import SearchPreviousIssuesTool
+from gateway.features.incident.tools.knowledge import SearchIncidentKnowledgeTool
+from gateway.features.incident.tools.priority import ClassifyPriorityTool
+from gateway.features.incident.tools.summary import SummarizeTool
+from gateway.features.incident.tools.topic import TOPIC, is_incident
 from tests.unit.planning.kitchen import wire_plan, wire_step
 
 CORE = ("extract_entities", "classify_priority", "summarize")

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent.core.errors import BadRequestError
-from agent.schedules.cron import MAX_COUNTED, CronTimes
+from gateway.features.schedules.engine.cron import MAX_COUNTED, CronTimes
 
 STOCKHOLM, NEW_YORK, LORD_HOWE, CAIRO = "Europe/Stockholm", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo"
 

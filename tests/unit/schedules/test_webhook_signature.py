@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from agent.storage.credentials import CredentialError, Credentials
-from agent.webhooks.signature import build_headers
+from gateway.features.schedules.engine.webhooks.signature import build_headers
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 OTHER = "whsec_" + base64.b64encode(bytes(range(32, 64))).decode()

@@ -11,17 +11,21 @@ import pytest
 from agent.core.errors import VectorSpaceError
 from agent.core.vector_space import VectorSpace
 from agent.llm.embedder import Embedded
-from agent.search.embedder_calibration import CALIBRATION_SECONDS, Calibration, EmbedderCalibration
-from agent.search.lexical import LexicalIndex, Passage
-from agent.search.lexical_sqlite import create_sqlite_index
-from agent.search.models import MemoryQuery
-from agent.search.naming import make_vector_set_name
-from agent.search.retriever import Retriever
-from agent.search.vector_search import build_entries, embed_passages
 from agent.storage.journal_sqlite import SqliteStore, open_sqlite
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
+from gateway.features.documents.engine.search.embedder_calibration import (
+    CALIBRATION_SECONDS,
+    Calibration,
+    EmbedderCalibration,
+)
+from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
+from gateway.features.documents.engine.search.lexical_sqlite import create_sqlite_index
+from gateway.features.documents.engine.search.models import MemoryQuery
+from gateway.features.documents.engine.search.naming import make_vector_set_name
+from gateway.features.documents.engine.search.retriever import Retriever
+from gateway.features.documents.engine.search.vector_search import build_entries, embed_passages
 
 SPACE = VectorSpace("m", 64)
 ARABIC = Path(__file__).parents[2] / "bench" / "arabic"

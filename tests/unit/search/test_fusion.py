@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.search.fusion import blend_scores, fuse_rankings, normalize_similarity
-from agent.search.scoring import make_monotone
+from gateway.features.documents.engine.search.fusion import blend_scores, fuse_rankings, normalize_similarity
+from gateway.features.documents.engine.search.scoring import make_monotone
 
 
 def test_the_order_is_that_of_the_sums_by_hand() -> None:

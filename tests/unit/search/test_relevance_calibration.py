@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.search.relevance_calibration import (
+from gateway.features.documents.engine.search.relevance_calibration import (
     DEFAULT_THRESHOLD,
     KEYWORDS_EASE,
     MAX_THRESHOLD,

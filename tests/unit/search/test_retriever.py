@@ -10,18 +10,18 @@ from agent.core.errors import BadRequestError, EmbedderError
 from agent.core.models import JsonObject, RetrievalMode
 from agent.core.vector_space import VectorSpace
 from agent.llm.embedder import Embedded, LocalEmbedder
-from agent.search.errors import MemoryNoResultsError
-from agent.search.lexical import LexicalIndex, Passage
-from agent.search.lexical_sqlite import create_sqlite_index
-from agent.search.models import MemoryOutput, MemoryQuery
-from agent.search.naming import make_vector_set_name
-from agent.search.retriever import Retriever
-from agent.search.vector_search import build_entries
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.text.stemmer import stem_porter
+from gateway.features.documents.engine.search.errors import MemoryNoResultsError
+from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
+from gateway.features.documents.engine.search.lexical_sqlite import create_sqlite_index
+from gateway.features.documents.engine.search.models import MemoryOutput, MemoryQuery
+from gateway.features.documents.engine.search.naming import make_vector_set_name
+from gateway.features.documents.engine.search.retriever import Retriever
+from gateway.features.documents.engine.search.vector_search import build_entries
 
 CONCEPTS = (("car", "automobile", "vehicle"), ("refund", "money", "repaid"), ("garden", "flowers", "roses"), ("zebra",))
 MODES: tuple[RetrievalMode, ...] = ("lexical", "vector", "hybrid", "hybrid_rerank")
@@ -133,7 +133,7 @@ async def test_an_index_from_before_some_stems_were_told_apart_is_still_searched
     stored = [Passage(f"p{n}", f"d{n}", "", text, {}) for n, text in enumerate(texts)]
     with monkeypatch.context() as before:
         before.setattr(
-            "agent.search.tantivy_index.extract_terms",
+            "gateway.features.documents.engine.search.tantivy_index.extract_terms",
             lambda text: [stem_porter(word) for word in text.lower().split()],
         )
         retriever = await house.fill(stored, None)

@@ -9,12 +9,12 @@ import pytest
 import tantivy
 
 from agent.core.errors import StoreError
-from agent.search import tantivy_index
-from agent.search.lexical import Passage
-from agent.search.lexical_sqlite import create_sqlite_index
-from agent.search.tantivy_index import INDEX_FOLDER, TantivyIndex
-from agent.search.term_index import _SCHEMA
 from agent.storage.journal_sqlite import SqliteStore, open_sqlite
+from gateway.features.documents.engine.search import tantivy_index
+from gateway.features.documents.engine.search.lexical import Passage
+from gateway.features.documents.engine.search.lexical_sqlite import create_sqlite_index
+from gateway.features.documents.engine.search.tantivy_index import INDEX_FOLDER, TantivyIndex
+from gateway.features.documents.engine.search.term_index import _SCHEMA
 
 OWNER, HOUSE = "ann", "house"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import CollectionLockedError, StoreError
-from agent.ingest import collection_lock
-from agent.ingest.collection_lock import lock_collection
-from agent.search.documents import DocumentStore, PassageRange
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.leases import keep_renewed
 from agent.storage.sql import SqliteClient
+from gateway.features.documents.engine.ingest import collection_lock
+from gateway.features.documents.engine.ingest.collection_lock import lock_collection
+from gateway.features.documents.engine.search.documents import DocumentStore, PassageRange
 from tests.contract.journal_stores import Clock
 
 

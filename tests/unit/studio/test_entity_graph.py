@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.studio.entity_graph import Entity, EntityGraph, EntityType, Link, LinkKind
+from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType, Link, LinkKind
 
 
 def entity(kind: EntityType, name: str, description: str = "", title: str = "") -> Entity:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agent.studio.errors import ValidationError
-from agent.studio.generated_tools.identifiers import sanitize_identifier
-from agent.studio.generated_tools.manifests import check_manifest
-from agent.studio.generated_tools.models import CodeReview, Manifest
-from agent.studio.generated_tools.validation import ToolValidationPipeline, check_test_case
+from gateway.features.studio.engine.errors import ValidationError
+from gateway.features.studio.engine.generated_tools.identifiers import sanitize_identifier
+from gateway.features.studio.engine.generated_tools.manifests import check_manifest
+from gateway.features.studio.engine.generated_tools.models import CodeReview, Manifest
+from gateway.features.studio.engine.generated_tools.validation import ToolValidationPipeline, check_test_case
 from tests.support.hostile_tools import ENDED, REFUSED
 from tests.support.tool_scripts import CODE, TESTS
 

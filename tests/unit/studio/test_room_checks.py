@@ -5,8 +5,13 @@ import pytest
 from agent.core.errors import ConfigError
 from agent.core.models import Room
 from agent.rooms import parse_room
-from agent.studio.errors import ValidationError
-from agent.studio.room_checks import RoomRegistries, check_room_text, check_rooms_at_start, find_problems
+from gateway.features.studio.engine.errors import ValidationError
+from gateway.features.studio.engine.room_checks import (
+    RoomRegistries,
+    check_room_text,
+    check_rooms_at_start,
+    find_problems,
+)
 
 KNOWN = RoomRegistries(
     tools=lambda: ("calculator", "notes__read"),

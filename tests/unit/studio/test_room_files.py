@@ -13,8 +13,8 @@ import pytest
 
 from agent.core.bounded_yaml import MAX_BYTES
 from agent.core.errors import ConflictError, NotFoundError, StoreError, StoreFullError
-from agent.studio.errors import RollbackRegistry, ValidationError, VersionConflictError
-from agent.studio.room_files import FileRoomStore
+from gateway.features.studio.engine.errors import RollbackRegistry, ValidationError, VersionConflictError
+from gateway.features.studio.engine.room_files import FileRoomStore
 from tests.support.processes import ROOT
 
 OLD = b"# Ours\nname: Old   # for now\n"
@@ -194,7 +194,7 @@ def test_unknown_rooms_existing_ids_and_huge_files_are_refused(store: FileRoomSt
 _CRASHING = """
 import os, sys
 from pathlib import Path
-from agent.studio.room_files import FileRoomStore
+from gateway.features.studio.engine.room_files import FileRoomStore
 
 left = int(sys.argv[2])
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.bounded_yaml import YamlError, load_yaml_mapping
-from agent.studio.errors import ValidationError
-from agent.studio.room_yaml import change_room, write_room
+from gateway.features.studio.engine.errors import ValidationError
+from gateway.features.studio.engine.room_yaml import change_room, write_room
 
 TEXT = """\
 # Who answers customers.

@@ -2,8 +2,11 @@
 
 import pytest
 
-from agent.subagents.reading_tools import ParserTrial
-from agent.subagents.source_uncertainties import find_quality_issues, find_uncertainties
+from gateway.features.pipeline_builder.engine.subagents.reading_tools import ParserTrial
+from gateway.features.pipeline_builder.engine.subagents.source_uncertainties import (
+    find_quality_issues,
+    find_uncertainties,
+)
 
 
 def tried(file: str, *kinds: str, error_code: str | None = None) -> ParserTrial:

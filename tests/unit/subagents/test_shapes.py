@@ -7,16 +7,21 @@ import pytest
 from pydantic import BaseModel
 
 from agent.execution.subagent_work import parse_final
-from agent.ingest.pipeline_check import PipelineInvalidError, find_problems, find_route, list_parser_types
-from agent.ingest.pipeline_diff import apply_diff, diff_pipelines
-from agent.ingest.templates import from_template, list_templates
 from agent.prompts import render
 from agent.run_context.call_site import CallSite
-from agent.search.models import FileType
-from agent.subagents.alternatives import with_chunker_for_type, with_parser_for_type
-from agent.subagents.document_kinds import compute_code_share, detect_document_types
 from agent.subagents.registry import SUBAGENTS, SubAgentClass, index_subagents
 from agent.subagents.spawn import make_spawn_tools
+from gateway.features.documents.engine.ingest.pipeline_check import (
+    PipelineInvalidError,
+    find_problems,
+    find_route,
+    list_parser_types,
+)
+from gateway.features.documents.engine.ingest.pipeline_diff import apply_diff, diff_pipelines
+from gateway.features.documents.engine.ingest.templates import from_template, list_templates
+from gateway.features.documents.engine.search.models import FileType
+from gateway.features.pipeline_builder.engine.subagents.alternatives import with_chunker_for_type, with_parser_for_type
+from gateway.features.pipeline_builder.engine.subagents.document_kinds import compute_code_share, detect_document_types
 
 PROSE = "The committee met on Monday. It decided to postpone the matter, and to ask for a further report.\n" * 5
 CODE = "def total(rows):\n    result = 0\n    for row in rows:\n        result += row.value\n    return result\n" * 3

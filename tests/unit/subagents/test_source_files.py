@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import ToolInputError
-from agent.ingest.connectors.local import LocalConnector
-from agent.ingest.connectors.port import FetchedDocument, MissedDocument
-from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
-from agent.search.models import ConnectorInput, ConnectorOutput, SourceType
-from agent.subagents import source_files
-from agent.subagents.source_files import SourceFiles, open_file
+from gateway.features.documents.engine.ingest.connectors.local import LocalConnector
+from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
+from gateway.features.documents.engine.search.models import ConnectorInput, ConnectorOutput, SourceType
+from gateway.features.pipeline_builder.engine.subagents import source_files
+from gateway.features.pipeline_builder.engine.subagents.source_files import SourceFiles, open_file
 
 
 @pytest.fixture

@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ToolError, ToolInputError
-from agent.ingest.connectors.local import LocalConnector
-from agent.search.models import ConnectorInput
-from agent.subagents.parsed_files import ParsedFiles
-from agent.subagents.reading_tools import DetectLanguageTool, PreviewTool, TryParserTool
-from agent.subagents.source_files import SourceFiles
-from agent.subagents.source_tools import EnumerateFilesTool, SampleFilesTool
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolContext
+from gateway.features.documents.engine.ingest.connectors.local import LocalConnector
+from gateway.features.documents.engine.search.models import ConnectorInput
+from gateway.features.pipeline_builder.engine.subagents.parsed_files import ParsedFiles
+from gateway.features.pipeline_builder.engine.subagents.reading_tools import (
+    DetectLanguageTool,
+    PreviewTool,
+    TryParserTool,
+)
+from gateway.features.pipeline_builder.engine.subagents.source_files import SourceFiles
+from gateway.features.pipeline_builder.engine.subagents.source_tools import EnumerateFilesTool, SampleFilesTool
 from tests.support.documents import scanned_pdf
 
 CONTEXT = ToolContext(run_id="run_1", owner="local")

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.errors import ToolInputError
 from agent.execution.tool_gateway import _is_broken_connection
-from mcp_tools.builtin.pipelines import BuildInput, BuildPipelineTool
+from gateway.features.pipeline_builder.tools.pipelines import BuildInput, BuildPipelineTool
 
 
 def test_a_cycle_of_causes_ends_the_search_for_a_broken_connection() -> None:

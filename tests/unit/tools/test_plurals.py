@@ -1,7 +1,7 @@
 """Counts in sentences."""
 
-from agent.ingest.dry_run_report import FileResult, build_report
 from agent.text.plurals import format_count
+from gateway.features.documents.engine.ingest.dry_run_report import FileResult, build_report
 
 
 def test_one_is_one_and_all_others_are_several() -> None:

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from agent.ingest.connectors.port import FetchedDocument, MissedDocument
-from agent.ingest.errors import ConnectorNotFoundError
 from agent.net import SafeClient
-from agent.search.models import ConnectorInput, ConnectorOutput
+from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
+from gateway.features.documents.engine.ingest.errors import ConnectorNotFoundError
+from gateway.features.documents.engine.search.models import ConnectorInput, ConnectorOutput
 
 
 class PoemConnector:

@@ -1,6 +1,6 @@
 """A parser: text files whose first line is a title and whose stanzas keep their lines."""
 
-from agent.ingest.parsers.registry import Reader
+from gateway.features.documents.engine.ingest.parsers.registry import Reader
 
 VERSES = Reader(
     "verses",

@@ -1,7 +1,7 @@
 """Reads a poem. Imported by worker processes only."""
 
-from agent.ingest.parsers.draft import Draft
-from agent.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.draft import Draft
+from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 
 
 def read_verses(source: InputFile) -> Draft:

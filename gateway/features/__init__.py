@@ -1,0 +1,1 @@
+"""Features: what the gateway offers beyond its kernel, each complete in one folder."""

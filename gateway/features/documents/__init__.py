@@ -1,0 +1,1 @@
+"""Documents: reading, searching and answering from them, with citations."""

@@ -1,0 +1,108 @@
+"""`/v1/collections`, `/v1/search`: collections of documents, and search in them."""
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+
+from agent.core.models import DeferredModel, RetrievalMode
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.doors.agent import ERRORS
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute
+from gateway.features.documents.doors.documents import DocumentEntries, to_document_entry
+from gateway.features.documents.engine.ingest.collection_store import CollectionStatus
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
+from gateway.features.documents.engine.search.models import ConnectorInput, MemoryOutput, MemoryQuery
+
+router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[require_scope("agent")])
+
+
+class CollectionEntry(DeferredModel):
+    """A collection. `template` names its pipeline's template, if any; `embedder` made its vectors."""
+
+    name: str
+    documents: int
+    status: CollectionStatus
+    template: str
+    embedder: str
+
+
+class CollectionEntries(DeferredModel):
+    """The caller's collections."""
+
+    data: list[CollectionEntry]
+
+
+class CollectionDetail(CollectionEntry):
+    """A collection with its pipeline and the sources of its documents."""
+
+    pipeline: PipelineDAG
+    sources: list[ConnectorInput]
+    created_at: datetime | None
+    updated_at: datetime | None
+
+
+class SearchBody(MemoryQuery):
+    """A search in one collection."""
+
+    model_config = ConfigDict(defer_build=False)  # a body: see `DeferredModel`
+
+    collection: str = Field(min_length=1, max_length=200)
+    mode: RetrievalMode | None = Field(default=None, description="unset: AGENT_RETRIEVAL_MODE")
+
+
+@router.get("/v1/collections", responses=ERRORS)
+async def list_collections(stepgate: Gateway, caller: CurrentCaller) -> CollectionEntries:
+    """List the caller's collections."""
+    counts = await stepgate.library.list_collections(caller.owner)
+    rows = {name: await stepgate.library.get_collection(caller.owner, name) for name in counts}
+    return CollectionEntries(
+        data=[
+            CollectionEntry(
+                name=name,
+                documents=counts[name],
+                status=row.status,
+                template=row.pipeline.template,
+                embedder=row.embedder,
+            )
+            for name, row in rows.items()
+        ]
+    )
+
+
+@router.get("/v1/collections/{name}", responses=ERRORS)
+async def get_collection(name: str, stepgate: Gateway, caller: CurrentCaller) -> CollectionDetail:
+    """Return a collection; 404 if the caller has none of this name."""
+    row = await stepgate.library.get_collection(caller.owner, name)
+    return CollectionDetail(
+        name=name,
+        documents=len(await stepgate.library.list_documents(caller.owner, name)),
+        status=row.status,
+        template=row.pipeline.template,
+        embedder=row.embedder,
+        pipeline=row.pipeline,
+        sources=list(row.sources),
+        created_at=datetime.fromtimestamp(row.created, UTC) if row.created else None,
+        updated_at=datetime.fromtimestamp(row.updated, UTC) if row.updated else None,
+    )
+
+
+@router.get("/v1/collections/{name}/documents", responses=ERRORS, dependencies=[require_tool("list_documents")])
+async def list_documents(name: str, stepgate: Gateway, caller: CurrentCaller) -> DocumentEntries:
+    """List the documents of a collection; 404 if the caller has none of this name."""
+    documents = await stepgate.library.list_documents(caller.owner, name)
+    return DocumentEntries(data=[to_document_entry(name, document) for document in documents])
+
+
+@router.delete("/v1/collections/{name}", status_code=204, responses=ERRORS, dependencies=[require_scope("ingest")])
+async def delete_collection(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Remove a collection with its passages, vectors and uploads; 404 if the caller has none of this name."""
+    await stepgate.library.drop_collection(caller.owner, name, by=caller.name)
+
+
+@router.post("/v1/search", responses=ERRORS, dependencies=[require_tool("search_knowledge")])
+async def search_collection(body: SearchBody, stepgate: Gateway, caller: CurrentCaller) -> MemoryOutput:
+    """Return passages of a collection, best first; 404 `ERR_MEMORY_NO_RESULTS` if none is relevant enough."""
+    query = MemoryQuery.model_validate(body.model_dump(exclude={"collection", "mode"}))
+    return await stepgate.library.search(caller.owner, body.collection, query, mode=body.mode)

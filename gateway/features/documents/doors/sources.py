@@ -1,0 +1,93 @@
+"""`/v1/sources`: named sources of documents, referred to by id."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.models import DeferredModel
+from agent.core.record_item import RecordItem
+from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.doors.agent import ERRORS
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute
+from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
+from gateway.features.pipeline_builder.engine.source_store import NamedSource
+
+router = APIRouter(
+    prefix="/v1/sources", tags=["sources"], route_class=JsonRoute, dependencies=[require_scope("ingest")]
+)
+
+
+class NewSource(BaseModel):
+    """A source to register. `recursive` includes subfolders or linked pages."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source_type: SourceType = "local"
+    source_identifier: str = Field(
+        min_length=1, max_length=4000, description="URL, path below AGENT_FILE_ROOTS, or Google Drive id"
+    )
+    credentials_id: str | None = Field(default=None, max_length=200, description="name of a stored credential")
+    recursive: bool = True
+    max_depth: int | None = Field(default=None, ge=0, le=100, description="links away from the start of a web site")
+    max_pages: int | None = Field(default=None, ge=1, le=1_000_000, description="pages of a web site that are read")
+    name: str = Field(default="", max_length=200, description="what to call it; its identifier when empty")
+
+
+class SourceItem(RecordItem):
+    """A registered source."""
+
+    id: str
+    name: str
+    source_type: SourceType
+    source_identifier: str
+    credentials_id: str | None
+    recursive: bool
+    max_depth: int | None = None
+    max_pages: int | None = None
+    created_at: datetime
+
+
+class SourceList(DeferredModel):
+    """Sources, newest first."""
+
+    data: list[SourceItem]
+
+
+@router.post("", status_code=201, responses=ERRORS)
+async def add_source(body: NewSource, stepgate: Gateway, caller: CurrentCaller) -> SourceItem:
+    """Register a source; an existing one is returned as it is. 403 for a path outside the folders that the operator
+    allows.
+    """
+    stepgate.library.check_source_type(body.source_type)
+    request = ConnectorInput.model_validate(body.model_dump(exclude={"name"}))
+    return _to_source_item(await stepgate.conversations.builder.sources.add(caller.owner, request, body.name))
+
+
+@router.get("", responses=ERRORS)
+async def list_sources(
+    stepgate: Gateway, caller: CurrentCaller, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+) -> SourceList:
+    """List the caller's sources."""
+    found = await stepgate.conversations.builder.sources.list(caller.owner, limit=limit)
+    return SourceList(data=[_to_source_item(one) for one in found])
+
+
+@router.get("/{source_id}", responses=ERRORS)
+async def get_source(source_id: str, stepgate: Gateway, caller: CurrentCaller) -> SourceItem:
+    """Return one source."""
+    return _to_source_item(await stepgate.conversations.builder.sources.get(source_id, caller.owner))
+
+
+@router.delete("/{source_id}", status_code=204, responses=ERRORS)
+async def remove_source(source_id: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Delete a source. Its conversations stay, without it; collections are not changed."""
+    await stepgate.conversations.builder.sources.remove(source_id, caller.owner, by=caller.name)
+
+
+def _to_source_item(source: NamedSource) -> SourceItem:
+    return SourceItem.model_validate({
+        **source.request.model_dump(), "id": source.id, "name": source.name, "created_at": source.created
+    })  # fmt: skip

@@ -1,0 +1,153 @@
+"""Collects what a grounded answer is made from: passages of the steps, persona, format; and builds the prompt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from agent.core.events import StepOutput
+from agent.core.models import JsonObject, PlanStep
+from agent.planning.compare import parse_comparison
+from agent.run_context.conversation import build_instructions, remove_instructions
+from agent.run_context.run import Run
+from gateway.features.documents.engine.grounded_answers import PERSONAS, Persona, TailorInput
+from gateway.features.documents.engine.grounded_answers.entailment import PASSAGE_CHARS
+from gateway.features.documents.engine.grounded_answers.formats import Format
+from gateway.features.documents.engine.grounded_answers.from_tool_results import (
+    add_file_links,
+    has_passages,
+    read_clarifying_question,
+    read_passages,
+)
+from gateway.features.documents.engine.grounded_answers.generate import build_messages
+from gateway.features.documents.engine.search.models import RetrievedContext
+
+PROMPT_CHARS = 32_000
+"""Characters of all passages in a prompt: about 8,000 tokens. The more relevant ones come first."""
+HISTORY_MESSAGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A grounded answer to be written.
+
+    `known` are tool results without a source. `is_extractive` says that all results are passages, so that the answer
+    can be given without a model too. `voice` is a persona of the room that is none of `PERSONAS`."""
+
+    request: TailorInput
+    known: tuple[str, ...] = ()
+    is_extractive: bool = True
+    voice: str = ""
+
+
+def build_brief(run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]) -> Brief | None:
+    """Returns the brief of an answer from documents, or None if the room does not cite or nothing was searched."""
+    room = run.room
+    if not (room.knowledge or room.citations) or not outcomes:
+        return None
+    found = [output for _, output in outcomes if has_passages(output.value)]
+    others = [(step, output) for step, output in outcomes if not has_passages(output.value)]
+    if room.knowledge:
+        if not found:
+            return None
+        clarify = read_clarifying_question(output.value for output in found)
+        return _make_brief(
+            run, read_passages(output.value for output in found), others, is_extractive=not others, clarify=clarify
+        )
+    # In other rooms, the sources are what tools quote. Rooms with their own gates check their answers themselves.
+    if room.gates or room.required_tools or any(not output.sources for _, output in others):
+        return None
+    quoted = [passage for step, output in others for passage in _list_quoted_passages(step, output)]
+    return _make_brief(run, (*read_passages(output.value for output in found), *quoted), (), is_extractive=not others)
+
+
+def build_prompt(run: Run, brief: Brief, form: Format, feedback: str | None) -> tuple[JsonObject, ...]:
+    """Returns the prompt of an answer in a run, with its conversation and memories."""
+    history = run.state.retrieval.history if run.state.retrieval else ()
+    memories = run.state.retrieval.items if run.state.retrieval else ()
+    return build_messages(
+        brief.request,
+        form,
+        instructions=build_instructions(run, history),
+        voice=brief.voice,
+        history=[one.to_openai() for one in remove_instructions(history)][-HISTORY_MESSAGES:],
+        memories="\n".join(f"- {item.text}" for item in memories),
+        known=brief.known,
+        feedback=feedback,
+        images=run.state.request.images,
+    )
+
+
+def _make_brief(
+    run: Run,
+    passages: Sequence[RetrievedContext],
+    others: Sequence[tuple[PlanStep, StepOutput]],
+    *,
+    is_extractive: bool,
+    clarify: str = "",
+) -> Brief:
+    metadata = run.state.request.metadata
+    persona, voice = _select_persona(metadata.get("persona"), run.room.persona)
+    topics = tuple(topic.query for topic in parse_comparison(run.state.question)) if run.room.knowledge else ()
+    request = TailorInput(
+        user_query=run.state.question,
+        context_chunks=add_file_links(_limit_passages(passages), run.engine.settings.browser_url),
+        persona=persona,
+        formatting_instructions=_read_format_instructions(run),
+        clarify=clarify,
+        topics=topics,
+    )
+    return Brief(request, tuple(output.text for _, output in others), is_extractive, voice)
+
+
+def _select_persona(requested: JsonValue, room: str) -> tuple[Persona, str]:
+    """Returns the persona of the request or the room, and the room's voice if its persona has another name."""
+    known = _parse_persona(room)
+    return _parse_persona(requested) or known or "General", "" if known else room
+
+
+def _parse_persona(text: JsonValue) -> Persona | None:
+    wanted = text.strip().lower() if isinstance(text, str) else ""
+    return next((persona for persona in PERSONAS if persona.lower() == wanted), None)
+
+
+def _read_format_instructions(run: Run) -> str | None:
+    asked = run.state.request.metadata.get("formatting_instructions")
+    form = run.state.request.options.get("response_format")
+    wanted = [asked] if isinstance(asked, str) and asked.strip() else []
+    if isinstance(form, dict) and form.get("type") == "json_object":
+        wanted.append("as JSON")
+    return "; ".join(wanted) or None
+
+
+def _limit_passages(passages: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
+    """Returns as many passages as a prompt holds, at least the first."""
+    kept: list[RetrievedContext] = []
+    room = PROMPT_CHARS
+    for passage in passages:
+        room -= min(len(passage.content), PASSAGE_CHARS)
+        if kept and room < 0:
+            break
+        kept.append(passage)
+    return tuple(kept)
+
+
+def _list_quoted_passages(step: PlanStep, output: StepOutput) -> list[RetrievedContext]:
+    """Returns the quotes of a tool's sources as passages; the whole result if it has one source."""
+    texts = (
+        [(output.sources[0], output.text)]
+        if len(output.sources) == 1 and step.action == "tool"
+        else [(source, quote) for source in output.sources for quote in source.quotes]
+    )
+    return [
+        RetrievedContext(
+            chunk_id=f"{step.id}.{number}",
+            content=text,
+            source_id=source.url or source.name,
+            source_url=source.url,
+            relevance_score=1.0,
+            metadata={"source": source.name},
+        )
+        for number, (source, text) in enumerate(texts, start=1)
+        if text.strip()
+    ]

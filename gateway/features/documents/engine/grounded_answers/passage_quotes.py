@@ -1,0 +1,202 @@
+"""Answers without a model: the best passages, verbatim and marked as quotations, each under its title and place.
+
+Nothing is concluded from them. The personas get the same passages in different forms: `General` excerpts, `Technical`
+whole passages with tables, `Executive` one sentence of each.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from agent.text.pieces import Kind
+from agent.text.snowball import SNOWBALL_LANGUAGES
+from agent.text.terms import expand_query_terms, extract_query_terms, extract_terms
+from gateway.features.documents.engine.grounded_answers.answer_units import Segment, Unit
+from gateway.features.documents.engine.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
+from gateway.features.documents.engine.grounded_answers.models import (
+    Persona,
+    TailorInput,
+    format_place,
+    get_document_name,
+    list_headings,
+)
+from gateway.features.documents.engine.grounded_answers.no_answer_text import get_no_answer_text
+from gateway.features.documents.engine.grounded_answers.passages import Part, Passage, clean_text
+
+MAX_PASSAGES = 3
+MIN_RELATIVE_RELEVANCE = 0.6
+"""The least relevance of a quoted passage, relative to the best one."""
+EXCERPT_CHARS = 600
+WHOLE_CHARS = 4_000
+"""A longer text is the whole result of a tool, of which `Technical` is shown an excerpt too."""
+MAX_ROWS = 12
+QUOTATION = "> "
+BLOCKS_PER_PASSAGE = 100_000
+
+
+def list_quotations(
+    request: TailorInput, checker: EvidenceChecker, *, by_sentence: bool, limit: int | None = None
+) -> list[CheckedUnit]:
+    """Returns the quotations that answer a request, in the form of its persona; none without passages.
+
+    With `by_sentence` each sentence is a unit of its own, as limits, lists, tables and JSON need it. `limit` is the
+    number of sentences to choose from each passage, if not all are wanted.
+    """
+    if request.topics:
+        return _compare_topics(request, checker, by_sentence=by_sentence, limit=limit)
+    return _quote_passages(
+        request.user_query, checker.passages, request.persona, 0, by_sentence=by_sentence, limit=limit
+    )
+
+
+def _compare_topics(
+    request: TailorInput, checker: EvidenceChecker, *, by_sentence: bool, limit: int | None
+) -> list[CheckedUnit]:
+    """Returns a section for each side of a comparison. A side without a passage says so."""
+    units: list[CheckedUnit] = []
+    for number, topic in enumerate(request.topics):
+        others = {term for other in request.topics if other != topic for term in extract_query_terms(other)}
+        own = frozenset(term for term in extract_query_terms(topic) if term not in others)
+        about = [
+            passage for passage in checker.passages
+            if own & passage.place_terms.union(*(part.terms for part in passage.parts))
+        ]  # fmt: skip
+        block = number * BLOCKS_PER_PASSAGE * (MAX_PASSAGES + 1)
+        units.append(_make_heading(f"**{topic[:1].upper()}{topic[1:]}**", block))
+        if about:
+            units += _quote_passages(topic, about, request.persona, block + 1, by_sentence=by_sentence, limit=limit)
+        else:
+            units.append(CheckedUnit(Unit("sentence", block + 1, (Segment(get_no_answer_text(request.user_query)),))))
+    return units if any(one.quotes for one in units) else []
+
+
+def _quote_passages(
+    question: str, passages: Sequence[Passage], persona: Persona, block: int, *, by_sentence: bool, limit: int | None
+) -> list[CheckedUnit]:
+    """Returns the quotations of the best passages. `block` is the number of their first block."""
+    best = max((passage.chunk.relevance_score for passage in passages), default=0.0)
+    relevant = [
+        passage for passage in passages if passage.chunk.relevance_score >= MIN_RELATIVE_RELEVANCE * best
+    ][:MAX_PASSAGES]  # fmt: skip
+    units: list[CheckedUnit] = []
+    for at, passage in enumerate(relevant):
+        scores = _score_parts(question, passage)
+        if not any(_is_quotable(part) for part in passage.parts):
+            continue
+        if persona == "Executive":
+            units.append(_quote_best_sentence(passage, scores, block))
+            continue
+        start = block + BLOCKS_PER_PASSAGE * at
+        units.append(_make_heading(_format_title(passage, persona), start))
+        chosen = _select_parts(passage, scores, whole=persona == "Technical")
+        if limit is not None:
+            chosen = sorted(sorted(chosen, key=lambda at: (-scores[at], at))[:limit])
+        units += _make_quotations(passage, chosen, start + 1, by_sentence=by_sentence)
+    return units
+
+
+def _score_parts(question: str, passage: Passage) -> list[int]:
+    """Returns for each part how many of the question's terms it or its table's head holds, in the passage's stems."""
+    languages = [passage.language] if passage.language in SNOWBALL_LANGUAGES else []
+    variants = list(expand_query_terms(question, languages).values())
+    scores = []
+    for part in passage.parts:
+        text = f"{part.head}\n{part.text}"
+        held = {term for language in ("", *languages) for term in extract_terms(text, language)}
+        scores.append(sum(any(term in held for term in terms) for terms in variants))
+    return scores
+
+
+def _select_parts(passage: Passage, scores: Sequence[int], *, whole: bool) -> list[int]:
+    """Returns the parts to quote: the whole passage, or its best paragraphs; of long ones one stretch of sentences."""
+    parts = passage.parts
+    quotable = [at for at, part in enumerate(parts) if _is_quotable(part)]
+    if whole and _count_length(passage, quotable) <= WHOLE_CHARS:
+        return _limit_rows(passage, quotable, scores)
+    least = max(scores[at] for at in quotable) / 2
+    good = {parts[at].piece.block for at in quotable if scores[at] >= least}
+    paragraphs = [at for at in quotable if parts[at].piece.block in good]
+    if sum(len(parts[at].text) for at in paragraphs) <= EXCERPT_CHARS:
+        return _limit_rows(passage, paragraphs, scores)
+    best = max(quotable, key=lambda at: (scores[at], -at))
+    if parts[best].piece.kind == "row":
+        table = [at for at in quotable if parts[at].piece.block == parts[best].piece.block]
+        return _limit_rows(passage, [at for at in table if scores[at] == scores[best]], scores)
+    block = [at for at in quotable if parts[at].piece.block == parts[best].piece.block]
+    first = last = block.index(best)
+    # The sentences before explain what the best one refers to; those behind it often hold the conditions.
+    while first > 0 or last < len(block) - 1:
+        if last < len(block) - 1 and _count_length(passage, block[first : last + 2]) <= EXCERPT_CHARS:
+            last += 1
+        elif first > 0 and _count_length(passage, block[first - 1 : last + 1]) <= EXCERPT_CHARS:
+            first -= 1
+        else:
+            break
+    return block[first : last + 1]
+
+
+def _limit_rows(passage: Passage, chosen: Sequence[int], scores: Sequence[int]) -> list[int]:
+    """Returns the parts with at most `MAX_ROWS` rows, those that match best."""
+    rows = [at for at in chosen if passage.parts[at].piece.kind == "row"]
+    best = set(sorted(rows, key=lambda at: (-scores[at], at))[:MAX_ROWS])
+    return [at for at in chosen if passage.parts[at].piece.kind != "row" or at in best]
+
+
+def _count_length(passage: Passage, chosen: Sequence[int]) -> int:
+    return passage.parts[chosen[-1]].piece.end - passage.parts[chosen[0]].piece.start
+
+
+def _make_quotations(
+    passage: Passage, chosen: Sequence[int], block: int, *, by_sentence: bool
+) -> Iterator[CheckedUnit]:
+    """Yields the chosen parts as quotations: paragraphs, list items, and tables with their heads."""
+    for paragraph, members in groupby(chosen, key=lambda at: passage.parts[at].piece.block):
+        group, own_block = list(members), block + paragraph
+        head = passage.parts[group[0]].head
+        if head:
+            yield CheckedUnit(Unit("head", own_block, (Segment(clean_text(head)),), QUOTATION))
+            rule = "|" + " --- |" * (clean_text(head).strip().strip("|").count("|") + 1)
+            yield CheckedUnit(Unit("rule", own_block, (Segment(rule),), QUOTATION))
+        is_prose = all(passage.parts[at].piece.kind == "sentence" for at in group)
+        has_items = any(passage.parts[at].piece.marker for at in group)
+        if is_prose and not has_items and not by_sentence:
+            yield _make_quotation(passage, group, "sentence", own_block, QUOTATION)
+            continue
+        for at in group:
+            piece = passage.parts[at].piece
+            item = "- " if piece.marker else ""
+            marker = "" if by_sentence and piece.kind == "sentence" else f"{QUOTATION}{item}"
+            yield _make_quotation(passage, [at], piece.kind, own_block, marker)
+
+
+def _make_quotation(passage: Passage, group: Sequence[int], kind: Kind, block: int, marker: str) -> CheckedUnit:
+    text = " ".join(clean_text(passage.parts[at].text) for at in group)
+    if kind == "code":
+        text = passage.parts[group[0]].text  # its line ends matter
+    unit = Unit(kind, block, (Segment(text, (passage.number,)),), marker)
+    return CheckedUnit(unit, ((passage.make_quote(group[0], group[-1] + 1),),))
+
+
+def _quote_best_sentence(passage: Passage, scores: Sequence[int], block: int) -> CheckedUnit:
+    """Returns the sentence or row with most of the question's words, with the name of its document."""
+    quotable = [at for at, part in enumerate(passage.parts) if _is_quotable(part)]
+    best = max(quotable, key=lambda at: (scores[at], -at))
+    text = f"{get_document_name(passage.chunk)}: \u201c{clean_text(passage.parts[best].text)}\u201d"
+    unit = Unit("sentence", block, (Segment(text, (passage.number,)),), "- ")
+    return CheckedUnit(unit, ((passage.make_quote(best, best + 1),),))
+
+
+def _is_quotable(part: Part) -> bool:
+    return part.piece.kind in ("sentence", "row", "code") and any(letter.isalnum() for letter in part.text)
+
+
+def _format_title(passage: Passage, persona: Persona) -> str:
+    """Returns the place of a passage in bold: document and last heading; for `Technical` all headings and the page."""
+    headings = [clean_text(heading).replace("*", "") for heading in list_headings(passage.chunk)]
+    name = format_place(passage.chunk) if persona == "Technical" else get_document_name(passage.chunk)
+    shown = headings if persona == "Technical" else headings[-1:]
+    path = " \u203a ".join([name, *shown])
+    return f"**{path}**"
+
+
+def _make_heading(text: str, block: int) -> CheckedUnit:
+    return CheckedUnit(Unit("heading", block, (Segment(text),)))

@@ -1,0 +1,405 @@
+"""`Library`: an owner's collections. Reads sources into them and searches them."""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import BinaryIO
+from weakref import WeakValueDictionary
+
+from pydantic import SecretStr
+
+from agent.core.errors import NotFoundError, StoreError
+from agent.core.models import JsonObject, RetrievalMode
+from agent.llm.embedder import Embedder
+from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
+from agent.storage.credentials import Credentials
+from agent.storage.vectors import VectorIndex
+from gateway.features.documents.engine.ingest.collection_lock import lock_collection
+from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore, track_indexing
+from gateway.features.documents.engine.ingest.connectors.port import Connector
+from gateway.features.documents.engine.ingest.connectors.selection import check_source_type, select_connector
+from gateway.features.documents.engine.ingest.connectors.workspace import open_workspace
+from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor
+from gateway.features.documents.engine.ingest.dry_run import DryRun
+from gateway.features.documents.engine.ingest.dry_run_report import ValidationReport
+from gateway.features.documents.engine.ingest.index_writer import IndexWriter
+from gateway.features.documents.engine.ingest.ingest_report import IngestReport, Progress, SkippedDocument
+from gateway.features.documents.engine.ingest.ingest_resources import IngestResources
+from gateway.features.documents.engine.ingest.ingestion import Ingestion
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
+from gateway.features.documents.engine.ingest.pipeline_check import check_pipeline
+from gateway.features.documents.engine.ingest.reindex import Reindexing, ReindexReport
+from gateway.features.documents.engine.ingest.source_files import open_source_file
+from gateway.features.documents.engine.ingest.templates import from_template
+from gateway.features.documents.engine.ingest.uploads import (
+    SOURCE_PREFIX,
+    AddedUpload,
+    StoredUpload,
+    Uploads,
+    ingest_upload,
+)
+from gateway.features.documents.engine.ingest.walk import SourceWalk
+from gateway.features.documents.engine.search.documents import Document, DocumentStore
+from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
+from gateway.features.documents.engine.search.models import ConnectorInput, MemoryOutput, MemoryQuery, SourceType
+from gateway.features.documents.engine.search.naming import validate_collection_name
+from gateway.features.documents.engine.search.relevance_calibration import RelevanceCalibration
+from gateway.features.documents.engine.search.retriever import Retriever
+
+LOCK_WAIT_SECONDS = 15.0
+"""How long a small change (an upload, a removal) waits for another writer before it fails with a conflict."""
+
+__all__ = ["AddedUpload", "FoundDocument", "IngestReport", "Library", "Progress", "SkippedDocument"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document and the collection that holds it."""
+
+    collection: str
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """How a source is read into a collection: its row with the pipeline, the connector, the password of PDFs."""
+
+    row: Collection
+    connector: Connector
+    password: SecretStr | None
+
+
+class Library:
+    """The collections of this store. `folder` holds temporary downloads."""
+
+    def __init__(
+        self,
+        documents: DocumentStore,
+        lexical: LexicalIndex,
+        vectors: VectorIndex,
+        embedder: Embedder | None,
+        *,
+        collections: CollectionStore,
+        connectors: Mapping[SourceType, Connector],
+        folder: Path,
+        uploads: Uploads,
+        clock: Callable[[], float],
+        audit: AuditLog = NO_AUDIT,
+        mode: RetrievalMode = "hybrid_rerank",
+        credentials: Credentials | None = None,
+    ) -> None:
+        self._credentials = credentials or Credentials(folder / "credentials.json")
+        self._audit = audit
+        self._mode = mode
+        self._only: frozenset[str] | None = None
+        self._documents = documents
+        self._lexical = lexical
+        self._vectors = vectors
+        self._embedder = embedder
+        self._collections = collections
+        self._connectors = connectors
+        self._workspaces = folder / "workspaces"
+        self._clock = clock
+        self._retriever = Retriever(lexical, vectors, embedder, collections)
+        self._relevance = RelevanceCalibration(self._retriever, lexical)
+        self.uploads = uploads
+        self._adding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def list_collections(self, owner: str) -> dict[str, int]:
+        """Returns the owner's collections with their document counts."""
+        counts = await self._collections.count_documents(owner)
+        return {name: count for name, count in counts.items() if self._only is None or name in self._only}
+
+    async def list_outgrown(self) -> dict[str, int]:
+        """Returns the collections, as `owner/name`, with more vectors than are searched quickly, and their numbers."""
+        counts = await self._vectors.list_outgrown()
+        owned = await self._collections.list_owners() if counts else ()
+        sets = {
+            f"{owner}/{name}": (await self._collections.get_vector_sets(owner, name)).serving for owner, name in owned
+        }
+        return {name: counts[serving] for name, serving in sets.items() if serving in counts}
+
+    async def get_collection(self, owner: str, name: str) -> Collection:
+        """Returns a collection with its pipeline, the default one if none is stored. Raises `NotFoundError`."""
+        stored = await self._collections.get(owner, name)
+        if stored is None and name not in await self._documents.count_by_collection(owner):
+            raise await self._make_unknown_error(owner, name)
+        return stored or Collection(name, from_template())
+
+    async def list_documents(self, owner: str, collection: str) -> Sequence[Document]:
+        """Returns the documents of a collection. Raises `NotFoundError` for an unknown collection."""
+        found = await self._documents.list(owner, collection)
+        if not found and await self._collections.get(owner, collection) is None:
+            raise await self._make_unknown_error(owner, collection)
+        return found
+
+    async def get_document(self, owner: str, document_id: str, collection: str | None = None) -> FoundDocument:
+        """Returns a document by its id. Raises `NotFoundError`."""
+        for name, document in (await self._documents.get_by_id(owner, document_id)).items():
+            if collection in (None, name):
+                return FoundDocument(name, document)
+        raise NotFoundError(
+            f"there is no document {document_id!r}; it may have been read anew since", agent_id="library"
+        )
+
+    async def list_passages(self, owner: str, found: FoundDocument) -> list[Passage]:
+        """Returns the passages of a document in text order."""
+        chunk_ids = found.document.chunk_ids
+        indexed = await self._lexical.get_passages(found.collection, chunk_ids, owner=owner)
+        return [indexed[chunk_id].passage for chunk_id in chunk_ids if chunk_id in indexed]
+
+    def open_file(self, owner: str, found: FoundDocument) -> BinaryIO:
+        """Opens the bytes that a document was read from; blocks. Raises what `open_source_file` raises."""
+        return open_source_file(found.document, self.uploads, owner)
+
+    async def search(
+        self, owner: str, collection: str, query: MemoryQuery, *, mode: RetrievalMode | None = None
+    ) -> MemoryOutput:
+        """Searches a collection. Raises `NotFoundError`, `MemoryNoResultsError`, `BadRequestError`, `StoreError`."""
+        if collection not in await self.list_collections(owner):
+            raise await self._make_unknown_error(owner, collection)
+        return await self._retriever.search(query, collection=collection, owner=owner, mode=mode or self._mode)
+
+    async def get_relevance_threshold(
+        self, owner: str, collection: str, query: str, *, mode: RetrievalMode | None = None
+    ) -> float:
+        """Returns the least relevance of a passage of this collection that has to do with the query."""
+        return await self._relevance.get_threshold(owner, collection, query, mode or self._mode)
+
+    def in_room(self, mode: RetrievalMode | None, collections: Iterable[str] | None) -> "Library":
+        """Returns a library with another default search mode that lists, and so searches, these collections only; None
+        keeps the mode, and all collections.
+        """
+        other = copy.copy(self)
+        other._mode = mode or self._mode
+        other._only = None if collections is None else frozenset(collections)
+        return other
+
+    async def ingest(
+        self,
+        owner: str,
+        collection: str,
+        source: ConnectorInput | Path,
+        *,
+        pipeline: PipelineDAG | None = None,
+        roots: Sequence[Path] | None = None,
+        password: SecretStr | None = None,
+        progress: Progress = lambda _, __, ___: None,
+    ) -> IngestReport:
+        """Reads a source into a collection; a path means the file or folder there, recursively.
+
+        `pipeline` becomes the collection's; without one it keeps its own, and a new collection gets the default. Local
+        files are read beneath `roots` only. `password` opens protected PDFs, else the source's `password_id` does. A
+        document that cannot be read is reported and stops nothing. Raises `ConflictError` while another writer holds
+        the collection, `ConnectorError` if the source cannot be read, `BadRequestError` for a pipeline that does not
+        fit it, and `StoreError`; documents written before stay.
+        """
+        started = monotonic()
+        request = source if isinstance(source, ConnectorInput) else _make_folder_input(source)
+        plan = await self.plan_ingest(owner, collection, request, pipeline, roots, password)
+        row, report = plan.row, IngestReport(collection, template=plan.row.pipeline.template)
+        async with (
+            self._open_writer(owner, collection) as writer,
+            DocumentProcessor(row.pipeline, plan.password) as processor,
+            open_workspace(self._workspaces) as folder,
+            track_indexing(self._collections, owner, row, lambda: report.embedder) as mark_started,
+        ):
+            known = await writer.clean_up(await self._documents.list(owner, collection))
+
+            async def keep(document: Document) -> None:
+                await self._documents.put(owner, collection, document)
+
+            walk = SourceWalk(
+                request,
+                plan.connector,
+                processor,
+                folder,
+                report,
+                mark_started,
+                keep,
+                lambda: writer.makes_vectors,
+                progress,
+            )
+            try:
+                await Ingestion(walk, processor, writer, self._clock).run(
+                    {document.source: document for document in known}
+                )
+            except StoreError as error:
+                error.message += f". {report.interruption_note}"
+                raise
+        report.seconds = monotonic() - started
+        return report
+
+    async def plan_ingest(
+        self,
+        owner: str,
+        collection: str,
+        request: ConnectorInput,
+        pipeline: PipelineDAG | None,
+        roots: Sequence[Path] | None,
+        password: SecretStr | None = None,
+    ) -> IngestPlan:
+        """Returns how a source is read. Raises `BadRequestError` for a pipeline that does not fit it, and
+        `CredentialError` if the password of the source is not there."""
+        row = await self._get_collection_row(owner, collection, pipeline)
+        row = replace(row, sources=(*(one for one in row.sources if one != request), request))
+        connector = select_connector(request, row.pipeline, self._connectors, roots)
+        if password is None and request.password_id is not None:
+            password = await asyncio.to_thread(self._credentials.get_password, request.password_id)
+        return IngestPlan(row, connector, password)
+
+    @property
+    def resources(self) -> IngestResources:
+        """What ingestions of jobs work with."""
+        return IngestResources(
+            self._documents,
+            self._lexical,
+            self._vectors,
+            self._embedder,
+            self._collections,
+            self.uploads.objects,
+            self._workspaces,
+            self._clock,
+        )
+
+    async def reindex(self, owner: str, collection: str, progress: Progress = lambda _, __, ___: None) -> ReindexReport:
+        """Rebuilds a collection's terms with this release's rules and its vectors with the current embedder, from
+        stored passages.
+
+        The old ones serve searches until then. Continues where it was interrupted. Raises `NotFoundError`,
+        `BadRequestError` if the terms are current and there is no embedder, `EmbedderError`, `ConflictError`,
+        `StoreError`.
+        """
+        row = await self.get_collection(owner, collection)
+        async with self._open_writer(owner, collection) as writer:
+            documents = await writer.clean_up(await self._documents.list(owner, collection))
+            return await Reindexing(row, documents, writer, self._collections).run(progress)
+
+    def check_source_type(self, source_type: SourceType) -> None:
+        """Raises `BadRequestError` for a source type without a connector."""
+        check_source_type(source_type, self._connectors)
+
+    async def check_ingest(
+        self, owner: str, collection: str, source: ConnectorInput, pipeline: PipelineDAG | None = None
+    ) -> None:
+        """Raises what `ingest` would raise at once for a name, a pipeline, and their fit with the source."""
+        select_connector(
+            source, (await self._get_collection_row(owner, collection, pipeline)).pipeline, self._connectors, None
+        )
+
+    async def dry_run(
+        self,
+        request: ConnectorInput,
+        pipeline: PipelineDAG,
+        *,
+        sample_count: int = 50,
+        seed: int = 0,
+        roots: Sequence[Path] | None = None,
+    ) -> ValidationReport:
+        """Tries a pipeline on a sample of a source and writes nothing. Raises what `ingest` raises for the two."""
+        connector = select_connector(request, check_pipeline(pipeline), self._connectors, roots)
+        async with open_workspace(self._workspaces) as folder, DocumentProcessor(pipeline) as processor:
+            trial = DryRun(connector, processor, self._embedder, folder, sample_count=sample_count, seed=seed)
+            return await trial.run(request)
+
+    async def add_upload(
+        self, owner: str, collection: str, name: str | None, data: BinaryIO, *, pipeline: PipelineDAG | None = None
+    ) -> AddedUpload:
+        """Stores an uploaded file and reads it into a collection; the same bytes twice change nothing.
+
+        Raises the narrowest `ParserError` for a file that cannot be read, which is not kept; `TooLargeError`,
+        `ConflictError`, `StoreError`.
+        """
+        row = await self._get_collection_row(owner, collection, pipeline)
+        async with open_workspace(self._workspaces) as folder:
+            stored = await asyncio.to_thread(self.uploads.store, owner, data, folder)
+            async with self._adding.setdefault((owner, stored.checksum), asyncio.Lock()):
+                try:
+                    return await self._ingest_upload(owner, row, stored, name, is_changed=pipeline is not None)
+                finally:
+                    await self._remove_unused_upload(owner, stored.source)
+
+    async def _ingest_upload(
+        self, owner: str, row: Collection, stored: StoredUpload, name: str | None, *, is_changed: bool
+    ) -> AddedUpload:
+        """Reads a stored upload into its collection, whose row is stored if it is new or `is_changed`."""
+        async with (
+            self._open_writer(owner, row.name, patience_s=LOCK_WAIT_SECONDS) as writer,
+            DocumentProcessor(row.pipeline) as processor,
+        ):
+            await writer.clean_up(await self._documents.list(owner, row.name))
+            known = await self._documents.get_by_source(owner, row.name, stored.source)
+            added = await ingest_upload(writer, processor, stored, name, known, at=self._clock())
+            if row.created == 0 or is_changed:
+                await self._collections.put(owner, row)
+        return added
+
+    async def remove_document(
+        self, owner: str, document_id: str, collection: str | None = None, *, by: str | None = None
+    ) -> None:
+        """Removes a document with its passages, vectors and uploaded bytes; `by` is recorded.
+
+        A document that is still at its source returns with the next ingestion. Raises `NotFoundError`, `ConflictError`.
+        """
+        found = await self.get_document(owner, document_id, collection)
+        detail: JsonObject = {"collection": found.collection}
+        async with (
+            self._audit.record_before(AuditEvent("document.delete", document_id, owner=owner, by=by, detail=detail)),
+            self._open_writer(owner, found.collection, patience_s=LOCK_WAIT_SECONDS) as writer,
+        ):
+            await writer.remove_document(found.document)
+        await self._remove_unused_upload(owner, found.document.source)
+
+    async def drop_collection(self, owner: str, collection: str, *, by: str | None = None) -> int:
+        """Removes a collection with its passages and vectors; `by` is recorded. Returns how many documents it had.
+
+        Raises `NotFoundError`.
+        """
+        documents = await self.list_documents(owner, collection)
+        detail: JsonObject = {"documents": len(documents)}
+        async with (
+            self._audit.record_before(AuditEvent("collection.delete", collection, owner=owner, by=by, detail=detail)),
+            lock_collection(self._documents, owner, collection),
+        ):
+            await self._lexical.drop(collection, owner=owner)
+            for name in filter(None, await self._collections.get_vector_sets(owner, collection)):
+                await self._vectors.drop(name)
+            for document in documents:
+                await self._documents.remove(owner, collection, document.source)
+            await self._collections.remove(owner, collection)
+        for document in documents:
+            await self._remove_unused_upload(owner, document.source)
+        return len(documents)
+
+    async def _get_collection_row(self, owner: str, name: str, pipeline: PipelineDAG | None) -> Collection:
+        """Returns the collection as it is or will be, with the requested pipeline."""
+        stored = await self._collections.get(owner, name)
+        if stored is None:
+            validate_collection_name(name)
+            stored = Collection(name, from_template())
+        return replace(stored, pipeline=check_pipeline(pipeline or stored.pipeline))
+
+    @asynccontextmanager
+    async def _open_writer(self, owner: str, collection: str, *, patience_s: float = 0) -> AsyncIterator[IndexWriter]:
+        """Locks a collection for writing. Raises `ConflictError` while another writer holds it."""
+        async with lock_collection(self._documents, owner, collection, patience_s=patience_s) as lock:
+            sets = await self._collections.get_vector_sets(owner, collection)
+            yield IndexWriter(self._documents, self._lexical, self._vectors, self._embedder, lock, sets)
+
+    async def _remove_unused_upload(self, owner: str, source: str) -> None:
+        """Deletes uploaded bytes that no collection uses any more."""
+        checksum = source.removeprefix(SOURCE_PREFIX)
+        if checksum != source and not await self._documents.count_collections_with(owner, source, checksum):
+            await asyncio.to_thread(self.uploads.remove, owner, checksum)
+
+    async def _make_unknown_error(self, owner: str, collection: str) -> NotFoundError:
+        there = ", ".join(await self.list_collections(owner)) or "none yet: `stepgate ingest FOLDER` makes one"
+        return NotFoundError(f"there is no collection {collection!r}; there are {there}", agent_id="library")
+
+
+def _make_folder_input(path: Path) -> ConnectorInput:
+    return ConnectorInput(source_type="local", source_identifier=str(path), recursive=True)

@@ -1,0 +1,5 @@
+"""How much of a file's text its reader found. Shares no code and no parsing library with `gateway.features.documents.engine.ingest.parsers`."""
+
+from gateway.features.documents.engine.ingest.coverage.measure import measure_coverage
+
+__all__ = ["measure_coverage"]

@@ -1,0 +1,106 @@
+"""Compares the cells of a workbook with a document: a text by its words, a number by its digits in whatever format."""
+
+import datetime as dt
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+
+from gateway.features.documents.engine.ingest.coverage.source_text import Cell, SourceText, split_words
+
+_NUMBER = re.compile(r"\d(?:[\d.,'\u2019\u00a0\u202f]*\d)?")
+_MAX_DIGITS = 15
+_DATES = (1.0, 2_958_466.0)
+"""The serial numbers of dates: up to the end of 9999."""
+_EPOCHS = (dt.datetime(1899, 12, 30), dt.datetime(1904, 1, 1))  # noqa: DTZ001 - dates of a sheet have no zone
+
+
+def count_lost_cells(source: SourceText, texts: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """Returns how many cells there are, and how many of each kind are nowhere in the document."""
+    if not source.cells:
+        return 0, {}
+    document = _Document(texts)
+    lost = {}
+    for kind, cells in source.cells.items():
+        lost[kind] = sum(document.count_lost(cell, times) for cell, times in cells.items())
+    return sum(cells.total() for cells in source.cells.values()), lost
+
+
+class _Document:
+    """The words and numbers of a document that are left: each cell takes away its own."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._words: Counter[str] = Counter()
+        self._numbers: Counter[str] = Counter()
+        for text in texts:
+            for cell in re.split(r"(?<!\\)\||\n", text):
+                self._words.update(split_words(cell))
+                numbers = [_get_digits(number) for number in _NUMBER.findall(cell)]
+                self._numbers.update(numbers)
+                if len(numbers) > 1:
+                    self._numbers[_get_digits(cell)] += 1
+        self._all_words = frozenset(self._words)
+
+    def count_lost(self, cell: Cell, times: int) -> int:
+        """Returns how many of equal cells are missing."""
+        if cell.number is not None:
+            return 0 if self._is_date(cell.number) else self._count_lost_numbers(cell.number, times)
+        words = Counter(split_words(cell.text))
+        found = min((self._words[word] // count for word, count in words.items()), default=times)
+        found = min(found, times)
+        for word, count in words.items():
+            self._words[word] -= count * found
+        return times - found
+
+    def _count_lost_numbers(self, number: float, times: int) -> int:
+        for digits in _iter_digits(number):
+            found = min(times, self._numbers[digits])
+            self._numbers[digits] -= found
+            times -= found
+            if times == 0:
+                return 0
+        part = Fraction(abs(number) % 1).limit_denominator(99)
+        is_fraction = part.denominator > 1 and self._has(str(part.numerator), str(part.denominator))
+        return 0 if is_fraction else times
+
+    def _is_date(self, number: float) -> bool:
+        """Returns whether the parts of the date, the time or the span that the number may be are in the document."""
+        minutes = round(number * 1440)
+        hours = (str(minutes // 60), str(minutes // 60 % 24), str(minutes // 60 % 12 or 12))
+        if number % 1 and any(self._has(hour, f"{minutes % 60:02}") for hour in hours):
+            return True
+        if not _DATES[0] <= number < _DATES[1]:
+            return False
+        for epoch in _EPOCHS:
+            try:
+                day = epoch + dt.timedelta(days=int(number))
+            except OverflowError:
+                continue
+            names = (str(day.month), day.strftime("%B").casefold(), day.strftime("%b").casefold())
+            if any(self._has(str(day.day), year) for year in (str(day.year), f"{day.year % 100:02}")):
+                return True
+            if self._has(str(day.year)) and any(map(self._has, names)):
+                return True
+        return False
+
+    def _has(self, *words: str) -> bool:
+        return all(word in self._all_words or word.zfill(2) in self._all_words for word in words)
+
+
+def _iter_digits(number: float) -> Iterator[str]:
+    """Yields the digits of a number, from the most to the fewest that a format may leave."""
+    if number == 0 or not math.isfinite(number):
+        yield ""
+        return
+    seen = set()
+    for count in range(_MAX_DIGITS, 0, -1):
+        digits = _get_digits(f"{abs(number):.{count - 1}e}".partition("e")[0])
+        if digits not in seen:
+            seen.add(digits)
+            yield digits
+
+
+def _get_digits(text: str) -> str:
+    """Returns the digits of a number without zeros at its ends: 1,234.50 and 0.12345 are both 12345."""
+    return re.sub(r"\D", "", text).strip("0")

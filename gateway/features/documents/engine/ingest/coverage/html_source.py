@@ -1,0 +1,200 @@
+"""The visible text of an HTML page, by a scanner of tags of its own."""
+
+import codecs
+import re
+from collections import Counter
+from html import unescape
+
+from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
+from gateway.features.documents.engine.search.models import FileType
+
+_VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
+)
+_SILENT = frozenset(
+    ("script", "style", "template", "head", "title", "canvas", "audio", "video", "iframe", "object", "svg", "noframes")
+)
+_OMITTED = {"svg": "drawing", "select": "choices", "datalist": "choices", "noscript": "text without scripts"}
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<[!?][^>]*>|</(?P<end>[a-zA-Z][^\s/>]*)[^>]*>"
+    r"""|<(?P<start>[a-zA-Z][^\s/>]*)(?P<attributes>(?:[^>"']|"[^"]*+"|'[^']*+'){0,20000}+)>""",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
+_RAW = frozenset({"script", "style", "textarea", "title", "iframe", "noframes"})
+"""Elements whose text may look like tags."""
+_PARAGRAPH = frozenset({"p"})
+_CLOSES = {
+    "li": {"li"},
+    "dt": {"dt", "dd"},
+    "dd": {"dt", "dd"},
+    "p": {"p"},
+    "tr": {"tr", "td", "th"},
+    "td": {"td", "th"},
+    "th": {"td", "th"},
+    "option": {"option"},
+    "tbody": {"tr", "td", "th", "thead", "tbody"},
+}
+"""Elements that the start of another one ends."""
+_SCOPE = {"li": {"ul", "ol", "menu"}, "dt": {"dl"}, "dd": {"dl"}}
+_TABLE_SCOPE = frozenset({"table"})
+_END_PARAGRAPH = (
+    "address article aside blockquote div dl fieldset figure footer form h1 h2 h3 h4 h5 h6 header hr main nav ol p pre "
+    "section table ul"
+)
+_BLOCKS_END_P = frozenset(_END_PARAGRAPH.split())
+_OTHER_BLOCKS = (
+    "body html thead tfoot caption figcaption details summary legend select textarea center dir menu search hgroup "
+    "dialog colgroup title noscript svg"
+)
+_BLOCKS = _BLOCKS_END_P | frozenset(_OTHER_BLOCKS.split())
+_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
+_LATIN = frozenset({"iso8859-1", "latin-1", "ascii", "latin_1"})
+
+
+def read_source(data: bytes, _file_type: FileType, encoding: str) -> SourceText:
+    """Counts the words that a page shows; what is hidden is counted apart."""
+    return count_page(_decode(data, encoding))
+
+
+def count_page(text: str) -> SourceText:
+    """Counts the words of a page that is text already. Without any other text, that for browsers without scripts
+    counts."""
+    page = _Page()
+    page.scan(text)
+    source = page.source
+    if not source.words and page.without_scripts:
+        source.words["text"] = page.without_scripts
+        source.omitted.pop(_OMITTED["noscript"], None)
+    return source
+
+
+def _decode(data: bytes, encoding: str) -> str:
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
+        if data.startswith(mark):
+            return data.decode(name, "replace")
+    declared = _CHARSET.search(data[:4096])
+    for name in (declared[1].decode("ascii") if declared else "", "utf-8", encoding, "cp1252"):
+        try:
+            known = codecs.lookup(name).name
+            return data.decode("cp1252" if known in _LATIN else known)
+        except (LookupError, ValueError):
+            continue
+    return data.decode("utf-8", "replace")
+
+
+class _Page:
+    """Collects inline text until a block begins or ends, and knows why an element is not shown."""
+
+    def __init__(self) -> None:
+        self.source = SourceText()
+        self.without_scripts: Counter[str] = Counter()
+        self._open: list[tuple[str, str]] = []
+        """Open elements, and why their text is not shown; empty if it is."""
+        self._parts: list[str] = []
+
+    def scan(self, text: str) -> None:
+        """Counts the text between the tags."""
+        place = 0
+        while (match := _TOKEN.search(text, place)) is not None:
+            if match.start() > place:
+                self._take(text[place : match.start()])
+            place = match.end()
+            if match["end"]:
+                self._close(match["end"].lower())
+            elif match["start"]:
+                tag = match["start"].lower()
+                self._start(tag, match["attributes"])
+                if tag in _RAW and (end := _find_end(text, tag, place)) is not None:
+                    if tag == "textarea":
+                        self._take(text[place:end])
+                    place = end
+        self._take(text[place:])
+        self.flush()
+
+    def _start(self, tag: str, attributes: str) -> None:
+        self._close_implied(tag)
+        if not _is_inline(tag):
+            self.flush()
+        elif tag in {"br", "button", "input", "img"}:
+            self._parts.append(" ")
+        if tag not in _VOID:
+            self._open.append((tag, self._reason or _find_reason(tag, attributes)))
+            if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
+                self._close(tag)
+
+    def _close(self, tag: str) -> None:
+        """Closes an element and those left open in it; an end without a start is ignored."""
+        if not _is_inline(tag):
+            self.flush()
+        elif tag == "button":
+            self._parts.append(" ")
+        for place in range(len(self._open) - 1, -1, -1):
+            if self._open[place][0] == tag:
+                del self._open[place:]
+                return
+
+    def _take(self, data: str) -> None:
+        reason = self._reason
+        if not reason:
+            self._parts.append(unescape(data))
+        elif reason != "silent":
+            self.source.omit(reason, unescape(data))
+            if reason == _OMITTED["noscript"]:
+                self.without_scripts.update(split_words(unescape(data)))
+
+    def flush(self) -> None:
+        """Counts the inline text so far."""
+        self.source.add("text", "".join(self._parts))
+        self._parts.clear()
+
+    @property
+    def _reason(self) -> str:
+        return self._open[-1][1] if self._open else ""
+
+    def _close_implied(self, tag: str) -> None:
+        closes = _CLOSES.get(tag) or (_PARAGRAPH if tag in _BLOCKS_END_P else None)
+        if closes is None or not self._open:
+            return
+        scope = _SCOPE.get(tag, _TABLE_SCOPE)
+        place = len(self._open) - 1
+        last = None
+        while place >= 0 and self._open[place][0] not in scope:
+            if self._open[place][0] in closes:
+                last = place
+                if tag not in {"tr", "tbody"}:
+                    break
+            elif not _is_inline(self._open[place][0]) and tag not in {"tr", "tbody", "td", "th"}:
+                break
+            place -= 1
+        if last is not None:
+            self.flush()
+            del self._open[last:]
+
+
+def _is_inline(tag: str) -> bool:
+    return tag not in _BLOCKS and tag not in _CLOSES
+
+
+def _find_end(text: str, tag: str, place: int) -> int | None:
+    match = re.compile(f"</{tag}[\\s>]", re.IGNORECASE).search(text, place)
+    return None if match is None else match.start()
+
+
+def _find_reason(tag: str, attributes: str) -> str:
+    if tag in _OMITTED:
+        return _OMITTED[tag]
+    if tag in _SILENT:
+        return "silent"
+    given = attributes.lower()
+    if "hidden" in given or "none" in given or "collapse" in given:
+        for name, double, single, bare in _ATTRIBUTE.findall(attributes):
+            value = double or single or bare
+            if name.lower() == "hidden" or (name.lower() == "style" and _HIDDEN.search(unescape(value))):
+                return "hidden text"
+    return ""

@@ -1,0 +1,148 @@
+"""What Office files share: their parts, read by the standard library's XML parser; charts and diagrams."""
+
+import io
+import posixpath
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+from xml.etree.ElementTree import Element
+
+from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
+
+
+def get_name(element: Element) -> str:
+    """Returns an element's name without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def get_attribute(element: Element, name: str) -> str | None:
+    """Returns an attribute by its name without a namespace."""
+    for key, value in element.attrib.items():
+        if key.rpartition("}")[2] == name:
+            return value
+    return None
+
+
+class Relation(NamedTuple):
+    """A relationship of a part: the last word of its type, and the path of its target."""
+
+    kind: str
+    target: str
+
+
+class Package:
+    """The parts of an Office file. Its checks are those of the archive: sizes, and no document type declarations."""
+
+    def __init__(self, data: bytes) -> None:
+        self._archive = zipfile.ZipFile(io.BytesIO(data))
+        self.names = frozenset(self._archive.namelist())
+
+    def read(self, path: str) -> Element | None:
+        """Returns the element of a part; None if it is not there, or no XML."""
+        if path not in self.names:
+            return None
+        try:
+            return ET.fromstring(self._archive.read(path))  # noqa: S314 - documents with declarations were refused
+        except ET.ParseError:
+            return None
+
+    def holds(self, path: str, text: bytes) -> bool:
+        """Returns whether a part is there and has these bytes."""
+        return path in self.names and text in self._archive.read(path)
+
+    def open(self, path: str) -> "zipfile.ZipExtFile":
+        """Opens a part as a stream."""
+        return self._archive.open(path)  # type: ignore[return-value]  # typeshed says IO[bytes]
+
+    def list_relations(self, path: str) -> Mapping[str, Relation]:
+        """Returns the relationships of a part by their ids, those to other places left out."""
+        folder, name = posixpath.split(path)
+        root = self.read(posixpath.join(folder, "_rels", f"{name}.rels"))
+        found: dict[str, Relation] = {}
+        for one in () if root is None else root:
+            target = one.get("Target", "")
+            if one.get("TargetMode") != "External":
+                full = target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
+                found[one.get("Id", "")] = Relation(one.get("Type", "").rpartition("/")[2], full)
+        return found
+
+    def find_main_part(self) -> str:
+        """Returns the path of the main part; empty if there is none."""
+        for relation in self.list_relations("").values():
+            if relation.kind == "officeDocument":
+                return relation.target
+        return ""
+
+
+def choose_branch(element: Element) -> Element:
+    """Returns the branch of an `mc:AlternateContent` that is shown: the first with anything in it."""
+    return next((branch for branch in element if len(branch)), element)
+
+
+def iter_text(element: Element) -> Iterator[str]:
+    """Yields the paragraphs of DrawingML text (`a:p` with `a:t`)."""
+    for paragraph in element.iter():
+        if get_name(paragraph) == "p":
+            parts = []
+            for inner in paragraph.iter():
+                name = get_name(inner)
+                if name == "t":
+                    parts.append(inner.text or "")
+                elif name in {"br", "tab"}:
+                    parts.append(" ")
+            yield "".join(parts)
+
+
+def add_graphic_parts(source: SourceText, package: Package, path: str, element: Element) -> None:
+    """Counts the charts and diagrams that an element of a part refers to."""
+    relations = package.list_relations(path)
+    for reference in element.iter():
+        name = get_name(reference)
+        relation = get_attribute(reference, "dm" if name == "relIds" else "id") or ""
+        if name in {"chart", "relIds"} and relation in relations:
+            root = package.read(relations[relation].target)
+            if root is not None:
+                _add_diagram(source, root) if name == "relIds" else _add_chart(source, root)
+
+
+def _add_chart(source: SourceText, root: Element) -> None:
+    """Counts the points of a chart, and its titles. Series with the same categories show them once."""
+    categories = set()
+    for series in root.iter():
+        name = get_name(series)
+        if name == "ser":
+            for part in series:
+                values = [_read_value(point) for point in part.iter() if get_name(point) == "v"]
+                key = (get_name(part), *values)
+                if get_name(part) in {"cat", "xVal"} and key in categories:
+                    continue
+                categories.add(key)
+                for value in values:
+                    source.add("chart", value)
+        elif name == "pt" and series.text and series.text.strip():  # charts of the kinds since 2016
+            source.add("chart", _round(series.text))
+        elif name == "title":
+            for text in iter_text(series):
+                source.add("chart", text)
+
+
+def _add_diagram(source: SourceText, root: Element) -> None:
+    for point in root.iter():
+        if get_name(point) == "pt" and point.get("type") != "pres":
+            for text in iter_text(point):
+                source.add("diagram", text)
+
+
+def _read_value(point: Element) -> str:
+    return _round(point.text or "")
+
+
+def _round(text: str) -> str:
+    """Returns a number with the 15 digits that programs show."""
+    if len(text) <= 15:
+        return text
+    try:
+        return f"{float(text):.15g}"
+    except ValueError:
+        return text

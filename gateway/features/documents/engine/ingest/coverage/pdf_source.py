@@ -1,0 +1,43 @@
+"""The characters of a PDF in any orientation, by pdf_oxide, which shares nothing with PDFium."""
+
+import pdf_oxide
+
+from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
+from gateway.features.documents.engine.search.models import FileType
+
+_TURNED = 5.0
+"""Degrees from which a text counts as turned; scans are skewed by less."""
+
+_SLACK = 2.0
+"""Points."""
+
+
+pdf_oxide.disable_logging()  # it reports every oddity of a file on standard error
+
+
+def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
+    """Counts the characters on all pages, turned ones apart. Raises OSError for other files."""
+    document = pdf_oxide.PdfDocument.from_bytes(data)
+    source = SourceText(unit="characters")
+    upright: list[str] = []
+    turned: list[str] = []
+    outside: list[str] = []
+    for page in range(document.page_count()):
+        try:
+            left, bottom, right, top = document.page_crop_box(page) or document.page_media_box(page)
+            characters = document.extract_chars(page)
+        except RuntimeError:  # a page that the file only claims
+            source.omitted["pages that cannot be opened"] += 1
+            continue
+        left, bottom, right, top = left - _SLACK, bottom - _SLACK, right + _SLACK, top + _SLACK
+        for one in characters:
+            if not (left <= one.origin_x <= right and bottom <= one.origin_y <= top):
+                outside.append(one.char)
+            elif -_TURNED <= one.rotation_degrees <= _TURNED:
+                upright.append(one.char)
+            else:
+                turned.append(one.char)
+    source.add_characters("text", "".join(upright))
+    source.add_characters("turned text", "".join(turned))
+    source.omit("words outside of the page", "".join(outside))
+    return source

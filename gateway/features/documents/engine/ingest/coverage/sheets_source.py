@@ -1,0 +1,165 @@
+"""The cells of an xlsx: shared strings and values. A workbook counts cells, not words."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+from xml.etree.ElementTree import Element
+
+from gateway.features.documents.engine.ingest.coverage.office_source import (
+    Package,
+    add_graphic_parts,
+    get_name,
+    iter_text,
+)
+from gateway.features.documents.engine.ingest.coverage.source_text import Cell, SourceText
+from gateway.features.documents.engine.search.models import FileType
+
+_MAX_CELLS = 2_000_000
+_COLUMN = re.compile(r"[A-Z]+")
+
+
+class _StoredCell(NamedTuple):
+    """A cell as it is stored: its address, type, value and whether a formula made it."""
+
+    row: int
+    column: str
+    kind: str
+    value: str
+    has_formula: bool
+
+
+def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
+    """Counts the cells of the sheets that are shown, their comments, and the points of charts."""
+    package = Package(data)
+    main = package.find_main_part()
+    relations = package.list_relations(main)
+    strings = _read_strings(package, next((r.target for r in relations.values() if r.kind == "sharedStrings"), ""))
+    source = SourceText(unit="cells")
+    book = package.read(main)
+    for sheet in () if book is None else book.iter():
+        relation = next((relations[v] for v in sheet.attrib.values() if v in relations), None)
+        if get_name(sheet) == "sheet" and relation is not None and relation.kind == "worksheet":
+            is_shown = sheet.get("state", "visible") == "visible"
+            _count_sheet(source, package, relation.target, strings, is_shown=is_shown)
+    return source
+
+
+def _read_strings(package: Package, path: str) -> list[str]:
+    root = package.read(path)
+    return [] if root is None else [_collect_string(item) for item in root if get_name(item) == "si"]
+
+
+def _collect_string(item: Element) -> str:
+    """Returns the runs of a string without its phonetic reading."""
+    parts = []
+    for one in item:
+        name = get_name(one)
+        if name == "t":
+            parts.append(one.text or "")
+        elif name == "r":
+            parts += [inner.text or "" for inner in one if get_name(inner) == "t"]
+    return "".join(parts)
+
+
+def _count_sheet(source: SourceText, package: Package, path: str, strings: list[str], *, is_shown: bool) -> None:
+    hidden_columns: list[tuple[int, int]] = []
+    for count, (cell, is_hidden) in enumerate(_iter_cells(package, path, strings, hidden_columns)):
+        if count >= _MAX_CELLS:
+            source.omitted["sheets cut after two million cells"] += 1
+            break
+        if not is_shown:
+            source.omitted["cells of hidden sheets"] += 1
+        elif is_hidden:
+            source.omitted["cells of hidden rows and columns"] += 1
+        elif cell.value:
+            source.add_cell("cells", _convert(cell))
+        elif cell.has_formula:
+            source.omitted["formulas without a stored value"] += 1
+    for relation in package.list_relations(path).values() if is_shown else ():
+        part = package.read(relation.target)
+        if part is not None and relation.kind == "drawing":
+            _count_drawing(source, package, relation.target, part)
+        elif part is not None and relation.kind == "comments":
+            _count_comments(source, part)
+
+
+def _count_comments(source: SourceText, part: Element) -> None:
+    for comment in part.iter():
+        if get_name(comment) == "comment":
+            source.add_cell("comments", Cell("".join(one.text or "" for one in comment.iter() if get_name(one) == "t")))
+
+
+def _count_drawing(source: SourceText, package: Package, path: str, part: Element) -> None:
+    """Counts the text boxes and charts that lie on a sheet."""
+    inner = SourceText()
+    add_graphic_parts(inner, package, path, part)
+    for words in inner.words.values():
+        for word, times in words.items():
+            for _ in range(times):
+                source.add_cell("charts", Cell(word))
+    for text in iter_text(part):
+        if text.strip():
+            source.add_cell("text boxes", Cell(text))
+
+
+def _iter_cells(
+    package: Package, path: str, strings: list[str], hidden_columns: list[tuple[int, int]]
+) -> Iterator[tuple[_StoredCell, bool]]:
+    """Yields each cell that has something, and whether its row or column is hidden."""
+    hidden_row = False
+    row_number = 0
+    with package.open(path) as stream:
+        for event, element in ET.iterparse(stream, events=("start", "end")):  # noqa: S314 - see `Package`
+            name = get_name(element)
+            if event == "start":
+                if name == "row":
+                    row_number = int(element.get("r") or row_number + 1)
+                    hidden_row = element.get("hidden") in {"1", "true"}
+                continue
+            if name == "col" and element.get("hidden") in {"1", "true"}:
+                hidden_columns.append((int(element.get("min", "0")), int(element.get("max", "0"))))
+            elif name == "c":
+                cell = _read_cell(element, row_number, strings)
+                if cell.value or cell.has_formula:
+                    place = _count_column(cell.column)
+                    yield cell, hidden_row or any(low <= place <= high for low, high in hidden_columns)
+            elif name == "row":
+                element.clear()
+
+
+def _read_cell(element: Element, row: int, strings: list[str]) -> _StoredCell:
+    kind = element.get("t", "n")
+    value, has_formula = "", False
+    for one in element:
+        name = get_name(one)
+        if name == "v":
+            value = one.text or ""
+        elif name == "is":
+            value = _collect_string(one)
+        elif name == "f":
+            has_formula = True
+    if kind == "s" and value.isdecimal():
+        value = strings[int(value)] if int(value) < len(strings) else ""
+    column = _COLUMN.match(element.get("r", ""))
+    return _StoredCell(row, column[0] if column else "", kind, value.strip(), has_formula)
+
+
+def _count_column(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def _convert(stored: _StoredCell) -> Cell:
+    if stored.kind == "b":
+        return Cell("true" if stored.value == "1" else "false")
+    if stored.kind in {"s", "str", "inlineStr", "e", "d"}:
+        return Cell(stored.value)
+    try:
+        number = float(stored.value)
+    except ValueError:
+        return Cell(stored.value)
+    return Cell(number=number) if math.isfinite(number) else Cell(stored.value)

@@ -1,0 +1,78 @@
+"""The text of a pptx by kind: slides in any shape, tables, notes, charts and diagrams."""
+
+from xml.etree.ElementTree import Element
+
+from gateway.features.documents.engine.ingest.coverage.office_source import (
+    Package,
+    add_graphic_parts,
+    choose_branch,
+    get_attribute,
+    get_name,
+)
+from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
+from gateway.features.documents.engine.search.models import FileType
+
+_REPEATED = frozenset({"sldNum", "dt", "ftr", "hdr"})
+"""Placeholders of a notes page that repeat."""
+
+
+def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
+    """Counts the words of the slides and of their notes."""
+    package = Package(data)
+    main = package.find_main_part()
+    source = SourceText()
+    relations = package.list_relations(main)
+    root = package.read(main)
+    for reference in () if root is None else root.iter():
+        relation = relations.get(get_attribute(reference, "id") or "") if get_name(reference) == "sldId" else None
+        # `id` of a slide is a number too, so that the relationship is the attribute that is one.
+        relation = relation or next((relations[v] for v in reference.attrib.values() if v in relations), None)
+        if get_name(reference) == "sldId" and relation is not None:
+            _count_slide(source, package, relation.target)
+    return source
+
+
+def _count_slide(source: SourceText, package: Package, path: str) -> None:
+    slide = package.read(path)
+    if slide is None:
+        return
+    _count(source, slide, "slide text")
+    add_graphic_parts(source, package, path, slide)
+    for relation in package.list_relations(path).values():
+        notes = package.read(relation.target) if relation.kind == "notesSlide" else None
+        for shape in () if notes is None else notes.iter():
+            if get_name(shape) == "sp":
+                kind = next((get_attribute(p, "type") for p in shape.iter() if get_name(p) == "ph"), None)
+                if kind == "body":
+                    _count(source, shape, "notes")
+                else:
+                    inner = SourceText()
+                    _count(inner, shape, "text")
+                    repeated = sum(counter.total() for counter in inner.words.values())
+                    if repeated:
+                        source.omitted["notes page" if kind not in _REPEATED else "repeated header"] += repeated
+
+
+def _count(source: SourceText, element: Element, kind: str) -> None:
+    for child in element:
+        name = get_name(child)
+        if name == "AlternateContent":
+            _count(source, choose_branch(child), kind)
+        elif name == "p" and "drawingml" in child.tag:
+            _count_paragraph(source, child, kind)
+        else:
+            _count(source, child, "table" if name == "tbl" else kind)
+
+
+def _count_paragraph(source: SourceText, paragraph: Element, kind: str) -> None:
+    parts: list[str] = []
+    for one in paragraph.iter():
+        name = get_name(one)
+        if name == "t" and "/math}" in one.tag:
+            source.add_loose("equation", one.text or "")
+            parts.append(" ")
+        elif name == "t":
+            parts.append(one.text or "")
+        elif name in {"br", "tab"}:
+            parts.append(" ")
+    source.add(kind, "".join(parts))

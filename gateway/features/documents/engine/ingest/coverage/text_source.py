@@ -1,0 +1,60 @@
+"""Markdown, plain text and CSV: all of their text."""
+
+import codecs
+import re
+
+from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
+from gateway.features.documents.engine.search.models import FileType
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+_MAPPING = re.compile(
+    r"""(?:(?:["']?[A-Za-z_][\w .-]*["']?[ \t]*:(?:[ \t].*)?|[ \t]+.*|-[ \t].*|#.*|[ \t]*)(?:\n|$))+"""
+)
+"""Lines of a YAML mapping: keys, and what is indented or listed below them."""
+
+
+def read_source(data: bytes, file_type: FileType, encoding: str) -> SourceText:
+    """Counts every word. The header of a Markdown file is counted apart where it is a YAML mapping."""
+    text = _decode(data, encoding)
+    source = SourceText()
+    if file_type == "md":
+        text = _take_header(text, source)
+    elif file_type == "csv" and (
+        line := text.lstrip("\ufeff").partition("\n")[0].strip().strip('"')
+    ).lower().startswith("sep="):
+        source.omit("separator line", line)
+        text = text.partition("\n")[2]
+    if file_type == "csv":
+        # Quotes are part of a cell's writing, not of its text.
+        text = text.replace('\\\\"', " ").replace('"', " ")
+    source.add("text", text)
+    return source
+
+
+def _decode(data: bytes, encoding: str) -> str:
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return data.decode(name, "replace")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode(encoding or "cp1252", "replace")
+
+
+def _take_header(text: str, source: SourceText) -> str:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if lines[0].rstrip() != "---":
+        return text
+    end = next((i for i, line in enumerate(lines[1:], 1) if line.rstrip() in {"---", "..."}), 0)
+    header = "\n".join(lines[1:end])
+    if not end or not _MAPPING.fullmatch(header.strip()):
+        return text
+    source.omit("front matter", header)
+    return "\n".join(lines[end + 1 :])

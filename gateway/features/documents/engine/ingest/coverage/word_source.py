@@ -1,0 +1,224 @@
+"""The text of a docx by kind: paragraph by paragraph, whatever its runs are wrapped in."""
+
+from xml.etree.ElementTree import Element
+
+from gateway.features.documents.engine.ingest.coverage.office_source import (
+    Package,
+    add_graphic_parts,
+    choose_branch,
+    get_attribute,
+    get_name,
+)
+from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
+from gateway.features.documents.engine.search.models import FileType
+
+_MATH = "/math}"
+_REMOVED = {"del": "deleted text", "moveFrom": "moved text", "cellDel": "deleted text"}
+_SPACES = frozenset({"tab", "ptab", "br", "cr"})
+_SILENT = frozenset({"instrText", "delInstrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "tcPr", "trPr", "sectPr"})
+_OFF = frozenset({"0", "false", "off"})
+_NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
+
+
+def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
+    """Counts the words of the body, of notes, comments, headers and footers."""
+    package = Package(data)
+    main = package.find_main_part()
+    root = package.read(main)
+    source = SourceText()
+    if root is None:
+        return source
+    counter = _Counter(source, _list_hidden_styles(package, main))
+    counter.count(root, "text")
+    add_graphic_parts(source, package, main, root)
+    shown = _list_shown_heads(root, package, main)
+    for relation_id, relation in package.list_relations(main).items():
+        part = package.read(relation.target) if relation.kind in {*_NOTES, "header", "footer"} else None
+        if part is None:
+            continue
+        if relation.kind in _NOTES:
+            _count_notes(counter, part, root, _NOTES[relation.kind])
+        else:
+            counter.count_head(part, relation.kind, is_shown=relation_id in shown)
+    return source
+
+
+def _count_notes(counter: "_Counter", part: Element, root: Element, kind: str) -> None:
+    referred = {get_attribute(one, "id") for one in root.iter() if get_name(one) == f"{kind}Reference"}
+    for note in part:
+        is_shown = kind == "comment" or get_attribute(note, "id") in referred
+        if get_name(note) == kind and get_attribute(note, "type") in {None, "normal"} and is_shown:
+            counter.count(note, kind)
+
+
+def _list_shown_heads(root: Element, package: Package, main: str) -> set[str]:
+    """Returns the relationships of the headers and footers that a section uses."""
+    settings = next((r.target for r in package.list_relations(main).values() if r.kind == "settings"), "")
+    options = package.read(settings)
+    has_even = options is not None and any(get_name(o) == "evenAndOddHeaders" and _is_on(o) for o in options)
+    shown = set()
+    for section in root.iter():
+        if get_name(section) == "sectPr":
+            has_first = any(get_name(one) == "titlePg" and _is_on(one) for one in section)
+            used = {"default": True, "first": has_first, "even": has_even}
+            for one in section:
+                if get_name(one) in {"headerReference", "footerReference"} and used.get(
+                    get_attribute(one, "type") or "default"
+                ):
+                    shown.add(get_attribute(one, "id") or "")
+    return shown
+
+
+def _list_hidden_styles(package: Package, main: str) -> set[str]:
+    """Returns the styles that hide their text themselves."""
+    path = next((r.target for r in package.list_relations(main).values() if r.kind == "styles"), "")
+    root = package.read(path) if package.holds(path, b"vanish") else None  # styles are the largest part of most files
+    hidden = set()
+    for style in () if root is None else root:
+        for properties in style:
+            if get_name(properties) == "rPr" and any(get_name(o) == "vanish" and _is_on(o) for o in properties):
+                hidden.add(get_attribute(style, "styleId") or "")
+    return hidden
+
+
+def _is_on(element: Element) -> bool:
+    return get_attribute(element, "val") not in _OFF
+
+
+class _Counter:
+    """Counts the words of parts. The state of fields goes on from paragraph to paragraph."""
+
+    def __init__(self, source: SourceText, hidden_styles: set[str]) -> None:
+        self._source = source
+        self._hidden_styles = hidden_styles
+        self._fields: list[bool] = []
+        self._carried = ""
+
+    def count(self, element: Element, kind: str) -> None:
+        """Counts everything below an element that is shown."""
+        for child in element:
+            self._count_child(child, kind)
+
+    def count_head(self, part: Element, kind: str, *, is_shown: bool) -> None:
+        """Counts a header or footer once: it repeats on every page."""
+        inner = _Counter(SourceText(), self._hidden_styles)
+        inner.count(part, kind)
+        words = [word for counter in inner._source.words.values() for word in counter.elements()]
+        if not is_shown:
+            self._source.omit(f"unused {kind}", " ".join(words))
+        elif not any(letter.isalpha() for word in words for letter in word):
+            self._source.omit("page number", " ".join(words))
+        else:
+            self._source.add(kind, " ".join(words))
+
+    def _count_child(self, child: Element, kind: str) -> None:
+        name = get_name(child)
+        if name == "p":
+            self._count_paragraph(child, kind)
+        elif name == "AlternateContent":
+            self.count(choose_branch(child), kind)
+        elif name in _REMOVED:
+            self._source.omit(_REMOVED[name], _collect(child))
+        elif name == "tr" and _is_removed_row(child):
+            self._source.omit("deleted text", _collect(child))
+        elif name == "altChunk":
+            self._source.omitted["embedded document"] += 1
+        elif name == "oMathPara":
+            self._source.add_loose("equation", _collect(child))
+        elif name not in _SILENT:
+            self.count(child, kind)
+
+    def _count_paragraph(self, paragraph: Element, kind: str) -> None:
+        parts: list[str] = []
+        self._count_inline(paragraph, kind, parts)
+        text = self._carried + "".join(parts)
+        self._carried = ""
+        self._fields = [has_result for has_result in self._fields if has_result]
+        if _has_style(paragraph, self._hidden_styles):
+            self._source.omit("hidden text", text)
+        elif any(get_name(o) == "del" for p in paragraph if get_name(p) == "pPr" for r in p for o in r):
+            self._carried = "".join(parts)
+        else:
+            self._source.add(kind, text)
+
+    def _count_inline(self, element: Element, kind: str, parts: list[str]) -> None:
+        for child in element:
+            name = get_name(child)
+            if name in _SILENT:
+                continue
+            if name in _REMOVED:
+                self._source.omit(_REMOVED[name], _collect(child))
+            elif name == "r" and self._is_hidden(child):
+                self._source.omit("hidden text", _collect(child))
+            elif name in {"t", "fldChar", "noBreakHyphen", *_SPACES}:
+                self._count_character(child, name, parts)
+            elif name in {"oMath", "oMathPara", "rt"}:
+                self._count_beside(child, name, kind, parts)
+            elif name == "AlternateContent":
+                self._count_inline(choose_branch(child), kind, parts)
+            elif name == "txbxContent":
+                self.count(child, "text box")
+            else:
+                self._count_inline(child, kind, parts)
+
+    def _count_character(self, element: Element, name: str, parts: list[str]) -> None:
+        if name == "fldChar":
+            self._follow_field(element)
+        elif name == "t" and all(self._fields):
+            parts.append(element.text or "")
+        elif name != "t":
+            parts.append("-" if name == "noBreakHyphen" else " ")
+
+    def _count_beside(self, element: Element, name: str, kind: str, parts: list[str]) -> None:
+        """Counts an equation, or the reading of a ruby text, which are shown in another form than they are stored."""
+        if name == "rt":
+            self._source.add(kind, _collect(element))
+        else:
+            self._source.add_loose("equation", _collect(element))
+            parts.append(" ")
+
+    def _follow_field(self, mark: Element) -> None:
+        match get_attribute(mark, "fldCharType"):
+            case "begin":
+                self._fields.append(False)
+            case "separate" if self._fields:
+                self._fields[-1] = True
+            case "end" if self._fields:
+                self._fields.pop()
+
+    def _is_hidden(self, run: Element) -> bool:
+        for properties in run:
+            if get_name(properties) == "rPr":
+                for one in properties:
+                    if get_name(one) == "vanish":
+                        return _is_on(one)
+                return any(
+                    get_name(o) == "rStyle" and get_attribute(o, "val") in self._hidden_styles for o in properties
+                )
+        return False
+
+
+def _has_style(paragraph: Element, styles: set[str]) -> bool:
+    return any(
+        get_name(one) == "pStyle" and get_attribute(one, "val") in styles
+        for properties in paragraph
+        if get_name(properties) == "pPr"
+        for one in properties
+    )
+
+
+def _is_removed_row(row: Element) -> bool:
+    return any(get_name(o) == "del" for p in row if get_name(p) == "trPr" for o in p)
+
+
+def _collect(element: Element) -> str:
+    """Returns all text of an element, its paragraphs apart."""
+    parts = []
+    for one in element.iter():
+        if get_name(one) in {"t", "delText"}:
+            parts.append(one.text or "")
+            if _MATH in one.tag:
+                parts.append(" ")
+        elif get_name(one) == "p":
+            parts.append(" ")
+    return "".join(parts)

@@ -1,0 +1,230 @@
+"""Charts and SmartArt of Office files: a chart is a table of its values, SmartArt a list of its texts."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from gateway.features.documents.engine.ingest.parsers.draft import Box, Draft
+
+Element: TypeAlias = Any
+"""An lxml element; lxml has no types."""
+
+CHOICES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_CHART_EX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
+_DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+_RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_MAX_POINTS = 100_000
+_MAX_DEPTH = 20
+"""Levels of a SmartArt that are followed; deeper ones are circular."""
+
+
+class Part(Protocol):
+    """A part of an Office package, as python-docx and python-pptx have it."""
+
+    @property
+    def rels(self) -> Any:
+        """The part's relationships by their ids."""
+
+    @property
+    def blob(self) -> bytes:
+        """The part's bytes."""
+
+
+class Chart(NamedTuple):
+    """A chart: its title and other labels, and its values, the first row being the names of the series."""
+
+    labels: tuple[str, ...]
+    tables: tuple[list[list[str]], ...]
+
+
+def add_graphics(draft: Draft, element: Element, part: Part, page: int | None = None, box: Box | None = None) -> bool:
+    """Adds the charts and the SmartArt that an element of a part refers to. Returns whether there are any."""
+    found = False
+    for reference in element.iter(f"{_CHART}chart", f"{_CHART_EX}chart", f"{_DIAGRAM}relIds"):
+        name = "dm" if reference.tag.startswith(_DIAGRAM) else "id"
+        data = _load(part, reference.get(f"{_RELATIONS}{name}"))
+        if data is None:
+            draft.uncertainties.append("a chart or diagram is not in the file")
+        elif name == "dm":
+            found = True
+            for depth, text in iter_diagram_texts(data):
+                draft.add_text(f"{'  ' * depth}- {text}", page, box)
+        else:
+            found = True
+            add_chart(draft, read_chart(data), page, box)
+    return found
+
+
+def add_chart(draft: Draft, chart: Chart, page: int | None = None, box: Box | None = None) -> None:
+    """Adds a chart's labels as a paragraph and its values as tables."""
+    draft.add_text("\n".join(chart.labels), page, box)
+    for rows in chart.tables:
+        draft.add_table(rows, page, box)
+
+
+def _load(part: Part, relation: str | None) -> Element | None:
+    try:
+        return parse_xml(part.rels[relation].target_part.blob)
+    except (KeyError, ValueError, AttributeError, etree.XMLSyntaxError):
+        return None
+
+
+def parse_xml(data: bytes) -> Element:
+    """Parses a part of a package without entities and network."""
+    return etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False))
+
+
+def read_chart(root: Element) -> Chart:
+    """Reads the part of a chart, of the older kinds or of those since 2016."""
+    labels = tuple(dict.fromkeys(text for title in root.iter() if (text := _read_label(title))))
+    if root.tag.startswith(_CHART_EX):
+        return Chart(labels, tuple(_iter_new_tables(root)))
+    return Chart(labels, tuple(_iter_tables(root)))
+
+
+def _read_label(element: Element) -> str:
+    """Returns the text of a title or of a data label that somebody wrote."""
+    if not isinstance(element.tag, str) or element.tag.rpartition("}")[2] not in {"title", "dLbl", "dispUnitsLbl"}:
+        return ""
+    paragraphs = ["".join(run.text or "" for run in p.iter(f"{_DRAWING}t")) for p in element.iter(f"{_DRAWING}p")]
+    text = " ".join(filter(None, paragraphs))
+    return text or " ".join(v.text or "" for v in element.iter(f"{_CHART}v"))
+
+
+def _iter_tables(root: Element) -> Iterator[list[list[str]]]:
+    """Yields a table for all series with the same categories."""
+    groups: list[tuple[list[str], str, list[tuple[str, list[str]]]]] = []
+    for series in root.iter(f"{_CHART}ser"):
+        name = " ".join(_read_points(series.find(f"{_CHART}tx")))
+        across = series.find(f"{_CHART}xVal")
+        categories = _read_points(series.find(f"{_CHART}cat") if across is None else across)
+        head = "x" if across is not None else ""
+        columns = [(name, _read_points(series.find(f"{_CHART}{tag}"))) for tag in ("val", "yVal", "bubbleSize")]
+        known = next((group for group in groups if group[0] == categories and group[1] == head), None)
+        if known is None:
+            known = (categories, head, [])
+            groups.append(known)
+        known[2].extend((name, values) for name, values in columns if values)
+    for categories, head, columns in groups:
+        yield _make_table(categories, head, columns)
+
+
+def _iter_new_tables(root: Element) -> Iterator[list[list[str]]]:
+    names = [" ".join(v.text or "" for v in series.iter(f"{_CHART_EX}v")) for series in root.iter(f"{_CHART_EX}series")]
+    for index, data in enumerate(root.iter(f"{_CHART_EX}data")):
+        texts = [_read_new_points(level) for level in data.iter(f"{_CHART_EX}lvl") if _is_text(level)]
+        numbers = [_read_new_points(level) for level in data.iter(f"{_CHART_EX}lvl") if not _is_text(level)]
+        categories = [" / ".join(filter(None, level)) for level in zip(*reversed(texts), strict=False)]
+        name = names[index] if index < len(names) else ""
+        yield _make_table(categories, "", [(name, values) for values in numbers])
+
+
+def _is_text(level: Element) -> bool:
+    return bool(level.getparent().tag == f"{_CHART_EX}strDim")
+
+
+def _read_new_points(level: Element) -> list[str]:
+    return _place_points(level.findall(f"{_CHART_EX}pt"), lambda point: point.text or "")
+
+
+def _make_table(categories: Sequence[str], head: str, columns: Sequence[tuple[str, list[str]]]) -> list[list[str]]:
+    length = max((len(values) for _, values in columns), default=0)
+    length = max(length, len(categories))
+    rows = [[head, *(name for name, _ in columns)]]
+    for index in range(length):
+        cells = [categories[index] if index < len(categories) else str(index + 1)]
+        rows.append(cells + [values[index] if index < len(values) else "" for _, values in columns])
+    return rows
+
+
+def _read_points(element: Element | None) -> list[str]:
+    """Returns the stored values of a reference, or the value that stands in the chart itself."""
+    if element is None:
+        return []
+    levels = element.findall(f".//{_CHART}lvl")
+    if levels:
+        named = [_read_cache(level) for level in levels]
+        width = max(map(len, named))
+        padded = [level + [""] * (width - len(level)) for level in named]
+        return [" / ".join(filter(None, parts)) for parts in zip(*reversed(padded), strict=True)]
+    if element.find(f".//{_CHART}pt") is not None:
+        return _read_cache(element)
+    return [value.text for value in element.iter(f"{_CHART}v") if value.text]
+
+
+def _read_cache(element: Element) -> list[str]:
+    def read(point: Element) -> str:
+        return format_value("".join(value.text or "" for value in point.iter(f"{_CHART}v")))
+
+    return _place_points(list(element.iter(f"{_CHART}pt")), read)
+
+
+def _place_points(points: Sequence[Element], read: Any) -> list[str]:
+    """Returns the points at the places that they name; places without a point are empty."""
+    placed: dict[int, str] = {}
+    for order, point in enumerate(points):
+        index = point.get("idx", "")
+        place = int(index) if index.isdecimal() and len(index) < 7 else order
+        if place < _MAX_POINTS:
+            placed[place] = read(point)
+    return [placed.get(index, "") for index in range(max(placed, default=-1) + 1)]
+
+
+def format_value(text: str) -> str:
+    """Returns a stored number without the digits that no program shows: 0.17499999999999999 is 0.175."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return f"{number:.15g}" if math.isfinite(number) and len(text) > 15 else text
+
+
+def iter_diagram_texts(root: Element) -> Iterator[tuple[int, str]]:
+    """Yields the depth and the text of each point of a SmartArt, in the order of its outline."""
+    points = {point.get("modelId"): point for point in root.iter(f"{_DIAGRAM}pt")}
+    children: dict[str, list[tuple[int, str]]] = {}
+    below = set()
+    for link in root.iter(f"{_DIAGRAM}cxn"):
+        if link.get("type", "parOf") == "parOf":
+            order = link.get("srcOrd", "0")
+            child = link.get("destId", "")
+            children.setdefault(link.get("srcId", ""), []).append((int(order) if order.isdecimal() else 0, child))
+            below.add(child)
+    seen: set[str] = set()
+
+    def visit(name: str, depth: int) -> Iterator[tuple[int, str]]:
+        if name in seen or depth > _MAX_DEPTH:
+            return
+        seen.add(name)
+        text = _read_point_text(points.get(name))
+        if text:
+            yield max(depth, 0), text
+        for _, child in sorted(children.get(name, ())):
+            yield from visit(child, depth + 1)
+
+    for name, point in points.items():
+        if name not in below:
+            yield from visit(name, -1 if point.get("type") == "doc" else 0)
+    for name in points:  # what a damaged outline does not reach
+        yield from visit(name, 0)
+
+
+def _read_point_text(point: Element | None) -> str:
+    if point is None or point.get("type") == "pres":
+        return ""
+    body = point.find(f"{_DIAGRAM}t")
+    if body is None:
+        return ""
+    paragraphs = ("".join(run.text or "" for run in p.iter(f"{_DRAWING}t")) for p in body.iter(f"{_DRAWING}p"))
+    return " ".join(" ".join(paragraphs).split())
+
+
+def choose_content(element: Element) -> Element:
+    """Returns the branch of an `mc:AlternateContent` that is shown: the first choice that has anything, else the
+    fall-back for old programs."""
+    branches = [child for child in element if child.tag in {f"{CHOICES}Choice", f"{CHOICES}Fallback"}]
+    return next((branch for branch in branches if len(branch)), element)

@@ -1,0 +1,159 @@
+"""Mail (RFC 5322): header, subject as heading, and every text part that a mail program shows; attachments by name."""
+
+import re
+from dataclasses import dataclass, field
+from email import policy
+from email.message import EmailMessage, MIMEPart
+from email.parser import BytesParser
+
+from gateway.features.documents.engine.ingest.errors import ParserCorruptError
+from gateway.features.documents.engine.ingest.parsers.calendar import iter_entries
+from gateway.features.documents.engine.ingest.parsers.draft import Block, Draft
+from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.plain import Decoded, decode, read_plain
+from gateway.features.documents.engine.ingest.parsers.web import parse_page
+from gateway.features.documents.engine.ingest.parsers.web_encoding import decode_declared
+
+_SHOWN = ("From", "To", "Cc", "Date")
+_MAX_DEPTH = 20
+_ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted"})
+_MARKUP = re.compile(r"<[^>]*>")
+
+
+def read_mail(source: InputFile) -> Draft:
+    """Reads a mail. Raises `ParserCorruptError` without a mail header."""
+    message = BytesParser(policy=policy.default).parsebytes(source.data)
+    if not any(message.get(name) for name in (*_SHOWN, "Subject")):
+        raise ParserCorruptError(f"{source.name} has no mail header", reason="damaged")
+    draft = Draft()
+    subject = _get_header(message, "Subject")
+    if subject:
+        draft.add_heading(subject, 1)
+        draft.metadata["title"] = subject
+    shown = _list_headers(message)
+    draft.metadata |= {name.lower(): value for name, value in shown.items()}
+    draft.add_text("\n".join(f"{name}: {value}" for name, value in shown.items()))
+    body = _Body()
+    body.read(message)
+    draft.blocks += body.blocks
+    if body.attachments:
+        draft.metadata["attachments"] = list(body.attachments)
+        body.uncertainties.append(f"attachments were not read: {', '.join(body.attachments)}")
+    draft.uncertainties += body.uncertainties
+    return draft
+
+
+def _get_header(message: MIMEPart, name: str) -> str:
+    try:
+        return " ".join(str(message.get(name, "")).split())
+    except (ValueError, IndexError, AttributeError):  # the standard library's header parsers on malformed headers
+        return ""
+
+
+def _list_headers(message: MIMEPart) -> dict[str, str]:
+    return {name: value for name in _SHOWN if (value := _get_header(message, name))}
+
+
+@dataclass
+class _Body:
+    """The parts of a mail that are shown, in their order."""
+
+    blocks: list[Block] = field(default_factory=list)
+    attachments: list[str] = field(default_factory=list)
+    uncertainties: list[str] = field(default_factory=list)
+
+    def read(self, part: MIMEPart, depth: int = 0) -> None:
+        """Adds a part and those in it."""
+        kind = part.get_content_type()
+        if depth > _MAX_DEPTH:
+            self.uncertainties.append(f"parts nested more than {_MAX_DEPTH} deep were not read")
+        elif kind in _ENCRYPTED:
+            self.uncertainties.append(f"an encrypted or signed part was not read: {_get_name(part)}")
+        elif part.get_content_disposition() == "attachment":
+            self.attachments.append(_get_name(part))
+        elif kind == "message/rfc822" and part.is_multipart():
+            self._read_forwarded(part, depth)
+        elif part.get_content_maintype() in {"multipart", "message"} and part.is_multipart():
+            self._read_parts(part, kind, depth)
+        elif part.get_content_maintype() == "multipart":
+            self.uncertainties.append("the mail names parts and has no boundary between them; it was read as one text")
+            self._add_plain(_decode_content(part))
+        elif part.get_content_maintype() == "text":
+            self._add_text(part, kind)
+        else:
+            self.attachments.append(_get_name(part))
+
+    def _read_parts(self, part: MIMEPart, kind: str, depth: int) -> None:
+        parts = list(part.iter_parts())
+        if kind != "multipart/alternative":
+            for one in parts:
+                self.read(one, depth + 1)
+            return
+        # An invitation says more than its text: it is no alternative.
+        calendars = [one for one in parts if one.get_content_type() == "text/calendar"]
+        read = [self._read_alone(one, depth) for one in parts if one not in calendars]
+        if read:
+            # The alternatives should say the same. Where one is empty or only a footer, the other has the text.
+            self._take(max(read, key=lambda body: body.count_words()))
+        for one in calendars:
+            self.read(one, depth + 1)
+
+    def _read_alone(self, part: MIMEPart, depth: int) -> "_Body":
+        body = _Body()
+        body.read(part, depth + 1)
+        return body
+
+    def _take(self, body: "_Body") -> None:
+        self.blocks += body.blocks
+        self.attachments += body.attachments
+        self.uncertainties += body.uncertainties
+
+    def count_words(self) -> int:
+        """Returns the number of words."""
+        return sum(len(re.findall(r"\w+", block.text)) for block in self.blocks)
+
+    def _read_forwarded(self, part: MIMEPart, depth: int) -> None:
+        for message in part.iter_parts():
+            if isinstance(message, EmailMessage):
+                head = [_get_header(message, "Subject"), *(f"{k}: {v}" for k, v in _list_headers(message).items())]
+                self.blocks.append(Block("\n".join(["Forwarded message", *filter(None, head)])))
+                self.read(message, depth + 1)
+
+    def _add_text(self, part: MIMEPart, kind: str) -> None:
+        decoded = _decode_content(part)
+        if kind == "text/html":
+            self.uncertainties += decoded.uncertainties
+            draft = parse_page(decoded.text, Draft())
+            self.blocks += draft.blocks
+            self.uncertainties += draft.uncertainties
+        elif kind == "text/calendar":
+            entries = list(iter_entries(decoded.text))
+            self.blocks += [Block(entry) for entry in entries]
+            if not entries:
+                self._add_plain(decoded)
+        elif kind in {"text/enriched", "text/richtext"}:
+            self._add_plain(decoded._replace(text=_MARKUP.sub("", decoded.text)))
+        else:
+            self._add_plain(decoded)
+
+    def _add_plain(self, decoded: Decoded) -> None:
+        self.uncertainties += decoded.uncertainties
+        self.blocks += read_plain(InputFile(decoded.text.encode("utf-8", "replace"), "txt")).blocks
+
+
+def _decode_content(part: MIMEPart) -> Decoded:
+    """Returns a part's text in its own charset; an unknown or wrong charset is guessed."""
+    payload = part.get_payload(decode=True)
+    if not isinstance(payload, bytes):
+        text = part.get_payload()
+        payload = text.encode("ascii", "surrogateescape") if isinstance(text, str) else b""
+    charset = part.get_content_charset("utf-8")
+    if (found := decode_declared(payload, charset)) is not None:
+        return found
+    decoded = decode(payload)
+    note = f"the mail's text is not {charset}; read as {decoded.encoding}"
+    return decoded._replace(uncertainties=(note, *decoded.uncertainties))
+
+
+def _get_name(part: MIMEPart) -> str:
+    return part.get_filename() or part.get_content_type()

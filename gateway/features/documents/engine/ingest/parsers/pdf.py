@@ -1,0 +1,288 @@
+"""PDF by liteparse: blocks in reading order with boxes, tables with cells, and pages that need OCR.
+
+liteparse's own OCR is always off, because it downloads language data. Scanned pages go to tesseract (`ocr.py`).
+"""
+
+import contextlib
+import html
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from liteparse import LiteParse, ParseError
+
+from agent.core.models import JsonObject
+from gateway.features.documents.engine.ingest.errors import (
+    ParserCorruptError,
+    ParserEmptyError,
+    ParserEncryptedError,
+    ParserTimeoutError,
+)
+from gateway.features.documents.engine.ingest.parsers import ocr
+from gateway.features.documents.engine.ingest.parsers.draft import Block, Box, Draft
+from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.pdf_repair import repair_trailer, strip_head
+from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
+from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
+    is_upside_down,
+    iter_notes,
+    join_items,
+    list_turned_items,
+    split_items,
+    take_column_heads,
+)
+
+if TYPE_CHECKING:
+    from liteparse import AnnotationRect, LayoutBlock, ParsedPage, ParseResult, TextItem
+
+_UNREADABLE = frozenset({"scanned", "garbled"})
+"""liteparse's reasons to distrust a page's text; its other reasons are hints, also `no-text` if there are a few words.
+"""
+
+_FEW_PAGES = 20
+_DPI = 200
+"""Tesseract needs capitals of at least 20 pixels: 10-point type at 200 dpi. 300 dpi takes twice the time."""
+
+_GLANCE_DPI = 36
+"""Enough to see whether a page is empty."""
+
+_OCR_SPARE_SECONDS = 5
+"""A page of plain text takes 1 to 4 s; one started later than this before the deadline would not finish."""
+
+_MAX_PIXELS = 5000
+"""Of the longer side; a page may claim a height of 5 m."""
+
+_BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<![\w*\\])\*(?=[^\s*])([^*]+?)(?<=[^\s*\\])\*(?![\w*])")
+_ESCAPED = re.compile(r"\\([\\*_`\[\]<>#|])")
+_XMP_TITLE = re.compile(r"<dc:title>.*?<rdf:li[^>]*>(.*?)</rdf:li>", re.DOTALL)
+
+
+def warm_up() -> None:
+    """Loads the PDF engine. It reserves 1.1 GB of address space once, which must not count against a file's limit."""
+    with contextlib.suppress(ParseError):
+        LiteParse(ocr_enabled=False, quiet=True).parse(b"%PDF-1.4\n")
+
+
+def read_pdf(source: InputFile) -> Draft:
+    """Reads a PDF.
+
+    Raises `ParserEncryptedError`, `ParserCorruptError`, `ParserEmptyError` for scans without OCR, and
+    `ParserTimeoutError` if there is too little time for OCR.
+    """
+    source = replace(source, data=strip_head(source.data))
+    result, source = _parse_or_repair(source)
+    draft = Draft(pages=result.total_pages, metadata=_read_metadata(result))
+    if source.is_repaired:
+        draft.uncertainties.append(
+            "the file is cut or damaged: its table of objects was made anew; text may be missing"
+        )
+    draft.uncertainties.extend(_describe_missing_pages(result))
+    unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
+    reader = ocr.find_tesseract(source.ocr_languages) if unread else None
+    missed: list[int] = []
+    read: dict[int, ocr.OcrPage] = {}
+    for page in result.pages:
+        picture = _render_page(source, page, _DPI if reader else _GLANCE_DPI) if page.page_num in unread else None
+        if reader and picture:
+            _check_time_left(source, len(read), len(unread))
+            read[page.page_num] = reader.read(picture, page.page_num)
+        elif picture:
+            missed.append(page.page_num)
+        draft.blocks.extend((read[page.page_num].blocks if page.page_num in read else ()) or _iter_blocks(page, source))
+    notes = list(ocr.describe_results(read))
+    if notes and not draft.blocks:
+        raise ParserEmptyError(f"{source.name} holds pictures only; {'; '.join(notes)}"[:500], reason="scanned")
+    draft.uncertainties.extend(notes)
+    if missed:
+        _note_unread_pages(source, missed, draft)
+    _note_old_ocr(result.pages, draft)
+    return draft
+
+
+def _parse_or_repair(source: InputFile) -> tuple["ParseResult", InputFile]:
+    """Parses the file, or what can be made of it if its table of objects is lost; returns the bytes that were read."""
+    try:
+        return _parse(source), source
+    except ParserCorruptError:
+        repaired = repair_trailer(source.data)
+        if repaired is None:
+            raise
+        source = replace(source, data=repaired, is_repaired=True)
+        result = _parse(source)
+        empty = result.total_pages - sum(bool(page.blocks) and not _is_unreadable(page) for page in result.pages)
+        if 2 * empty > result.total_pages:  # what is left is too little to pass for the document
+            raise
+        return result, source
+
+
+def _describe_missing_pages(result: "ParseResult") -> Iterator[str]:
+    """Says which pages could not be read; a file may claim many that it does not have."""
+    missing = sorted({error.page_num for error in result.page_errors})
+    if len(missing) > _FEW_PAGES:
+        yield f"{len(missing):,} of {result.total_pages:,} pages that the file claims could not be read"
+    else:
+        yield from (f"page {number} could not be read" for number in missing)
+
+
+def _parse(source: InputFile) -> "ParseResult":
+    parser = LiteParse(
+        ocr_enabled=False,
+        quiet=True,
+        password=source.password,
+        extract_blocks=True,
+        extract_links=False,
+        include_complexity=True,
+        extract_document_metadata=True,
+        continue_on_page_error=True,
+        num_workers=1,
+    )
+    try:
+        return parser.parse(source.data)
+    except ParseError as error:
+        reason = str(error).lower()
+        if "password" in reason or "security" in reason:
+            how = "is protected by a password" if source.password is None else "does not open with the password given"
+            raise ParserEncryptedError(f"{source.name} {how}") from error
+        raise ParserCorruptError(f"{source.name} is no readable PDF: {error}", reason="damaged") from error
+
+
+def _is_unreadable(page: "ParsedPage") -> bool:
+    reasons = page.complexity.reasons if page.complexity else ()
+    return not _UNREADABLE.isdisjoint(reasons) or ("no-text" in reasons and not page.blocks)
+
+
+def _parse_words(source: InputFile, page: "ParsedPage") -> "ParsedPage":
+    """Returns the page with the place of each word."""
+    parser = LiteParse(
+        ocr_enabled=False,
+        quiet=True,
+        password=source.password,
+        extract_blocks=True,
+        extract_links=False,
+        emit_word_boxes=True,
+        target_pages=str(page.page_num),
+        num_workers=1,
+    )
+    return next(iter(parser.parse(source.data).pages), page)
+
+
+def _render_page(source: InputFile, page: "ParsedPage", dpi: float) -> ocr.Picture | None:
+    """Renders the page; returns None for an empty one."""
+    dpi = min(dpi, _MAX_PIXELS * 72 / max(page.width, page.height, 1))
+    parser = LiteParse(
+        ocr_enabled=False,
+        quiet=True,
+        password=source.password,
+        extract_screenshots=True,
+        target_pages=str(page.page_num),
+        dpi=dpi,
+        num_workers=1,
+    )
+    shot = next(iter(parser.parse(source.data).screenshots), None)
+    return None if shot is None or shot.is_solid_fill else ocr.Picture(shot.image_bytes, dpi)
+
+
+def _note_unread_pages(source: InputFile, pages: Sequence[int], draft: Draft) -> None:
+    if not draft.blocks:
+        raise ParserEmptyError(
+            f"{source.name} holds pictures of text only; {ocr.install_hint(source.ocr_languages)}", reason="scanned"
+        )
+    what = "to be read by OCR, which is not here" if source.force_ocr else "scanned and not read"
+    draft.uncertainties.append(f"{ocr.format_pages(pages)} {what}; {ocr.install_hint(source.ocr_languages)}")
+
+
+def _check_time_left(source: InputFile, done: int, pages: int) -> None:
+    """Raises `ParserTimeoutError` that tells how far OCR got, if the time for the file is nearly over."""
+    now = time.monotonic()
+    if now + _OCR_SPARE_SECONDS < source.deadline:
+        return
+    raise ParserTimeoutError(
+        f"{source.name}: {done} of {pages} pages were read by OCR in the time for one file; give its parser more "
+        "(timeout_s; the pipeline template `scans` does)",
+        reason="ocr",
+        pages=pages,
+        done=done,
+    )
+
+
+def _note_old_ocr(pages: Iterable["ParsedPage"], draft: Draft) -> None:
+    layered = [str(p.page_num) for p in pages if p.complexity and "invisible-text-layer" in p.complexity.reasons]
+    if layered:
+        draft.uncertainties.append(f"the text of scanned pages {', '.join(layered)} comes from an earlier OCR")
+
+
+def _iter_blocks(page: "ParsedPage", source: InputFile) -> Iterable[Block]:
+    draft = Draft()
+    turned = list_turned_items(page)
+    if turned:
+        turned = split_items(list_turned_items(_parse_words(source, page)))
+    for block in page.blocks or ():
+        if turned and is_upside_down(block, page):
+            continue
+        heads = take_column_heads(block, turned) if turned and block.kind == "table" else {}
+        _add(draft, block, page, heads)
+    for note in iter_notes(turned):
+        text = join_items(note)
+        draft.add_text(text, page.page_num, _find_union([_find_box(item) for item in note]))
+    return draft.blocks
+
+
+def _find_union(boxes: Sequence[Box | None]) -> Box | None:
+    known = [box for box in boxes if box is not None]
+    lefts, tops, rights, bottoms = zip(*known, strict=True)
+    return (min(lefts), min(tops), max(rights), max(bottoms))
+
+
+def _add(draft: Draft, block: "LayoutBlock", page: "ParsedPage", heads: Mapping[int, str]) -> None:
+    number = page.page_num
+    bbox = _find_box(block.bbox)
+    text = _remove_marks(block.text or "")
+    match block.kind:
+        case "heading":
+            draft.add_heading(text, block.level or 1, number, bbox)
+        case "table":
+            rows = read_table_rows(block, page.text_items, _remove_marks)
+            if heads:
+                rows.insert(0, [heads.get(column, "") for column in range(max(map(len, rows)))])
+            draft.add_table(rows, number, bbox)
+        case "list_item":
+            marker = block.marker if block.ordered and block.marker else "-"
+            draft.add_text(f"{marker} {text}", number, bbox)
+        case "code" | "grid_fallback":
+            draft.add_text("\n".join(block.lines or ()), number, bbox)
+        case "figure":
+            draft.add_image("", number, bbox)
+        case "rule":
+            pass
+        case _:
+            draft.add_text(text, number, bbox)
+
+
+def _remove_marks(text: str) -> str:
+    """Returns the words alone, without liteparse's emphasis marks and Markdown escapes."""
+    return _ESCAPED.sub(r"\1", _BOLD.sub(lambda match: match[1] or match[2], text))
+
+
+def _find_box(rect: "AnnotationRect | TextItem | None") -> Box | None:
+    if rect is None:
+        return None
+    return (
+        round(rect.x, 2),
+        round(rect.y, 2),
+        round(rect.x + rect.width, 2),
+        round(rect.y + rect.height, 2),
+    )
+
+
+def _read_metadata(result: "ParseResult") -> JsonObject:
+    meta = result.doc_meta
+    title = _XMP_TITLE.search(meta.xmp) if meta and meta.xmp else None
+    shown: JsonObject = {
+        "title": html.unescape(title[1]).strip() if title else None,
+        "creator": result.creator,
+        "producer": result.producer,
+        "created": meta.creation_date if meta else None,
+    }
+    return {name: value for name, value in shown.items() if value}

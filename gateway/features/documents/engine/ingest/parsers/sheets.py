@@ -1,0 +1,117 @@
+"""xlsx as its sheets show it: formatted numbers, merged cells, headers over several rows, comments, charts.
+
+A sheet is a page. Hidden sheets, rows and columns are left out, which is told.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from agent.core.models import JsonObject
+from agent.workbooks import Sheet, Workbook, open_workbook
+from agent.workbooks.package import WorkbookPackage, get_name
+from agent.workbooks.sheets import MAX_CELLS
+from agent.workbooks.tables import SheetTable, find_table, show_cell
+from gateway.features.documents.engine.ingest.parsers.draft import Draft
+from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.graphics import add_graphics
+
+
+def read_sheets(source: InputFile) -> Draft:
+    """Reads a workbook. Raises the errors of zipfile and lxml on damage."""
+    book = open_workbook(source.data)
+    draft = Draft(pages=len(book.sheets), metadata=_read_metadata(book))
+    for number, sheet in enumerate(book.sheets, 1):
+        if not sheet.is_shown:
+            cells = sum(map(len, sheet.rows.values()))
+            if cells:
+                draft.uncertainties.append(f"sheet {sheet.name} is hidden and was left out ({cells:,} cells)")
+            continue
+        start = len(draft.blocks)
+        draft.add_heading(sheet.name, 1, number)
+        _add_sheet(draft, book, sheet, number)
+        if len(draft.blocks) == start + 1:  # an empty sheet
+            del draft.blocks[start:]
+    return draft
+
+
+def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
+    table = find_table(book, sheet)
+    if table is not None:
+        for title in table.titles:
+            draft.add_text(title, page)
+        draft.add_table([table.names, *_iter_rows(book, sheet, table)], page)
+    for address, text in sheet.comments.items():
+        draft.add_text(f"Comment on {address}: {text}", page)
+    if sheet.drawing:
+        _add_drawing(draft, book.package, sheet.drawing, page)
+    draft.uncertainties.extend(book.describe_formulas(sheet))
+    draft.uncertainties.extend(_describe_limits(sheet))
+
+
+def _iter_rows(book: Workbook, sheet: Sheet, table: SheetTable) -> Iterator[list[str]]:
+    for row in table.rows:
+        yield [show_cell(book, sheet, table, row, column) for column in table.columns]
+
+
+def _describe_limits(sheet: Sheet) -> Iterator[str]:
+    if sheet.is_cut:
+        yield f"sheet {sheet.name} was cut after {MAX_CELLS:,} cells"
+    hidden = sum(
+        row in sheet.hidden_rows or column in sheet.hidden_columns
+        for row, cells in sheet.rows.items()
+        for column in cells
+    )
+    if hidden:
+        yield f"sheet {sheet.name}: {hidden:,} cells of hidden rows and columns were left out"
+
+
+class _Part:
+    """A part of a workbook, as `add_graphics` reads it."""
+
+    def __init__(self, package: WorkbookPackage, path: str) -> None:
+        self._package = package
+        self._path = path
+
+    @property
+    def blob(self) -> bytes:
+        """The part's bytes."""
+        with self._package.open(self._path) as stream:
+            return stream.read()
+
+    @property
+    def rels(self) -> dict[str, Any]:
+        """The part's relationships by their ids."""
+        relations = self._package.list_relations(self._path)
+        return {number: _Target(_Part(self._package, one.target)) for number, one in relations.items()}
+
+
+class _Target:
+    def __init__(self, part: _Part) -> None:
+        self.target_part = part
+
+
+def _add_drawing(draft: Draft, package: WorkbookPackage, path: str, page: int) -> None:
+    """Adds the text boxes and the charts that lie on a sheet."""
+    root = package.read(path)
+    if root is None:
+        return
+    for shape in root.iter("{*}txBody"):
+        lines = ("".join(run.text or "" for run in p.iter("{*}t")) for p in shape.iter("{*}p"))
+        draft.add_text("\n".join(lines), page)
+    for properties in root.iter("{*}cNvPr"):
+        if get_name(properties.getparent()) == "nvPicPr" and properties.get("descr"):
+            draft.add_image(properties.get("descr"), page)
+    add_graphics(draft, root, _Part(package, path), page)
+
+
+def _read_metadata(book: Workbook) -> JsonObject:
+    found: JsonObject = {"sheets": [sheet.name for sheet in book.sheets]}
+    path = next((o.target for o in book.package.list_relations("").values() if o.kind == "core-properties"), "")
+    root = book.package.read(path)
+    for element in () if root is None else root:
+        name = {"title": "title", "creator": "authors", "created": "created", "modified": "modified"}.get(
+            get_name(element)
+        )
+        if name and element.text:
+            found[name] = [element.text] if name == "authors" else element.text
+    return found

@@ -1,0 +1,169 @@
+"""pptx by python-pptx: slide by slide, every shape with its place.
+
+kreuzberg is the fall-back: it splits words at run ends ("S ome info"), leaves most blocks without a slide number, and
+refuses slides with linked pictures (docs/adr/0004-parsers.md).
+"""
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pptx import Presentation
+from pptx.enum.shapes import MSO_SHAPE_TYPE
+from pptx.util import Emu, Pt
+
+from agent.core.models import JsonObject
+from gateway.features.documents.engine.ingest.parsers.draft import Box, Draft
+from gateway.features.documents.engine.ingest.parsers.equations import format_equation
+from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, Part, add_graphics, choose_content
+from gateway.features.documents.engine.ingest.parsers.office_package import has_core_properties, prepare_package
+from gateway.features.documents.engine.ingest.parsers.superscripts import raise_figures
+
+if TYPE_CHECKING:
+    from pptx.shapes.base import BaseShape
+    from pptx.slide import Slide
+    from pptx.table import Table
+    from pptx.text.text import TextFrame
+
+Element: TypeAlias = Any
+"""An lxml element; lxml has no types."""
+
+_ROW_HEIGHT = Pt(14)
+"""Boxes whose upper edges differ by less stand in one row: people place them by hand."""
+
+
+def read_slides(source: InputFile) -> Draft:
+    """Reads a presentation: a slide is a page, its title a heading, its notes a paragraph. Raises
+    python-pptx's errors."""
+    presentation = Presentation(io.BytesIO(prepare_package(source.data)))
+    metadata: JsonObject = {}
+    if has_core_properties(source.data):  # python-pptx invents a title where there are none
+        core = presentation.core_properties
+        metadata = {"title": core.title, "authors": [core.author] if core.author else None}
+    draft = Draft(pages=len(presentation.slides), metadata={name: value for name, value in metadata.items() if value})
+    for number, slide in enumerate(presentation.slides, 1):
+        _add_slide(draft, slide, number)
+    return draft
+
+
+def _add_slide(draft: Draft, slide: "Slide", page: int) -> None:
+    _unwrap_choices(slide._element)
+    title = slide.shapes.title
+    text = "" if title is None else " ".join(_iter_paragraphs(title.text_frame))
+    if title is not None and text:
+        draft.add_heading(text, 1, page, _get_box(title))
+        draft.metadata.setdefault("title", " ".join(text.split()))
+    elif draft.blocks:  # a slide without a title must not stand under the one before
+        draft.add_heading(f"Slide {page}", 1, page)
+    for shape, bbox in _iter_shapes(slide.shapes):
+        if title is None or shape.shape_id != title.shape_id:
+            _add_shape(draft, shape, slide.part, page, bbox)
+    if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
+        notes = "\n".join(_iter_paragraphs(frame))
+        if notes:
+            draft.add_text(f"Notes: {notes}", page)
+
+
+def _unwrap_choices(element: Element) -> None:
+    """Puts what is shown of each alternative content in its place, where python-pptx finds it."""
+    for choices in list(element.iter(f"{CHOICES}AlternateContent")):
+        parent = choices.getparent()
+        if parent is None:
+            continue
+        place = parent.index(choices)
+        parent.remove(choices)
+        for offset, child in enumerate(list(choose_content(choices))):
+            parent.insert(place + offset, child)
+
+
+def _iter_shapes(shapes: Iterable["BaseShape"]) -> Iterator[tuple["BaseShape", Box | None]]:
+    """Yields shapes with their boxes in reading order, opening groups: the file's order is the drawing order.
+
+    A shape in a group has the group's box, because its own place is in the group's coordinates.
+    """
+    for shape in _sort_shapes(shapes):
+        for inner in _open_groups(shape):
+            yield inner, _get_box(shape)
+
+
+def _sort_shapes(shapes: Iterable["BaseShape"]) -> Iterator["BaseShape"]:
+    """Yields shapes row by row from the left; those that begin at about the same height are in one row."""
+    row: list[BaseShape] = []
+    for shape in sorted(shapes, key=lambda shape: shape.top or 0):
+        if row and (shape.top or 0) - (row[0].top or 0) > _ROW_HEIGHT:
+            yield from sorted(row, key=lambda one: one.left or 0)
+            row = []
+        row.append(shape)
+    yield from sorted(row, key=lambda one: one.left or 0)
+
+
+def _open_groups(shape: "BaseShape") -> Iterator["BaseShape"]:
+    if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
+        for inner in _sort_shapes(getattr(shape, "shapes", ())):
+            yield from _open_groups(inner)
+    else:
+        yield shape
+
+
+def _add_shape(draft: Draft, shape: "BaseShape", part: Part, page: int, bbox: Box | None) -> None:
+    if shape.has_table:
+        draft.add_table(_read_rows(shape.table), page, bbox)  # type: ignore[attr-defined]  # has_table says that it is there
+    elif shape.has_text_frame:
+        texts = list(_iter_paragraphs(shape.text_frame))  # type: ignore[attr-defined]  # has_text_frame, as above
+        marker = "- " if shape.is_placeholder and len(texts) > 1 else ""
+        for text in texts:
+            draft.add_text(marker + text, page, bbox)
+    elif shape.shape_type in {MSO_SHAPE_TYPE.PICTURE, MSO_SHAPE_TYPE.LINKED_PICTURE}:
+        draft.add_image(_get_description(shape), page, bbox)
+    elif shape._element.tag.endswith("}graphicFrame"):
+        add_graphics(draft, shape._element, part, page, bbox)
+
+
+def _iter_paragraphs(frame: "TextFrame") -> Iterator[str]:
+    for paragraph in frame.paragraphs:
+        if text := "".join(_iter_inline(paragraph._p)).strip():
+            yield text
+
+
+def _iter_inline(paragraph: Element) -> Iterator[str]:
+    """Yields the runs, fields, line breaks and equations of a paragraph."""
+    before = ""
+    for child in paragraph:
+        name = child.tag.rpartition("}")[2] if isinstance(child.tag, str) else ""
+        if name in {"r", "fld"}:
+            text = "".join(one.text or "" for one in child.iterfind("{*}t"))
+            properties = child.find("{*}rPr")
+            if properties is not None and properties.get("baseline", "0").lstrip("-").isdecimal():
+                text = raise_figures(before, text) if int(properties.get("baseline", "0")) > 0 else text
+            before = text
+            yield text
+        elif name == "br":
+            yield "\n"
+        elif name == "m":
+            yield format_equation(child)
+
+
+def _get_description(shape: "BaseShape") -> str:
+    found = shape._element.xpath(".//p:cNvPr/@descr")
+    return str(found[0]) if found else shape.name
+
+
+def _read_rows(table: "Table") -> list[list[str]]:
+    """Returns the cells' texts. One merged downwards stands in every row, one merged to the right in its first
+    column."""
+    rows = [["\n".join(_iter_paragraphs(cell.text_frame)) for cell in row.cells] for row in table.rows]
+    for y, row in enumerate(table.rows):
+        for x, cell in enumerate(row.cells):
+            if cell.is_merge_origin:
+                for below in range(y + 1, min(y + cell.span_height, len(rows))):
+                    rows[below][x] = rows[y][x]
+    return rows
+
+
+def _get_box(shape: "BaseShape") -> Box | None:
+    place: tuple[int | None, ...] = (shape.left, shape.top, shape.width, shape.height)  # None: the layout decides
+    if None in place:
+        return None
+    left, top, width, height = (Emu(length or 0).pt for length in place)
+    return (round(left, 2), round(top, 2), round(left + width, 2), round(top + height, 2))

@@ -1,0 +1,169 @@
+"""HTML: what a reader of the page would see, in page order.
+
+kreuzberg is the fall-back: it loses text that follows a table, puts nested tables first, and keeps link addresses
+(docs/adr/0004-parsers.md). Hidden text is left out, because it is the usual place for instructions to a model.
+"""
+
+import re
+from collections.abc import Iterable
+
+from lxml import etree, html  # type: ignore[import-untyped]
+
+from gateway.features.documents.engine.ingest.errors import ParserCorruptError
+from gateway.features.documents.engine.ingest.parsers.draft import Draft
+from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.plain import make_draft
+from gateway.features.documents.engine.ingest.parsers.superscripts import raise_figures
+from gateway.features.documents.engine.ingest.parsers.web_encoding import decode_page
+from gateway.features.documents.engine.ingest.parsers.web_tables import (
+    BLOCKS,
+    Element,
+    is_data_table,
+    iter_loose_texts,
+    list_nested_tables,
+    read_shown_value,
+    read_table_rows,
+)
+from gateway.features.documents.engine.ingest.parsers.web_visibility import remove_hidden
+
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+
+
+def read_html(source: InputFile) -> Draft:
+    """Reads headings, paragraphs, list items, tables and described pictures.
+
+    Raises `ParserCorruptError` for a page nested deeper than the 256 levels that libxml2 follows.
+    """
+    decoded = decode_page(source.data)
+    return parse_page(decoded.text, make_draft(decoded))
+
+
+def parse_page(text: str, draft: Draft) -> Draft:
+    """Parses HTML that is text already, such as the body of a mail, into `draft`."""
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    try:
+        root = html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+    except etree.ParserError:  # nothing but comments or white space
+        return draft
+    if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
+        raise ParserCorruptError("the page is nested deeper than 256 levels", reason="nesting")
+    title = root.findtext(".//title")
+    if title and title.strip():
+        draft.metadata.setdefault("title", " ".join(title.split()))
+    if language := root.get("lang"):
+        draft.metadata.setdefault("language", language)
+    remove_hidden(root)
+    body = root.find("body")
+    _Walk(draft).visit(root if body is None else body)
+    return draft
+
+
+class _Walk:
+    """Walks the tree, at most 256 deep: inline text is collected until a block begins or ends."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._words: list[str] = []
+        self._images: list[str] = []
+        self._marker = ""
+        self._counters: list[int | None] = []
+
+    def visit(self, element: Element) -> None:
+        """Adds the element's blocks to the draft."""
+        self._visit_element(element)
+        self._flush()
+
+    def _visit_element(self, element: Element) -> None:
+        tag = element.tag
+        if not isinstance(tag, str):
+            return
+        if tag == "br":
+            self._words.append("\n")
+        elif tag == "img":
+            self._images.append(element.get("alt") or "")
+        elif tag == "input":
+            self._words.append(read_shown_value(element))
+        elif tag == "button":
+            self._words.append(" ")
+            self._visit_children(element)
+            self._words.append(" ")
+        elif tag == "sup":
+            self._words.append(raise_figures("".join(self._words[-2:]), extract_visible_text(element)))
+        elif tag not in BLOCKS:  # a browser shows what it does not know as part of the line
+            self._visit_children(element)
+        else:
+            self._flush()
+            self._add_block(element, tag)
+            self._flush()
+
+    def _add_block(self, element: Element, tag: str) -> None:
+        if tag in HEADINGS:
+            self._draft.add_heading(extract_visible_text(element), int(tag[1]))
+        elif tag == "pre":
+            for line_break in element.iter("br"):
+                line_break.tail = f"\n{line_break.tail or ''}"
+            self._draft.add_text(element.text_content())
+        elif tag == "table" and is_data_table(element):
+            self._add_table(element)
+        elif tag in {"ul", "ol", "menu"}:
+            self._counters.append(0 if tag == "ol" else None)
+            self._visit_children(element)
+            self._flush()
+            self._counters.pop()
+        else:
+            if tag == "li":
+                self._marker = self._take_marker()
+            self._visit_children(element)
+
+    def _visit_children(self, element: Element) -> None:
+        self._words.append(element.text or "")
+        for child in element:
+            self._visit_element(child)
+            self._words.append(child.tail or "")
+
+    def _add_table(self, element: Element) -> None:
+        for text in iter_loose_texts(element):
+            self._draft.add_text(text)
+        self._draft.add_table(read_table_rows(element))
+        for inner in list_nested_tables(element):
+            self._add_table(inner)
+
+    def _take_marker(self) -> str:
+        if not self._counters or self._counters[-1] is None:
+            return "- "
+        self._counters[-1] += 1
+        return f"{self._counters[-1]}. "
+
+    def _flush(self) -> None:
+        text = _collapse_whitespace(self._words)
+        self._words.clear()
+        if text:
+            self._draft.add_text(self._marker + text)
+            self._marker = ""
+        for image in self._images:
+            if image.strip():
+                self._draft.add_image(image)
+        self._images.clear()
+
+
+def extract_visible_text(element: Element) -> str:
+    """Returns the text of an element in one line, with the descriptions of its pictures."""
+    return " ".join("".join(_iter_visible(element)).split())
+
+
+def _iter_visible(element: Element) -> Iterable[str]:
+    yield element.text or ""
+    for child in element:
+        if isinstance(child.tag, str):
+            spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
+            yield spaced
+            yield f" {child.get('alt') or ''} " if child.tag == "img" else ""
+            yield from _iter_visible(child)
+            yield spaced
+        yield child.tail or ""
+
+
+def _collapse_whitespace(words: Iterable[str]) -> str:
+    """Collapses white space as a browser does, keeping explicit line breaks."""
+    parts = "".join("\x00" if word == "\n" else re.sub(r"\s+", " ", word) for word in words)
+    return "\n".join(line.strip() for line in re.sub(r" +", " ", parts).split("\x00")).strip()

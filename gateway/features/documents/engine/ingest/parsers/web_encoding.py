@@ -1,0 +1,72 @@
+"""The encoding of HTML: byte order mark, declared charset under the names that browsers use, else a guess.
+
+Encoding Standard, 4.2: a page that calls itself ISO-8859-1 is read as Windows-1252, and so on.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator
+
+from gateway.features.documents.engine.ingest.parsers.plain import Decoded, decode
+
+_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
+_XML = re.compile(rb"""^\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([A-Za-z0-9_:.-]{2,40})["']""")
+_HEAD_BYTES = 4096
+_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SUPERSETS = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    "big5": "big5hkscs",
+    # A `meta` that could be read is no UTF-16.
+    "utf-16": "utf-8",
+    "utf-16-le": "utf-8",
+    "utf-16-be": "utf-8",
+}
+"""What browsers read pages as that declare an encoding, by Python's names."""
+
+
+def decode_page(data: bytes, charset: str | None = None) -> Decoded:
+    """Decodes a page: `charset` is what the server or the mail says of it. One that does not fit its bytes is passed
+    over."""
+    if not data.startswith(_MARKS):
+        for name in _iter_declared(data, charset):
+            if (found := decode_declared(data, name)) is not None:
+                return found
+    return decode(data)
+
+
+def decode_declared(data: bytes, charset: str) -> Decoded | None:
+    """Returns the text in a declared charset as browsers read it; None if it is unknown, or the bytes are not in it."""
+    try:
+        name = codecs.lookup(charset.strip()).name
+    except (LookupError, ValueError):
+        return None
+    encoding = _SUPERSETS.get(name, name)
+    if name == "ascii" and not data.isascii():  # the declaration is wrong whatever the bytes are: more often UTF-8
+        return decode_declared(data, "utf-8") or decode_declared(data, "latin-1")
+    try:
+        return Decoded(data.decode(encoding), encoding)
+    except (LookupError, ValueError):  # LookupError: a codec that is no text encoding
+        if encoding != "cp1252":
+            return None
+        # Five bytes are unassigned in Windows-1252; browsers read them as control characters.
+        return Decoded("".join(_decode_byte(byte) for byte in data), encoding)
+
+
+def _iter_declared(data: bytes, charset: str | None) -> Iterator[str]:
+    if charset:
+        yield charset
+    for pattern in (_CHARSET, _XML):
+        if match := pattern.search(data[:_HEAD_BYTES]):
+            yield match[1].decode("ascii")
+
+
+def _decode_byte(byte: int) -> str:
+    return bytes([byte]).decode("cp1252", "ignore") or chr(byte)

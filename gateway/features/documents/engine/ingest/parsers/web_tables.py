@@ -1,0 +1,154 @@
+"""HTML tables as rows of text: spans filled, nested tables separate, layout tables recognised."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from gateway.features.documents.engine.ingest.parsers.superscripts import raise_figures
+
+Element: TypeAlias = Any
+"""An `lxml.html.HtmlElement`; lxml has no types."""
+
+_MAX_SPAN = 1000
+"""HTML, 4.9.11: column spans end at 1,000; a page that claims more attacks memory."""
+
+_MAX_CELLS = 500_000
+_CELLS = ("td", "th")
+_LAYOUT_TAGS = ("h1", "h2", "h3", "h4")
+_SHOWN_INPUTS = frozenset(
+    {"", "text", "search", "tel", "url", "email", "number", "submit", "button", "reset"}
+    | {"date", "month", "week", "time", "datetime-local"}
+)
+_BLOCK_NAMES = (
+    "address article aside blockquote body caption center col colgroup dd details dialog dir div dl dt fieldset "
+    "figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav noscript "
+    "ol optgroup option p pre search section summary table tbody td textarea tfoot th thead tr ul"
+)
+BLOCKS = frozenset(_BLOCK_NAMES.split())
+"""Elements that begin a line of their own. All others are part of the line, also unknown ones."""
+
+
+def is_data_table(table: Element) -> bool:
+    """Returns whether the table holds data: layout tables say so, have one cell, or contain headings."""
+    if table.get("role") in {"presentation", "none"}:
+        return False
+    cells = [cell for rows in _iter_sections(table) for row in rows for cell in row if cell.tag in _CELLS]
+    return len(cells) > 1 and not any(inner.tag in _LAYOUT_TAGS for cell in cells for inner in cell.iter("*"))
+
+
+def list_nested_tables(table: Element) -> Iterator[Element]:
+    """Yields the tables directly inside this one's cells."""
+    for inner in table.iterdescendants("table"):
+        if next(inner.iterancestors("table")) is table:
+            yield inner
+
+
+def iter_loose_texts(table: Element) -> Iterator[str]:
+    """Yields the table's caption, and what stands in it outside of cells, which browsers show before it."""
+    yield from filter(str.strip, _iter_loose(table))
+
+
+def _iter_loose(element: Element) -> Iterator[str]:
+    yield element.text or ""
+    for child in element:
+        if child.tag == "caption":
+            yield " ".join("".join(_iter_words(child)).split())
+        elif isinstance(child.tag, str) and child.tag not in {*_CELLS, "table"}:
+            yield from _iter_loose(child)
+        yield child.tail or ""
+
+
+def read_table_rows(table: Element) -> list[list[str]]:
+    """Returns the cells' texts. A cell over several rows is repeated in each; one over several columns stands in the
+    first."""
+    grid: list[list[str]] = []
+    cells = 0
+    for rows in _iter_sections(table):
+        hanging: dict[int, tuple[float, str]] = {}  # no cell reaches beyond its group of rows
+        for row in rows:
+            line = _read_row(row, hanging)
+            cells += len(line)
+            if cells > _MAX_CELLS:
+                return grid
+            grid.append(line)
+    return grid
+
+
+def _read_row(row: Element, hanging: dict[int, tuple[float, str]]) -> list[str]:
+    line: list[str] = []
+    for cell in row:
+        if cell.tag not in _CELLS:
+            continue
+        _fill_rowspans(line, hanging)
+        text = "".join(_iter_words(cell))
+        rows = math.inf if cell.get("rowspan", "").strip() == "0" else _read_span(cell, "rowspan")
+        columns = _read_span(cell, "colspan")
+        for offset in range(min(columns, _MAX_SPAN - len(line))):
+            shown = text if offset == 0 else ""
+            if rows > 1:
+                hanging[len(line)] = (rows - 1, shown)
+            line.append(shown)
+    _fill_rowspans(line, hanging)
+    return line
+
+
+def _fill_rowspans(line: list[str], hanging: dict[int, tuple[float, str]]) -> None:
+    """Fills the columns that a cell of an earlier row spans."""
+    while (place := len(line)) in hanging:
+        left, text = hanging.pop(place)
+        if left > 1:
+            hanging[place] = (left - 1, text)
+        line.append(text)
+
+
+def _iter_sections(table: Element) -> Iterator[list[Element]]:
+    """Yields the rows of each group, whatever they are wrapped in: forms around rows are common, though not HTML."""
+    rows: list[Element] = []
+    group = None
+    for row in table.iterdescendants("tr"):
+        if _find_table(row) is not table:
+            continue
+        own = next((one for one in row.iterancestors("thead", "tbody", "tfoot", "table") if one is not row), None)
+        if rows and own is not group:
+            yield rows
+            rows = []
+        group = own
+        rows.append(row)
+    if rows:
+        yield rows
+
+
+def _find_table(element: Element) -> Element:
+    return next(element.iterancestors("table"), None)
+
+
+def _read_span(cell: Element, name: str) -> int:
+    value = cell.get(name, "1").strip()
+    return min(max(int(value), 1), _MAX_SPAN) if value.isdecimal() and len(value) < 6 else 1
+
+
+def read_shown_value(element: Element) -> str:
+    """Returns what an input shows: its value, if it is a button or is filled in."""
+    return f" {element.get('value') or ''} " if element.get("type", "").lower() in _SHOWN_INPUTS else ""
+
+
+def _iter_words(element: Element) -> Iterator[str]:
+    before = element.text or ""
+    yield before
+    for child in element:
+        if isinstance(child.tag, str) and child.tag != "table":
+            if child.tag == "img":
+                yield f" {child.get('alt') or ''} "
+            elif child.tag == "input":
+                yield read_shown_value(child)
+            elif child.tag == "button":
+                yield f" {''.join(_iter_words(child))} "
+            elif child.tag == "sup":
+                yield raise_figures(before, "".join(_iter_words(child)))
+            else:
+                spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
+                yield spaced
+                yield from _iter_words(child)
+                yield spaced
+        before = child.tail or ""
+        yield before

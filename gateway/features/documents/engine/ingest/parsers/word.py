@@ -1,0 +1,264 @@
+"""docx by python-docx and its XML: everything the program shows, in its order, with headings by outline level, lists,
+tables with merged cells, notes where they belong, and the page breaks that Word stored."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import docx
+from docx.oxml.ns import qn
+
+from agent.core.models import JsonObject
+from gateway.features.documents.engine.ingest.parsers.draft import Draft
+from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, Part, add_graphics, choose_content
+from gateway.features.documents.engine.ingest.parsers.office_package import has_core_properties, prepare_package
+from gateway.features.documents.engine.ingest.parsers.word_inline import (
+    HIDDEN,
+    VML,
+    Inline,
+    InlineReader,
+    NoteReference,
+    iter_text_boxes,
+)
+from gateway.features.documents.engine.ingest.parsers.word_notes import Note, Notes, find_part, list_running_heads
+from gateway.features.documents.engine.ingest.parsers.word_styles import ListNumbers, Styles
+from gateway.features.documents.engine.ingest.parsers.word_tables import read_grid
+
+Element: TypeAlias = Any
+"""An lxml element; lxml has no types."""
+
+_PARAGRAPH = qn("w:p")
+_TABLE = qn("w:tbl")
+_PICTURES = ("{http://schemas.openxmlformats.org/drawingml/2006/picture}pic", f"{VML}imagedata")
+
+
+def read_word(source: InputFile) -> Draft:
+    """Reads a document. Raises python-docx's errors. `total_pages` is 1 if Word stored no page breaks."""
+    document = docx.Document(io.BytesIO(prepare_package(source.data)))
+    metadata: JsonObject = {}
+    if has_core_properties(source.data):  # python-docx invents a title where there are none
+        core = document.core_properties
+        metadata = {"title": core.title, "authors": [core.author] if core.author else None}
+    draft = Draft(metadata={name: value for name, value in metadata.items() if value})
+    part, body = document.part, document.element.body
+    context = _Context.of(part)
+    heads = list_running_heads(part, body)
+    _add_running_heads(draft, [head for head in heads if head.kind == "header"], context)
+    walk = _Walk(draft, part, context)
+    walk.add_blocks(body)
+    walk.add_open_comments()
+    _add_running_heads(draft, [head for head in heads if head.kind == "footer"], context)
+    draft.pages = walk.page
+    draft.use_first_heading_as_title()
+    return draft
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What the parts of a document share."""
+
+    styles: Styles
+    numbers: ListNumbers
+    notes: Notes
+
+    @staticmethod
+    def of(part: Part) -> "_Context":
+        styles, numbering = (find_part(part, name) for name in ("styles", "numbering"))
+        return _Context(Styles(styles and styles.root), ListNumbers(numbering and numbering.root), Notes.of(part))
+
+
+@dataclass
+class _Extras:
+    """What stands in the cells of a table and cannot be in its text: it follows the table."""
+
+    graphics: list[Element] = field(default_factory=list)
+    tables: list[Element] = field(default_factory=list)
+    notes: list[NoteReference] = field(default_factory=list)
+
+
+class _Walk:
+    """Adds paragraphs and tables of one part in order, counting pages."""
+
+    def __init__(self, draft: Draft, part: Part, context: _Context) -> None:
+        self._draft = draft
+        self._part = part
+        self._context = context
+        self._inline = InlineReader(context.styles)
+        self._open = ""
+        """The text of paragraphs whose mark was deleted: it goes on in the next one."""
+        self.page = 1
+
+    def add_blocks(self, parent: Element) -> None:
+        """Adds the blocks below an element, whatever they are wrapped in."""
+        for child in parent:
+            tag = child.tag
+            if not isinstance(tag, str) or tag in HIDDEN:
+                continue
+            if tag == _PARAGRAPH:
+                self._add_paragraph(child)
+            elif tag == _TABLE:
+                self._add_table(child)
+            elif tag == qn("w:altChunk"):
+                self._note_embedded(child)
+            elif tag == f"{CHOICES}AlternateContent":
+                self.add_blocks(choose_content(child))
+            elif next(child.iter(_PARAGRAPH, _TABLE, qn("w:altChunk")), None) is not None:
+                self.add_blocks(child)
+            else:
+                self._add_inline(self._inline.read(child), "")
+        if self._open:
+            self._draft.add_text(self._open, self.page)
+            self._open = ""
+
+    def add_open_comments(self) -> None:
+        """Adds the comments that no place of the text refers to."""
+        for note in self._context.notes.take_open_comments():
+            self._add_note(note, "")
+
+    def _add_paragraph(self, element: Element) -> None:
+        breaks = _find_page_breaks(element)
+        starts = sum(1 for at_start in breaks if at_start)
+        self.page += starts
+        inline = self._inline.read(element)
+        if self._is_hidden(element):
+            inline.parts.clear()
+        text = (self._open + inline.text).strip()
+        self._open = ""
+        if _is_mark_deleted(element):
+            self._open = inline.text
+        elif text and (level := self._get_heading_level(element)) is not None:
+            self._draft.add_heading(text, level, self.page)
+        elif text:
+            self._draft.add_text(self._format_marker(element) + text, self.page)
+        self._add_graphics(inline.graphics)
+        self._add_notes(inline.notes)
+        self.page += len(breaks) - starts
+
+    def _add_inline(self, inline: Inline, marker: str) -> None:
+        if text := inline.text.strip():
+            self._draft.add_text(marker + text, self.page)
+        self._add_graphics(inline.graphics)
+        self._add_notes(inline.notes)
+
+    def _add_graphics(self, graphics: list[Element]) -> None:
+        for graphic in graphics:
+            descriptions = [_read_description(shape) for shape in graphic.iter(qn("wp:docPr"), f"{VML}shape")]
+            shown = list(filter(None, descriptions))
+            if not shown and next(graphic.iter(*_PICTURES), None) is not None:
+                shown = [""]
+            for description in dict.fromkeys(shown):
+                self._draft.add_image(description, self.page)
+            for path in graphic.iter(f"{VML}textpath"):  # WordArt of older files
+                self._draft.add_text(path.get("string", ""), self.page)
+            add_graphics(self._draft, graphic, self._part, self.page)
+            for box in iter_text_boxes(graphic):
+                self.add_blocks(box)
+
+    def _add_notes(self, references: list[NoteReference]) -> None:
+        for reference in references:
+            if (note := self._context.notes.take(reference)) is not None:
+                self._add_note(note, reference.word)
+
+    def _add_note(self, note: Note, word: str) -> None:
+        text = _read_text(note.element, note.part, self._context)
+        if text:
+            place = f" on “{word}”" if word else ""
+            self._draft.add_text(f"{note.label}{place}: {text}", self.page)
+
+    def _add_table(self, table: Element) -> None:
+        extras = _Extras()
+        self._draft.add_table(read_grid(table, lambda cell: self._read_cell(cell, extras)), self.page)
+        self._add_graphics(extras.graphics)
+        for inner in extras.tables:
+            self._add_table(inner)
+        self._add_notes(extras.notes)
+
+    def _read_cell(self, cell: Element, extras: _Extras) -> str:
+        texts: list[str] = []
+        for block in self._iter_cell_blocks(cell):
+            if block.tag == _TABLE:
+                extras.tables.append(block)
+            elif block.tag == qn("w:altChunk"):
+                self._note_embedded(block)
+            elif not (block.tag == _PARAGRAPH and self._is_hidden(block)):
+                inline = self._inline.read(block)
+                texts.append(inline.text)
+                extras.graphics += inline.graphics
+                extras.notes += inline.notes
+        return "\n".join(texts)
+
+    def _iter_cell_blocks(self, parent: Element) -> Iterator[Element]:
+        for child in parent:
+            tag = child.tag
+            if not isinstance(tag, str) or tag in HIDDEN:
+                continue
+            if tag == f"{CHOICES}AlternateContent":
+                yield from self._iter_cell_blocks(choose_content(child))
+            elif tag in {_PARAGRAPH, _TABLE, qn("w:altChunk")}:
+                yield child
+            elif next(child.iter(_PARAGRAPH, _TABLE, qn("w:altChunk")), None) is not None:
+                yield from self._iter_cell_blocks(child)
+            else:
+                yield child
+
+    def _note_embedded(self, element: Element) -> None:
+        try:
+            name = str(self._part.rels[element.get(qn("r:id"))].target_ref)
+        except KeyError:
+            name = "missing in the file"
+        self._draft.uncertainties.append(f"an embedded document was not read: {name}")
+
+    def _is_hidden(self, paragraph: Element) -> bool:
+        return self._context.styles.find(paragraph.style).hidden
+
+    def _format_marker(self, paragraph: Element) -> str:
+        own = paragraph.xpath("./w:pPr/w:numPr/w:numId/@w:val")
+        number = own[0] if own else self._context.styles.find(paragraph.style).numbering
+        return self._context.numbers.format_marker(number)
+
+    def _get_heading_level(self, paragraph: Element) -> int | None:
+        own = paragraph.xpath("./w:pPr/w:outlineLvl/@w:val")
+        level = own[0] if own else self._context.styles.find(paragraph.style).outline
+        return int(level) + 1 if level.isdecimal() and int(level) < 9 else None  # 9 is body text
+
+
+def _add_running_heads(draft: Draft, heads: list[Note], context: _Context) -> None:
+    """Adds the text of headers or footers, each once, for it repeats on every page."""
+    texts = dict.fromkeys(_read_text(head.element, head.part, context) for head in heads)
+    for text in texts:
+        if any(letter.isalpha() for letter in text):  # a page number alone says nothing
+            draft.add_text(f"{heads[0].label}: {text}", 1 if heads[0].kind == "header" else None)
+
+
+def _read_text(element: Element, part: Part, context: _Context) -> str:
+    """Returns the text of a note, a header or a footer."""
+    inner = Draft()
+    _Walk(inner, part, context).add_blocks(element)
+    return "\n".join(block.text.strip() for block in inner.blocks if block.text.strip() != "[image]")
+
+
+def _read_description(shape: Element) -> str:
+    return shape.get("descr") or shape.get("title") or shape.get("alt") or ""
+
+
+def _is_mark_deleted(paragraph: Element) -> bool:
+    """Returns whether the end of a paragraph was deleted, so that the next one goes on in it."""
+    return bool(paragraph.xpath("./w:pPr/w:rPr/w:del"))
+
+
+def _find_page_breaks(paragraph: Element) -> list[bool]:
+    """Returns a flag for each page break in a paragraph; true for those before its first text."""
+    found, seen_text, asked = [], False, False
+    for element in paragraph.iter(qn("w:t"), qn("w:br"), qn("w:lastRenderedPageBreak")):
+        if element.tag == qn("w:t"):
+            seen_text = seen_text or bool((element.text or "").strip())
+        elif element.tag == qn("w:br") and element.get(qn("w:type")) == "page":
+            found.append(not seen_text)
+            asked = True
+        elif element.tag == qn("w:lastRenderedPageBreak"):
+            if not asked:  # Word notes the break it was asked for a second time
+                found.append(not seen_text)
+            asked = False
+    return found

@@ -1,0 +1,210 @@
+"""The text of a Word paragraph as the program shows it: every run, whatever it is wrapped in, but what was deleted.
+
+Only what is never shown is listed here. Any other element is looked into, so that a wrapper which nobody thought of
+loses no text.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from docx.oxml.ns import qn
+
+from gateway.features.documents.engine.ingest.parsers.equations import MATH, format_equation
+from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
+from gateway.features.documents.engine.ingest.parsers.superscripts import raise_figures
+from gateway.features.documents.engine.ingest.parsers.symbol_fonts import convert_symbol, convert_symbol_text
+from gateway.features.documents.engine.ingest.parsers.word_styles import Styles, is_on
+
+Element: TypeAlias = Any
+"""An lxml element; lxml has no types."""
+
+VML = "{urn:schemas-microsoft-com:vml}"
+_HIDDEN_NAMES = (
+    "del moveFrom delText delInstrText instrText pPr rPr sdtPr sdtEndPr tblPr tblGrid tblPrEx trPr tcPr sectPr rubyPr "
+    "smartTagPr customXmlPr footnoteRef endnoteRef annotationRef"
+)
+HIDDEN = frozenset(qn(f"w:{name}") for name in _HIDDEN_NAMES.split())
+"""Deleted and moved text, the instructions of fields, and properties."""
+
+_NOTES = {
+    qn("w:footnoteReference"): "footnote",
+    qn("w:endnoteReference"): "endnote",
+    qn("w:commentReference"): "comment",
+}
+_CHARACTERS = {
+    qn("w:tab"): "\t",
+    qn("w:ptab"): "\t",
+    qn("w:br"): "\n",
+    qn("w:cr"): "\n",
+    qn("w:noBreakHyphen"): "-",
+}
+_GRAPHICS = (qn("w:drawing"), qn("w:pict"), qn("w:object"))
+
+
+class NoteReference(NamedTuple):
+    """A place where a foot- or endnote or a comment belongs: `word` is the text just before it."""
+
+    kind: str
+    id: str
+    word: str
+
+
+@dataclass
+class Inline:
+    """A paragraph's text; the drawings, and the references of notes in it."""
+
+    parts: list[str] = field(default_factory=list)
+    graphics: list[Element] = field(default_factory=list)
+    notes: list[NoteReference] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return "".join(self.parts)
+
+
+class InlineReader:
+    """Reads paragraphs in their order: a field may begin in one and end in another."""
+
+    def __init__(self, styles: Styles) -> None:
+        self._styles = styles
+        self._fields: list[bool] = []
+        """For each open field whether its result has begun."""
+        self._visits: dict[str, Callable[[Element, Inline], None]] = {
+            qn("w:r"): self._visit_run,
+            qn("w:t"): self._visit_text,
+            qn("w:sym"): self._visit_symbol,
+            qn("w:fldChar"): self._visit_field_mark,
+            qn("w:ruby"): self._visit_ruby,
+            f"{MATH}oMath": self._visit_equation,
+            f"{MATH}oMathPara": self._visit_equation,
+            f"{CHOICES}AlternateContent": self._visit_choices,
+            **dict.fromkeys(_GRAPHICS, self._visit_graphic),
+            **dict.fromkeys(_NOTES, self._visit_note),
+        }
+
+    def read(self, paragraph: Element) -> Inline:
+        """Returns what a paragraph, or any element without paragraphs, shows."""
+        inline = Inline()
+        self._visit_children(paragraph, inline)
+        # An instruction ends with its paragraph, so that a damaged field does not hide the rest of the document.
+        self._fields = [has_result for has_result in self._fields if has_result]
+        return inline
+
+    def _visit_children(self, element: Element, inline: Inline) -> None:
+        for child in element:
+            tag = child.tag
+            if not isinstance(tag, str) or tag in HIDDEN:
+                continue
+            visit = self._visits.get(tag)
+            if visit is not None:
+                visit(child, inline)
+            elif tag in _CHARACTERS:
+                self._add(_CHARACTERS[tag], inline)
+            else:
+                self._visit_children(child, inline)
+
+    def _add(self, text: str, inline: Inline) -> None:
+        if all(self._fields):
+            inline.parts.append(text)
+
+    def _visit_run(self, run: Element, inline: Inline) -> None:
+        properties = run.find(qn("w:rPr"))
+        if properties is None:
+            self._visit_children(run, inline)
+            return
+        if self._is_hidden(properties):
+            return
+        start = len(inline.parts)
+        self._visit_children(run, inline)
+        raised = properties.find(qn("w:vertAlign"))
+        if raised is not None and raised.get(qn("w:val")) == "superscript":
+            before = inline.parts[start - 1] if start else ""
+            inline.parts[start:] = [raise_figures(before, "".join(inline.parts[start:]))]
+        fonts = properties.find(qn("w:rFonts"))
+        if fonts is not None and (font := fonts.get(qn("w:ascii")) or fonts.get(qn("w:hAnsi"))):
+            inline.parts[start:] = [convert_symbol_text(font, part) for part in inline.parts[start:]]
+
+    def _is_hidden(self, properties: Element) -> bool:
+        own = properties.find(qn("w:vanish"))
+        if own is not None:
+            return is_on(own)
+        style = properties.find(qn("w:rStyle"))
+        return style is not None and self._styles.find(style.get(qn("w:val"))).hidden
+
+    def _visit_text(self, element: Element, inline: Inline) -> None:
+        self._add(element.text or "", inline)
+
+    def _visit_symbol(self, element: Element, inline: Inline) -> None:
+        try:
+            place = int(element.get(qn("w:char"), ""), 16)
+        except ValueError:
+            return
+        self._add(convert_symbol(element.get(qn("w:font"), ""), place), inline)
+
+    def _visit_field_mark(self, mark: Element, inline: Inline) -> None:
+        match mark.get(qn("w:fldCharType")):
+            case "begin":
+                self._add(_read_form_field(mark), inline)
+                self._fields.append(False)
+            case "separate" if self._fields:
+                self._fields[-1] = True
+            case "end" if self._fields:
+                self._fields.pop()
+
+    def _visit_ruby(self, ruby: Element, inline: Inline) -> None:
+        """Adds the base text, then its reading in parentheses, as browsers without ruby show it."""
+        for name, marks in (("w:rubyBase", ("", "")), ("w:rt", ("(", ")"))):
+            part = ruby.find(qn(name))
+            if part is not None:
+                self._add(marks[0], inline)
+                self._visit_children(part, inline)
+                self._add(marks[1], inline)
+
+    def _visit_equation(self, equation: Element, inline: Inline) -> None:
+        self._add(format_equation(equation), inline)
+
+    def _visit_choices(self, element: Element, inline: Inline) -> None:
+        self._visit_children(choose_content(element), inline)
+
+    def _visit_graphic(self, graphic: Element, inline: Inline) -> None:
+        if all(self._fields):
+            inline.graphics.append(graphic)
+
+    def _visit_note(self, reference: Element, inline: Inline) -> None:
+        before = inline.text.split()
+        kind, number = _NOTES[reference.tag], reference.get(qn("w:id"), "")
+        inline.notes.append(NoteReference(kind, number, before[-1] if before else ""))
+
+
+def iter_text_boxes(graphic: Element) -> Iterator[Element]:
+    """Yields the outermost text boxes of a drawing, without their copies for old programs."""
+    for child in graphic:
+        if not isinstance(child.tag, str):
+            continue
+        if child.tag == qn("w:txbxContent"):
+            yield child
+        elif child.tag == f"{CHOICES}AlternateContent":
+            yield from iter_text_boxes(choose_content(child))
+        else:
+            yield from iter_text_boxes(child)
+
+
+def _read_form_field(mark: Element) -> str:
+    """Returns what a form field without a text of its own shows: its chosen entry, or a ticked or empty box."""
+    data = mark.find(qn("w:ffData"))
+    if data is None:
+        return ""
+    choices = data.find(qn("w:ddList"))
+    if choices is not None:
+        entries = [entry.get(qn("w:val"), "") for entry in choices.findall(qn("w:listEntry"))]
+        result = choices.find(qn("w:result"))
+        index = result.get(qn("w:val"), "0") if result is not None else "0"
+        return entries[int(index)] if index.isdecimal() and int(index) < len(entries) else "".join(entries[:1])
+    box = data.find(qn("w:checkBox"))
+    if box is None:
+        return ""
+    state = box.find(qn("w:checked"))
+    state = box.find(qn("w:default")) if state is None else state
+    return "☒" if state is not None and is_on(state) else "☐"

@@ -1,0 +1,109 @@
+"""The parts of a Word document beside its body: foot- and endnotes, comments, headers and footers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from docx.oxml import parse_xml
+from docx.oxml.ns import qn
+from lxml import etree  # type: ignore[import-untyped]
+
+from gateway.features.documents.engine.ingest.parsers.graphics import Part
+from gateway.features.documents.engine.ingest.parsers.word_inline import NoteReference
+from gateway.features.documents.engine.ingest.parsers.word_styles import is_on
+
+Element: TypeAlias = Any
+"""An lxml element; lxml has no types."""
+
+_LABELS = {"footnote": "Footnote", "endnote": "Endnote", "comment": "Comment"}
+_PARTS = {"footnote": "footnotes", "endnote": "endnotes", "comment": "comments"}
+
+
+class FoundPart(NamedTuple):
+    """A part that another one is related to, and the element that it holds."""
+
+    part: Part
+    root: Element
+
+
+class Note(NamedTuple):
+    """A note, comment, header or footer: what it is called, and where its content stands."""
+
+    kind: str
+    label: str
+    element: Element
+    part: Part
+
+
+@dataclass
+class Notes:
+    """The notes and comments of a document by kind and id. Each is taken once, and numbered then."""
+
+    notes: dict[tuple[str, str], Note]
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(part: Part) -> "Notes":
+        """Returns the notes that the main part refers to."""
+        notes: dict[tuple[str, str], Note] = {}
+        for kind, name in _PARTS.items():
+            found = find_part(part, name)
+            for element in () if found is None else found.root.iter(qn(f"w:{kind}")):
+                if found is not None and element.get(qn("w:type"), "normal") == "normal":
+                    label = _LABELS[kind]
+                    if kind == "comment" and (author := element.get(qn("w:author"))):
+                        label = f"Comment by {author}"
+                    notes.setdefault((kind, element.get(qn("w:id"), "")), Note(kind, label, element, found.part))
+        return Notes(notes)
+
+    def take(self, reference: NoteReference) -> Note | None:
+        """Returns the note of a reference, numbered; None for one that is missing or was taken before."""
+        note = self.notes.pop((reference.kind, reference.id), None)
+        if note is None or note.kind == "comment":
+            return note
+        self._counts[note.kind] = self._counts.get(note.kind, 0) + 1
+        return note._replace(label=f"{note.label} {self._counts[note.kind]}")
+
+    def take_open_comments(self) -> Iterator[Note]:
+        """Yields the comments that were not taken. Notes without a reference are not shown by Word."""
+        for key in [key for key in self.notes if key[0] == "comment"]:
+            yield self.notes.pop(key)
+
+
+def find_part(part: Part, name: str) -> FoundPart | None:
+    """Returns the part that is related as `name`, such as `footnotes`; None if there is none, or it is no XML."""
+    for relation in part.rels.values():
+        if relation.reltype.rpartition("/")[2] == name and not relation.is_external:
+            found = _load(relation.target_part)
+            if found is not None:
+                return found
+    return None
+
+
+def list_running_heads(part: Part, body: Element) -> list[Note]:
+    """Returns the headers and footers that the sections of a document show, each part once."""
+    settings = find_part(part, "settings")
+    even = None if settings is None else settings.root.find(qn("w:evenAndOddHeaders"))
+    found: dict[str, Note] = {}
+    for section in body.iter(qn("w:sectPr")):
+        first = section.find(qn("w:titlePg"))
+        shown = {"default"} | ({"first"} if first is not None and is_on(first) else set())
+        shown |= {"even"} if even is not None and is_on(even) else set()
+        for kind in ("header", "footer"):
+            for reference in section.iter(qn(f"w:{kind}Reference")):
+                relation = reference.get(qn("r:id"), "")
+                if reference.get(qn("w:type"), "default") in shown and relation in part.rels:
+                    target = _load(part.rels[relation].target_part)
+                    if target is not None:
+                        found.setdefault(relation, Note(kind, f"Page {kind}", target.root, target.part))
+    return list(found.values())
+
+
+def _load(target: Any) -> FoundPart | None:
+    element = getattr(target, "element", None)
+    if element is not None:
+        return FoundPart(target, element)
+    try:
+        return FoundPart(target, parse_xml(target.blob))  # with python-docx's elements, which know their styles
+    except etree.XMLSyntaxError:
+        return None

@@ -1,0 +1,68 @@
+"""Tables of Word as rows of text."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from docx.oxml.ns import qn
+
+from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
+from gateway.features.documents.engine.ingest.parsers.word_inline import HIDDEN
+
+Element: TypeAlias = Any
+"""An lxml element; lxml has no types."""
+
+_MAX_SPAN = 1000
+"""Word has 63 columns; a file that claims more attacks memory."""
+_MAX_CELLS = 500_000
+
+
+def read_grid(table: Element, read_cell: Callable[[Element], str]) -> list[list[str]]:
+    """Returns the table's rows. A cell merged downwards stands in every row, one merged to the right in its first
+    column; rows that start late are shifted."""
+    grid: list[list[str]] = []
+    above: dict[int, str] = {}
+    cells = 0
+    for row in _iter_children(table, qn("w:tr")):
+        if row.find("/".join(map(qn, ("w:trPr", "w:del")))) is not None:
+            continue
+        line = [""] * _read_number(row, "w:trPr", "w:gridBefore", 0)
+        for cell in _iter_children(row, qn("w:tc")):
+            if cell.find("/".join(map(qn, ("w:tcPr", "w:cellDel")))) is None:
+                _add_cell(line, cell, above, read_cell)
+        cells += len(line)
+        if cells > _MAX_CELLS:
+            break
+        grid.append(line)
+    return grid
+
+
+def _add_cell(line: list[str], cell: Element, above: dict[int, str], read_cell: Callable[[Element], str]) -> None:
+    place = len(line)
+    merge = cell.find("/".join(map(qn, ("w:tcPr", "w:vMerge"))))
+    goes_on = merge is not None and merge.get(qn("w:val"), "continue") == "continue"
+    text = above[place] if goes_on and place in above else read_cell(cell)
+    if merge is not None:
+        above[place] = text
+    else:
+        above.pop(place, None)
+    line.append(text)
+    line.extend([""] * (_read_number(cell, "w:tcPr", "w:gridSpan", 1) - 1))
+
+
+def _iter_children(parent: Element, wanted: str) -> Iterator[Element]:
+    """Yields the rows of a table or the cells of a row, whatever they are wrapped in."""
+    for child in parent:
+        if not isinstance(child.tag, str) or child.tag in HIDDEN:
+            continue
+        if child.tag == wanted:
+            yield child
+        elif child.tag == f"{CHOICES}AlternateContent":
+            yield from _iter_children(choose_content(child), wanted)
+        else:
+            yield from _iter_children(child, wanted)
+
+
+def _read_number(element: Element, properties: str, name: str, default: int) -> int:
+    found = element.find("/".join(map(qn, (properties, name))))
+    value = "" if found is None else found.get(qn("w:val"), "")
+    return min(int(value), _MAX_SPAN) if value.isdecimal() and len(value) < 6 else default

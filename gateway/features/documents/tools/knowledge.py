@@ -1,0 +1,235 @@
+"""`search_knowledge`: finds passages of the user's documents, each with its source for citations."""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Literal
+
+from pydantic import Field
+
+from agent.core.errors import BadRequestError, ToolInputError
+from agent.core.models import DeferredModel, JsonObject, RetrievalMode, Source
+from agent.text.requested_form import remove_form, split_questions
+from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, TypedTool
+from gateway.features.documents.engine.grounded_answers.no_answer_text import make_clarifying_question
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.search.errors import MemoryNoResultsError
+from gateway.features.documents.engine.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
+from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedContext
+from gateway.features.incident.tools.evidence import strip_footnote_marks
+
+QUOTE_CHARS = 1_200
+BROADER_MIN_RELEVANCE = 0.2
+"""The lowest relevance of a subject that the user may have meant: a passage with one common word."""
+BROADENED_NOTE = "nothing was relevant enough{least} (ERR_MEMORY_NO_RESULTS), so a broader search followed"
+MAX_SUBJECTS, MAX_SUBJECT_CHARS = 3, 80
+
+
+class SearchKnowledgeInput(DeferredModel):
+    """Arguments of `search_knowledge`."""
+
+    query: str = Field(min_length=1, max_length=4_000, description="the question, or the words to look for")
+    collection: str = Field(default="", max_length=200, description="where to look; empty for every collection")
+    top_k: int = Field(default=5, ge=1, le=20, description="how many passages at most")
+    min_relevance_score: float | None = Field(
+        default=None, ge=0, le=1, description="least relevance, from 0 to 1; unset: measured for the collection"
+    )
+    filters: JsonObject | None = Field(
+        default=None, description="metadata that must be equal, e.g. source_type: gdrive, web or local"
+    )
+    mode: RetrievalMode | None = Field(
+        default=None, description="how to search; unset: the mode of the room or the settings"
+    )
+    use_llm_rerank: bool = Field(default=False, description="let a model order the passages, if there is one")
+
+
+class FoundPassage(DeferredModel):
+    """A passage and where it stands."""
+
+    chunk_id: str
+    source_id: str
+    collection: str
+    source: str
+    page: int
+    text: str
+    relevance_score: float
+    retrieval_mode: Literal["lexical", "vector", "hybrid", "hybrid_rerank"]
+    why_selected: str
+    source_url: str | None = None
+    metadata: JsonObject = Field(default_factory=dict, description="its place: pages, boxes, headings, checksums")
+
+
+class SearchKnowledgeOutput(DeferredModel):
+    """Passages in order of relevance."""
+
+    results: list[FoundPassage]
+    note: str = ""
+    clarify: str = Field(default="", description="a question to the user if nothing was relevant enough")
+
+
+class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]):
+    name = "search_knowledge"
+    description = "Search the user's own documents, read in by `stepgate ingest`, and return passages to cite."
+    annotations = READ_ONLY
+    tainted = True
+    keywords = ("document", "documents", "knowledge", "collection", "policy", "manual", "report", "handbook", "files")
+    hints = PlanHints(source="collections", is_search=True)
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self._library = library
+
+    async def run(self, args: SearchKnowledgeInput, context: ToolContext) -> SearchKnowledgeOutput:
+        """Returns the best passages of one or all collections."""
+        return await search_collections(
+            self._library.in_room(context.retrieval_mode, context.collections), args, context.owner, context.model
+        )
+
+    def format_text(self, output: SearchKnowledgeOutput) -> str:
+        if not output.results:
+            return NOT_IN_DOCUMENTS
+        numbers = {
+            name: number
+            for number, name in enumerate(dict.fromkeys(_format_source_name(p) for p in output.results), start=1)
+        }
+        return "\n\n".join(
+            f"{strip_footnote_marks(p.text)} [{numbers[_format_source_name(p)]}]" for p in output.results
+        )
+
+    def list_sources(self, output: SearchKnowledgeOutput) -> tuple[Source, ...]:
+        """Returns one source for each page, with the words that were found."""
+        return tuple(
+            Source(id=number, name=_format_source_name(passage), quotes=(passage.text[:QUOTE_CHARS],))
+            for number, passage in enumerate(output.results, start=1)
+        )
+
+
+async def search_collections(
+    library: Library, args: SearchKnowledgeInput, owner: str, model: ToolModel | None = None
+) -> SearchKnowledgeOutput:
+    """Returns the best passages of one or all of the owner's collections.
+
+    Raises `ToolInputError` if there are no documents, or no collection has a field of the filters.
+    """
+    known = await library.list_collections(owner)
+    if not known:
+        raise ToolInputError("there are no documents yet; `stepgate ingest FOLDER --collection NAME` reads some")
+    names = [args.collection] if args.collection else list(known)
+    if args.collection and args.collection not in known:
+        raise ToolInputError(f"there is no collection {args.collection!r}; there are {', '.join(known)}")
+    found, notes = await _search_parts(library, args, owner, names)
+    clarify = ""
+    if not found:
+        near, noted = await _search_query(
+            library, args, owner, list(known), None, min(BROADER_MIN_RELEVANCE, args.min_relevance_score or 1.0)
+        )
+        # Results outside the requested filters and collection are no answer, but they can form a question.
+        least = f", at least {args.min_relevance_score:g}" if args.min_relevance_score is not None else ""
+        notes = [*noted, BROADENED_NOTE.format(least=least)]
+        clarify = _make_clarifying_question(args.query, [result for _, result in near])
+    if args.use_llm_rerank and found:
+        order, told = await rerank_with_model(
+            args.query, [one.content for _, one in found], model.ask if model else None
+        )
+        found = [found[at] for at in order]
+        notes += [told] if told else []
+    return SearchKnowledgeOutput(
+        results=[_make_passage(*one) for one in found[: args.top_k]], note="; ".join(notes), clarify=clarify
+    )
+
+
+async def _search_parts(
+    library: Library, args: SearchKnowledgeInput, owner: str, names: Sequence[str]
+) -> tuple[list[tuple[str, RetrievedContext]], list[str]]:
+    """Searches each part of the query separately, without words about the answer's form.
+
+    The best passages of each part come first, so that no part is crowded out.
+    """
+    searches = [
+        await _search_query(
+            library, args.model_copy(update={"query": part}), owner, names, args.filters, args.min_relevance_score
+        )
+        for part in split_questions(remove_form(args.query))
+    ]
+    mixed: dict[tuple[str, str], tuple[str, RetrievedContext]] = {}
+    for rank in zip_longest(*(found for found, _ in searches)):
+        for one in rank:
+            if one is not None:
+                mixed.setdefault((one[0], one[1].chunk_id), one)
+    return list(mixed.values()), list(dict.fromkeys(note for _, notes in searches for note in notes))
+
+
+async def _search_query(
+    library: Library,
+    args: SearchKnowledgeInput,
+    owner: str,
+    names: Sequence[str],
+    filters: JsonObject | None,
+    min_relevance: float | None,
+) -> tuple[list[tuple[str, RetrievedContext]], list[str]]:
+    """Returns the passages of these collections in order of relevance, and notes of the searches.
+
+    Without `min_relevance`, the least relevance is that measured for each collection."""
+    query = MemoryQuery(
+        query_text=args.query,
+        top_k=max(args.top_k, MAX_CANDIDATES) if args.use_llm_rerank else args.top_k,
+        min_relevance_score=min_relevance or 0.0,
+        filters=filters,
+    )
+    unknown: list[BadRequestError] = []
+    found: list[tuple[str, RetrievedContext]] = []
+    notes: list[str] = []
+    for name in names:
+        try:
+            if min_relevance is None:
+                least = await library.get_relevance_threshold(owner, name, args.query, mode=args.mode)
+                query = query.model_copy(update={"min_relevance_score": least})
+            output = await library.search(owner, name, query, mode=args.mode)
+        except MemoryNoResultsError:
+            continue
+        except BadRequestError as error:  # no passage of the collection has a field of the filters
+            unknown.append(error)
+            continue
+        found += [(name, result) for result in output.results]
+        notes += [output.note] if output.note and output.note not in notes else []
+    if len(unknown) == len(names):
+        raise ToolInputError(unknown[0].message)
+    found.sort(key=lambda one: -one[1].relevance_score)
+    # A document that was read into two collections is found twice; its passages are listed once.
+    once: dict[tuple[str, str], tuple[str, RetrievedContext]] = {}
+    for one in found:
+        once.setdefault((str(one[1].metadata.get("file_checksum") or one[1].chunk_id), one[1].content), one)
+    return list(once.values()), notes
+
+
+def _make_clarifying_question(query: str, near: Sequence[RetrievedContext]) -> str:
+    """Returns a question to the user about the nearest subjects; empty if there are none."""
+    subjects = dict.fromkeys(subject for one in near if (subject := _get_subject(one)))
+    return make_clarifying_question(query, tuple(subjects)[:MAX_SUBJECTS]) if subjects else ""
+
+
+def _get_subject(found: RetrievedContext) -> str:
+    headings = found.metadata.get("heading_path")
+    named = str(headings[-1]) if isinstance(headings, list) and headings else str(found.metadata.get("title") or "")
+    return " ".join(named.split())[:MAX_SUBJECT_CHARS]
+
+
+def _format_source_name(passage: FoundPassage) -> str:
+    return f"{passage.source}, page {passage.page}" if passage.page else passage.source
+
+
+def _make_passage(collection: str, found: RetrievedContext) -> FoundPassage:
+    pages = found.metadata.get("pages")
+    first = pages[0] if isinstance(pages, list) and pages else 0
+    return FoundPassage(
+        chunk_id=found.chunk_id,
+        source_id=found.source_id,
+        collection=collection,
+        source=str(found.metadata.get("source") or found.metadata.get("title") or found.source_id),
+        page=first if isinstance(first, int) else 0,
+        text=found.content,
+        relevance_score=round(found.relevance_score, 3),
+        retrieval_mode=found.retrieval_mode,
+        why_selected=found.why_selected,
+        source_url=found.source_url,
+        metadata={key: value for key, value in found.metadata.items() if key != "scores"},
+    )

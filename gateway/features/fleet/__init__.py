@@ -1,0 +1,1 @@
+"""Several processes and machines: the queue, its workers, `serve --workers`."""

@@ -1,0 +1,1 @@
+"""The part without a web framework."""

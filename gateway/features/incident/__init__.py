@@ -1,0 +1,1 @@
+"""The incident desk: tools that answer from issues, logs and runbooks."""

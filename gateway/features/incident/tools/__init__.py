@@ -1,0 +1,38 @@
+"""The incident tools: extract facts from a report, search what is known, write the brief. Only rooms that name them
+offer them."""
+
+from agent.core.settings import Settings
+from agent.run_context.extensions import Extension
+from agent.tools import Tool
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.incident.tools.actions import ExtractActionItemsTool
+from gateway.features.incident.tools.brief import BuildIncidentBriefTool
+from gateway.features.incident.tools.deadlines import ExtractDeadlinesTool
+from gateway.features.incident.tools.entities import ExtractEntitiesTool
+from gateway.features.incident.tools.gates import check_incident_evidence, check_summary_consistent
+from gateway.features.incident.tools.issues import SearchPreviousIssuesTool
+from gateway.features.incident.tools.knowledge import SearchIncidentKnowledgeTool
+from gateway.features.incident.tools.priority import ClassifyPriorityTool
+from gateway.features.incident.tools.summary import SummarizeTool
+from gateway.features.incident.tools.topic import TOPIC, is_incident
+
+INCIDENT_EXTENSION = Extension(
+    "incident",
+    gates={"summary_consistent": check_summary_consistent, "incident_evidence": check_incident_evidence},
+    topics={TOPIC: is_incident},
+)
+"""What incident rooms need of the engine."""
+
+
+def make_incident_tools(settings: Settings, library: Library) -> tuple[Tool, ...]:
+    """Returns the eight incident tools."""
+    return (
+        ExtractEntitiesTool(),
+        ClassifyPriorityTool(),
+        SummarizeTool(),
+        ExtractDeadlinesTool(),
+        ExtractActionItemsTool(),
+        SearchIncidentKnowledgeTool(library, settings.incident_knowledge),
+        SearchPreviousIssuesTool(library, settings.incident_issues),
+        BuildIncidentBriefTool(library, settings.incident_knowledge, settings.incident_issues),
+    )

@@ -1,0 +1,139 @@
+"""`extract_action_items`: lists what somebody is asked, or has promised, to do."""
+
+import asyncio
+import re
+
+from pydantic import Field
+
+from agent.core.models import DeferredModel, FrozenModel
+from agent.tools import PlanHints, ToolContext, TypedTool
+from gateway.features.incident.tools.text import Sentence, split_into_sentences
+
+MAX_ITEMS = 100
+_INSTRUCTION_VERBS = """
+acknowledge add adjust alert apply approve archive ask assign attach audit back backup block bump call cancel
+capture change check clean clear close collect communicate compare configure confirm contact coordinate copy
+create declare delete deploy describe disable disconnect document download drain email enable engage ensure
+escalate estimate evaluate examine execute export failover file find finish fix flush follow gather generate
+give hold identify implement include increase inform initiate inspect install investigate invite isolate keep
+kill limit link list lock log look lower make mark merge migrate mitigate monitor move notify open order
+organise organize page patch pause pin plan post prepare prevent publish purge push put raise read rebuild
+reboot record recover redeploy redirect reduce refresh reject release remind remove rename renew repair replace
+replay reply report reproduce request rerun reset resize resolve restart restore resume retry return revert
+review revoke roll rotate route run scale schedule search secure select send set share shift ship shut skip
+start stop submit suspend switch sync tag take tell terminate test throttle trace track triage trigger turn
+uninstall unblock update upgrade upload use validate verify wait warm watch write
+"""
+"""Verbs that start an instruction. A closed list, so that "Errors rise" is none."""
+_VERBS = frozenset(_INSTRUCTION_VERBS.split())
+_NAME = r"(?:@[\w.-]{1,40}|[A-Z][\w'-]{1,40}(?:\s[A-Z][\w'-]{1,40}){0,2}|[Tt]he\s[\w-]{1,30}(?:\s[\w-]{1,30}){0,3})"
+_POLITE = re.compile(
+    r"^(?:please|kindly|then|next|first|finally|also|now|immediately|and|can you|could you|would you|let'?s|"
+    r"(?:don['\u2019]?t\sforget|remember|be\ssure)\sto|"
+    r"(?:you|we|somebody|someone)\s(?:must|should|need(?:s)?\sto|have\sto|will|can))[\s,:]+",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(
+    r"^(?:action(?:\sitems?)?|todo|to-do|ai|task|follow-?up|next\sstep)s?\b\s*(?:\([^)]{1,40}\))?\s*[:\-]\s*",
+    re.IGNORECASE,
+)
+_OWNED = re.compile(
+    rf"^(?P<owner>{_NAME})\s*(?::|,|\s(?:will|shall|must|should|needs?\sto|has\sto|have\sto|is\sto|to|please))\s+(?P<what>\S.*)",
+    re.DOTALL,
+)
+_ADDRESSED = re.compile(
+    rf"^(?:(?P<called>@[\w.-]{{1,40}})|(?i:can|could|would|will)\s(?P<able>{_NAME})"
+    rf"|(?i:we|i)(?:['\u2019]d|\swould)?\s(?i:need|want|like|ask)\s(?P<needed>{_NAME})\sto)\s+(?P<what>\S.*)",
+    re.DOTALL,
+)
+"""Somebody is addressed by name: "@bob update the page", "can Maria restart it?", "we need Sam to look"."""
+_ASSIGNED = re.compile(
+    rf"(?:\(|\[|[\u2013-]\s*)?(?:owner|assignee|assigned to|responsible)\s*[:=]?\s*(?P<owner>{_NAME})", re.IGNORECASE
+)
+_DUE = re.compile(
+    r"\b(?:by|before|until|within|due|no later than)\s+"
+    r"(?!(?:the\s)?(?:way|hand|default|us|them|design)\b)[^,;.()?!]{1,40}|\basap\b|\bas soon as possible\b",
+    re.IGNORECASE,
+)
+_REQUESTED = re.compile(r"\b(?:please|must|should|need(?:s)?\sto|has\sto|have\sto)\s+(?P<verb>[a-z]+)\b", re.IGNORECASE)
+
+
+class ExtractActionItemsInput(DeferredModel):
+    """Arguments of `extract_action_items`."""
+
+    text: str = Field(max_length=1_000_000, description="the text; its first 100,000 characters count")
+
+
+class ActionItem(FrozenModel):
+    """A task in the words of the text, with owner and due time if it names them."""
+
+    text: str
+    owner: str | None = None
+    due: str | None = None
+
+
+class ExtractActionItemsOutput(DeferredModel):
+    """The items in the order of the text, without duplicates."""
+
+    action_items: list[ActionItem]
+
+
+class ExtractActionItemsTool(TypedTool[ExtractActionItemsInput, ExtractActionItemsOutput]):
+    name = "extract_action_items"
+    description = (
+        "List what a text asks somebody to do: instructions, to-dos and promises, with owner and time if named."
+    )
+    is_opt_in = True
+    keywords = ("action", "actions", "items", "todo", "tasks", "steps", "extract", "minutes", "follow-up", "incident")
+    hints = PlanHints(heading="Action items")
+
+    async def run(self, args: ExtractActionItemsInput, context: ToolContext) -> ExtractActionItemsOutput:
+        return ExtractActionItemsOutput(action_items=await asyncio.to_thread(extract_action_items, args.text))
+
+    def format_text(self, output: ExtractActionItemsOutput) -> str:
+        if not output.action_items:
+            return "The text asks nobody to do anything."
+        return "\n".join(f"- {item.text}" for item in output.action_items)
+
+
+def extract_action_items(text: str) -> list[ActionItem]:
+    """Returns the action items of a text, at most `MAX_ITEMS`."""
+    found: dict[str, ActionItem] = {}
+    for sentence in split_into_sentences(text):
+        item = _parse_item(sentence)
+        if item is not None:
+            found.setdefault(" ".join(item.text.lower().split()), item)
+            if len(found) == MAX_ITEMS:
+                break
+    return list(found.values())
+
+
+def is_instruction(text: str) -> bool:
+    """Whether a sentence starts with an instruction verb, after polite words."""
+    while (polite := _POLITE.match(text)) is not None:
+        text = text[polite.end() :]
+    first = re.match(r"[A-Za-z]+", text)
+    return first is not None and first[0].lower() in _VERBS
+
+
+def _parse_item(sentence: Sentence) -> ActionItem | None:
+    text = sentence.text.strip().rstrip(".")
+    labelled = _LABELLED.match(text)
+    sentence_text = text[labelled.end() :] if labelled is not None else text
+    owned = _OWNED.match(sentence_text)
+    owner = None
+    if is_instruction(sentence_text):
+        pass
+    elif (asked := _ADDRESSED.match(sentence_text)) is not None and is_instruction(asked["what"]):
+        owner = asked["called"] or asked["able"] or asked["needed"]
+    elif owned is not None and is_instruction(owned["what"]):
+        owner = owned["owner"]
+    else:
+        wanted = _REQUESTED.search(sentence_text)
+        if (wanted is None or wanted["verb"].lower() not in _VERBS) and (labelled is None or not sentence_text.strip()):
+            return None
+    assigned = _ASSIGNED.search(sentence_text)
+    due = _DUE.search(sentence_text)
+    return ActionItem(
+        text=sentence_text.strip(), owner=assigned["owner"] if assigned else owner, due=due[0].strip() if due else None
+    )

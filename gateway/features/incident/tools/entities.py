@@ -1,0 +1,157 @@
+"""`extract_entities`: finds tickets, services, errors, dates and other entities by their form."""
+
+import asyncio
+import re
+from typing import Literal
+
+from pydantic import Field
+
+from agent.core.models import DeferredModel, FrozenModel
+from agent.text.stop_words import ENGLISH
+from agent.tools import PlanHints, ToolContext, TypedTool
+from gateway.features.incident.tools.text import cut_text
+
+MAX_ENTITIES = 200
+EntityType = Literal[
+    "ticket", "severity", "service", "host", "error", "symptom", "url", "email", "ip", "version", "date", "measure",
+    "name",
+]  # fmt: skip
+
+_SERVICE_ENDINGS = (
+    "api|service|svc|worker|gateway|db|cache|proxy|queue|server|web|app|store|job|cron|bus|cdn|bucket|cluster|"
+    "frontend|backend|scheduler|consumer|producer|daemon|agent|router|index|pipeline|prod|staging"
+)
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)[a-z]{0,6}"
+_STANDARDS = "UTF SHA ISO RFC AES RSA MD TLS SSL HTTP IPV COVID CVE WEB SEV EC BASE GPT US EU"
+_STANDARD_PREFIXES = frozenset(_STANDARDS.split())
+
+_CAPITALISED = r"[A-Z][\w'-]{1,40}"
+_STOP_WORDS = "|".join(ENGLISH.split())
+"""A sentence that begins with one of these begins with no name. Else two words with capitals are one: Anna Berg."""
+
+_PATTERNS: tuple[tuple[EntityType, re.Pattern[str]], ...] = (
+    ("url", re.compile(r"https?://[^\s<>\"'`\])}]{1,500}", re.IGNORECASE)),
+    ("email", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")),
+    ("ticket", re.compile(r"\b(?:[A-Z][A-Z0-9]{1,9}-\d{1,7}|(?:INC|CHG|PRB|REQ|RITM|CS|TASK)\d{4,10})\b")),
+    ("severity", re.compile(r"\b(?:P[0-5]|SEV[\s-]?[0-5]|(?:priority|severity)\s{0,2}[0-5])\b", re.IGNORECASE)),
+    (
+        "error",
+        re.compile(
+            r"\b(?:HTTP\s?(?:status\s)?[45](?:\d\d|xx)|[45](?:\d\d(?=\s(?:errors?|responses?|status|codes?)\b)|xx)"
+            r"|ERR_[A-Z0-9_]{2,60}|ORA-\d{4,5}|CVE-\d{4}-\d{4,7}|SIG[A-Z]{3,5}"
+            r"|E(?:CONN[A-Z]{3,12}|TIMEDOUT|PIPE|ACCES|NOENT|NOSPC|MFILE|HOSTUNREACH)"
+            r"|(?:[A-Z][a-zA-Z0-9]{1,60})(?:Error|Exception|Timeout))\b"
+        ),
+    ),
+    (
+        "host",
+        re.compile(
+            r"(?<![\w./@-])(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){2,8}[a-z]{2,24}(?::\d{2,5})?(?![\w/-]|\.\w)"
+        ),
+    ),
+    ("ip", re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?\b")),
+    (
+        "date",
+        re.compile(
+            r"\b(?:\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?Z?)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+            rf"|\d{{1,2}}\s{_MONTH}(?:\s\d{{4}})?|{_MONTH}\s\d{{1,2}}(?:,?\s\d{{4}})?|\d{{1,2}}:\d{{2}}(?:\sUTC|Z)?)\b"
+        ),
+    ),
+    ("version", re.compile(r"\bv\d{1,6}(?:\.\d{1,6}){0,3}\b|\b\d{1,6}\.\d{1,6}\.\d{1,6}(?:-[\w.]{1,20})?\b")),
+    ("service", re.compile(rf"\b[a-z][a-z0-9]{{0,30}}(?:[-_][a-z0-9]{{1,30}}){{0,5}}[-_](?:{_SERVICE_ENDINGS})\b")),
+    (
+        "measure",
+        re.compile(
+            r"(?<![\w.])\d{1,12}(?:[.,]\d{1,6})?\s?(?:%|percent\b|ms\b|s\b|sec(?:onds?)?\b|min(?:utes?)?\b|h\b|hours?\b|"
+            r"days?\b|[kMGT]i?B\b|rps\b|users?\b|customers?\b|requests?\b|errors?\b)"
+        ),
+    ),
+    (
+        "symptom",
+        re.compile(
+            r"\b(?:outages?|downtime|unavailab(?:le|ility)|latency|timeouts?|timed? out|errors?|failures?|failing|"
+            r"fails?|crash(?:es|ed|ing)?|data loss|corruption|memory leaks?|deadlocks?|degrad(?:ed|ation)|"
+            r"slow(?:ness|down)?|breach|broken|stuck|duplicates?|missing|rejected|throttl(?:ed|ing)|disk full|"
+            r"out of memory)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "name",
+        re.compile(rf"(?<=[a-z,;:]\s)(?!(?:I|The|A|An|We|It|This|That|On|In|At|By|And|But)\b){_CAPITALISED}"
+                   rf"(?:\s{_CAPITALISED}){{0,3}}"
+                   rf"|(?:\A|(?<=[.!?]\s)|(?<=\n))(?!(?i:{_STOP_WORDS})\b){_CAPITALISED}(?:\s{_CAPITALISED}){{1,3}}"),
+    ),
+)  # fmt: skip
+"""In order of precedence: what one form has taken, a later one does not see."""
+
+
+class ExtractEntitiesInput(DeferredModel):
+    """Arguments of `extract_entities`."""
+
+    text: str = Field(max_length=1_000_000, description="the text to read; its first 100,000 characters count")
+
+
+class Entity(FrozenModel):
+    """An entity as it is first written in the text, and how often it occurs."""
+
+    text: str
+    type: EntityType
+    start: int = Field(description="where it stands first, in characters")
+    count: int = 1
+
+
+class ExtractEntitiesOutput(DeferredModel):
+    """The entities in the order of the text, without duplicates."""
+
+    entities: list[Entity]
+
+
+class ExtractEntitiesTool(TypedTool[ExtractEntitiesInput, ExtractEntitiesOutput]):
+    name = "extract_entities"
+    description = (
+        "List what a report or text names: tickets, services, hosts, severities, errors, symptoms, dates, measures, "
+        "addresses, names."
+    )
+    is_opt_in = True
+    keywords = ("entity", "entities", "extract", "incident", "names", "services", "tickets", "report")
+    hints = PlanHints(intent="name what the text speaks of", heading="Named in the text")
+
+    async def run(self, args: ExtractEntitiesInput, context: ToolContext) -> ExtractEntitiesOutput:
+        return ExtractEntitiesOutput(entities=await asyncio.to_thread(extract_entities, args.text))
+
+    def format_text(self, output: ExtractEntitiesOutput) -> str:
+        if not output.entities:
+            return "The text names nothing that is known by its form."
+        kinds = dict.fromkeys(entity.type for entity in output.entities)
+        return "\n".join(
+            f"- {kind}: " + ", ".join(entity.text for entity in output.entities if entity.type == kind)
+            for kind in kinds
+        )
+
+
+def extract_entities(text: str) -> list[Entity]:
+    """Returns the entities of the text in order, at most `MAX_ENTITIES`."""
+    text = cut_text(text)
+    is_matched = bytearray(len(text))
+    found: dict[tuple[EntityType, str], Entity] = {}
+    for kind, form in _PATTERNS:
+        for match in form.finditer(text):
+            if any(is_matched[match.start() : match.end()]):
+                continue
+            is_matched[match.start() : match.end()] = b"\x01" * len(match[0])
+            if _is_standard(kind, match[0]):
+                continue
+            text_form = match[0].rstrip(".,;:!?'")
+            key = (kind, text_form.casefold())
+            known = found.get(key)
+            if known is not None:
+                found[key] = known.model_copy(update={"count": known.count + 1})
+            else:
+                found[key] = Entity(text=text_form, type=kind, start=match.start())
+    return sorted(found.values(), key=lambda entity: entity.start)[:MAX_ENTITIES]
+
+
+def _is_standard(kind: EntityType, text_form: str) -> bool:
+    """Whether it is the name of a standard, which looks like a ticket: UTF-8, ISO-8601."""
+    return kind == "ticket" and text_form.split("-", 1)[0] in _STANDARD_PREFIXES

@@ -1,0 +1,1 @@
+"""Builds document pipelines in conversations."""

@@ -1,0 +1,86 @@
+"""The pipeline builder's part of the composition root: its state, its tools and its conversations."""
+
+from agent.core.models import Room
+from agent.core.settings import Settings
+from agent.llm.tiers import ModelTiers
+from agent.run_context.run import Run
+from agent.runs.service import AgentService
+from agent.storage.ttl_store import LocalTtlStore, TtlStore
+from agent.subagents.spawn import make_spawn_tools
+from agent.tools import Tool
+from gateway.bootstrap_context import BuildContext
+from gateway.features.documents.bootstrap_documents import Documents
+from gateway.features.documents.engine.ingest.collection_store import CollectionStore
+from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
+from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
+from gateway.features.pipeline_builder.engine.conversations import BuilderConversations, ConversationSettings
+from gateway.features.pipeline_builder.engine.messages import MessageLog
+from gateway.features.pipeline_builder.engine.source_store import SourceStore
+from gateway.features.pipeline_builder.engine.subagents.source_context import find_by_address
+from gateway.features.pipeline_builder.tools.pipelines import make_pipeline_tools
+from gateway.features.pipeline_builder.tools.pipelines_by_rule import SuggestPipelineTool
+
+PIPELINES_ROOM = "pipelines"
+"""The room of pipeline conversations."""
+
+
+def build_pipeline_builder(context: BuildContext, documents: Documents) -> PipelineBuilder:
+    """Returns the pipeline builder over the store."""
+    settings, statements = context.settings, context.statements
+    ephemeral = _build_ttl_store(settings)
+    context.stack.push_async_callback(ephemeral.aclose)
+    return PipelineBuilder(
+        BuilderConversationStore(statements, context.store.clock),
+        SourceStore(statements, settings.readable_roots, context.store.clock, context.audit),
+        MessageLog(ephemeral, settings.conversation_message_seconds),
+        documents.library,
+        CollectionStore(statements, context.store.clock),
+        documents.jobs,
+        find_by_address(settings.readable_roots),
+        context.store.clock,
+        context.audit,
+    )
+
+
+def build_pipeline_tools(builder: PipelineBuilder) -> list[Tool]:
+    """Returns the tools of conversations and of sub-agents, whose findings are stored in the conversation."""
+    return [
+        *make_pipeline_tools(builder),
+        SuggestPipelineTool(builder),
+        *make_spawn_tools(keeper=builder.make_result_keeper),
+    ]
+
+
+def build_conversations(
+    context: BuildContext, builder: PipelineBuilder, service: AgentService[Run], models: ModelTiers
+) -> BuilderConversations:
+    """Returns the conversations with the operator's settings."""
+    settings = context.settings
+    terms = ConversationSettings(
+        room=PIPELINES_ROOM,
+        requires_model=settings.conversations_require_llm,
+        messages_per_minute=settings.conversation_messages_per_minute,
+        archive_days=settings.conversation_archive_days,
+    )
+    has_model = models.is_configured and settings.executor_mode != "rules"
+    conversations = BuilderConversations(
+        builder, service, terms, has_model=has_model, clock=context.store.clock, follows=context.recover
+    )
+    context.stack.push_async_callback(conversations.aclose)
+    return conversations
+
+
+def allow_room_without_model(room: Room, settings: Settings) -> Room:
+    """Returns the room; if conversations may run without a model, it requires none."""
+    if settings.conversations_require_llm:
+        return room
+    return room.model_copy(update={"requires_model": False})
+
+
+def _build_ttl_store(settings: Settings) -> TtlStore:
+    """Returns the store of short-lived messages: Redis if configured, else this process."""
+    if settings.redis_url is None:
+        return LocalTtlStore()
+    from agent.storage.ttl_store_redis import RedisTtlStore  # noqa: PLC0415 - 0.1 s of start-up time, needed only with Redis
+
+    return RedisTtlStore(settings.redis_url.get_secret_value(), settings.redis_prefix)

@@ -1,0 +1,339 @@
+"""`BuilderConversations`: every message is a run in the builder's room; the run's results are added to the
+conversation.
+
+The event log is the truth. A conversation stores the id of the run that answers it, so only one run answers at a time,
+across processes and crashes. When the run ends, `conversation_completion.py` adds its results.
+"""
+
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+from agent.core.errors import AgentError, BadRequestError, ConflictError, RateLimitError, StoreError
+from agent.core.models import AgentRequest, JsonObject, Room
+from agent.core.principal import Principal
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
+from agent.policy.approval import format_approval_question, parse_decision
+from agent.runs.approval_replies import DECISIONS
+from agent.runs.service import AcceptedRun, AgentService, make_run_id
+from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
+from gateway.features.pipeline_builder.engine.conversation_completion import ConversationCompletion
+from gateway.features.pipeline_builder.engine.errors import LLMNotConfiguredError
+from gateway.features.pipeline_builder.engine.messages import WINDOW_SECONDS, ConversationMessage, list_chat_history
+from gateway.features.pipeline_builder.engine.records import Conversation, ConversationStatus
+
+MESSAGE_CHARS = 20_000
+HISTORY_MESSAGES = 40
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSettings:
+    """The operator's settings for conversations."""
+
+    room: str
+    requires_model: bool
+    messages_per_minute: int
+    archive_days: float
+
+
+class BuilderConversations:
+    """The conversations of this gateway.
+
+    `has_model` tells whether a model is configured. A short-lived process sets `follows=False`: it leaves the results
+    of its runs to the gateway, because messages may be kept in memory there.
+    """
+
+    def __init__(
+        self,
+        builder: PipelineBuilder,
+        service: AgentService[Any],
+        terms: ConversationSettings,
+        *,
+        has_model: bool,
+        clock: Callable[[], float],
+        follows: bool = True,
+    ) -> None:
+        self.builder = builder
+        self._service = service
+        self._settings = terms
+        self._has_model = has_model
+        self._follows = follows
+        self._clock = clock
+        self._completion = ConversationCompletion(builder, service, clock)
+
+    async def create(self, source_id: str | None, *, owner: str, copied_from: str | None = None) -> Conversation:
+        """Starts a conversation about a source.
+
+        With `copied_from` it takes over another conversation's pipeline, and, unless another source is given, its
+        source, analysis and uncertainties. Raises `LLMNotConfiguredError`, `NotFoundError` for the source or the other
+        conversation, and `BadRequestError` if neither names a source.
+        """
+        if self._settings.requires_model and not self._has_model:
+            raise LLMNotConfiguredError(
+                "LLM provider not configured: set AGENT_LLM_BASE_URL or AGENT_MODEL_FAST, or let rules carry "
+                "conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact commands only",
+                agent_id="builder",
+            )
+        await self._archive_old()
+        known = await self.get(copied_from, owner=owner) if copied_from is not None else None
+        wanted = source_id or (known.source_id if known is not None else None)
+        if wanted is None:
+            gone = f": {known.id} has none any more" if known is not None else ""
+            raise BadRequestError(f"name a source, see GET /v1/sources{gone}", agent_id="builder", param="source_id")
+        source = await self.builder.sources.get(wanted, owner)
+        if known is None:
+            return await self.builder.store.add(owner, source_id=source.id)
+        is_same = source.id == known.source_id
+        made = await self.builder.store.add(
+            owner,
+            source_id=source.id,
+            pipeline=known.pipeline,
+            analysis=known.analysis if is_same else None,
+            tainted=known.tainted,
+        )
+        if is_same:
+            await self.builder.inherit_uncertainties(made, known)
+        await self.builder.update_summary(made)
+        return await self.builder.get(made.id, owner)
+
+    async def get(self, conversation_id: str, *, owner: str) -> Conversation:
+        """Returns a conversation including the results of its last run. Raises `NotFoundError`."""
+        return await self._completion.get_completed(conversation_id, owner)
+
+    async def list_messages(self, conversation: Conversation) -> list[ConversationMessage]:
+        """Returns the messages that have not expired."""
+        return await self.builder.messages.read(conversation.id)
+
+    async def get_pending_question(self, conversation: Conversation) -> str:
+        """Returns the question that its run asks a person; empty if it waits for nobody."""
+        run_id = conversation.run_id
+        row = await self._completion.get_run_row(conversation, run_id) if run_id is not None else None
+        if row is None or row.status != "awaiting_approval":
+            return ""
+        return format_approval_question(await self._read_run_state(row.run_id, conversation.owner))
+
+    async def send(
+        self, conversation_id: str, text: str, *, principal: Principal, run_id: str | None = None
+    ) -> AcceptedRun:
+        """Adds a message; the run that answers it is stored when this returns. If the last answer ended with a question
+        for approval, the message is the reply to it.
+
+        Raises `NotFoundError`, `ConversationNotActiveError`, `ConflictError` while another message is being answered,
+        `RateLimitError`, `BadRequestError`, `ScopeError` for a reply the principal may not give, and what
+        `AgentService.start_run` raises."""
+        owner = principal.owner
+        conversation = await self.get(conversation_id, owner=owner)
+        self.builder.require_active(conversation)
+        if not text.strip() or len(text) > MESSAGE_CHARS:
+            has = f"this one has {len(text):,}" if text.strip() else "this one says nothing"
+            raise BadRequestError(f"a message has 1 to {MESSAGE_CHARS:,} characters, and {has}", param="message")
+        await self._count_message(owner)
+        async with self._lock(conversation):
+            fresh = await self.get(conversation_id, owner=owner)
+            self.builder.require_active(fresh)
+            if fresh.run_id is not None:
+                return await self._answer_question(fresh, fresh.run_id, text, principal)
+            request = await self._build_request(fresh, text)
+            return await self._start_run(fresh, request, principal, run_id)
+
+    def handles_room(self, room: Room) -> bool:
+        """Returns whether requests in this room belong to a pipeline conversation."""
+        return room.id == self._settings.room
+
+    async def get_id_for_chat(self, chat_id: str, *, owner: str) -> str:
+        """Returns the id of the conversation of a chat or session at another door, or with this id; creates it at first
+        use."""
+        found = await self.builder.store.get(chat_id, owner) or await self.builder.store.add(owner, chat_id=chat_id)
+        return (await self.get(found.id, owner=owner)).id
+
+    async def send_request(
+        self,
+        conversation_id: str,
+        request: AgentRequest,
+        *,
+        principal: Principal,
+        run_id: str | None = None,
+        wire_request: JsonObject | None = None,
+    ) -> AcceptedRun:
+        """Adds a request of another door as a message. Its history is the request's own `messages` if there are any,
+        else the stored messages. Replies to approval questions are submitted before. `wire_request` is stored with the
+        run.
+
+        Raises `ConversationNotActiveError`, `ConflictError` while a message is being answered, `RateLimitError`, and
+        what `AgentService.start_run` raises.
+        """
+        conversation = await self.builder.get(conversation_id, principal.owner)
+        self.builder.require_active(conversation)
+        await self._count_message(conversation.owner)
+        async with self._lock(conversation):
+            fresh = await self.get(conversation.id, owner=conversation.owner)
+            self.builder.require_active(fresh)
+            if fresh.run_id is not None:
+                raise self._make_busy_error(fresh)
+            own = await self._build_request(fresh, request.prompt)
+            joined = {
+                "room": own.room,
+                "conversation_id": own.conversation_id,
+                "messages": own.messages if request.messages is None else request.messages,
+                "metadata": {**request.metadata, **own.metadata},
+            }
+            joined_request = request.model_copy(update=joined)
+            return await self._start_run(fresh, joined_request, principal, run_id, wire_request)
+
+    async def wait_for_run(self, conversation_id: str, sent: AcceptedRun, *, owner: str) -> RunState:
+        """The run's state, once it has ended or waits for a person; the conversation knows of it then."""
+        await self._service.wait_until_end(sent.run_id, owner=owner, waits=False, seen_seq=sent.last_seq)
+        state = await self._read_run_state(sent.run_id, owner)
+        await self.get(conversation_id, owner=owner)
+        return state
+
+    async def apply(
+        self, conversation_id: str, collection: str, *, force: bool, owner: str, by: str | None = None
+    ) -> Conversation:
+        """Applies the proposed pipeline; `by` is recorded. See `PipelineBuilder.apply`.
+
+        Raises `ConflictError` while a message is being answered. A pending approval question is withdrawn.
+        """
+        async with self._hold_idle_conversation(conversation_id, owner) as conversation:
+            return await self.builder.apply(conversation, collection, force=force, by=by or owner)
+
+    async def abandon(self, conversation_id: str, *, owner: str, by: str | None = None) -> Conversation:
+        """Ends a conversation without applying anything; see `apply`."""
+        async with self._hold_idle_conversation(conversation_id, owner) as conversation:
+            return await self.builder.abandon(conversation, by=by)
+
+    async def list_newest(
+        self, owner: str, *, limit: int, before: Conversation | None, status: ConversationStatus | None, archived: bool
+    ) -> list[Conversation]:
+        """Returns conversations as `ConversationStore.list_newest`. Reading archives nothing: it shows those that have
+        ended long enough ago as archived then.
+        """
+        seconds = self._settings.archive_days * DAY_SECONDS
+        found = await self.builder.store.list_newest(
+            owner, limit=limit, before=before, status=status, archived=archived, archive_before=self._clock() - seconds
+        )
+        if not archived:
+            return found
+        return [replace(one, archived=one.updated + seconds) if one.archived is None else one for one in found]
+
+    async def _archive_old(self) -> None:
+        """Archives conversations that ended more than `archive_days` ago."""
+        await self.builder.store.archive(self._clock() - self._settings.archive_days * DAY_SECONDS)
+
+    async def resume(self) -> None:
+        """Completes runs that ended while no process watched, follows running ones, archives old ones. Raises
+        `StoreError`."""
+        for conversation in await self.builder.store.list_unfinished():
+            if not await self._completion.complete_if_ended(conversation):
+                self._completion.follow(conversation, conversation.run_id or "")
+        await self.builder.finish_half_applied()
+        await self._archive_old()
+
+    async def aclose(self) -> None:
+        """Stops following runs. The next start completes them."""
+        await self._completion.aclose()
+
+    async def _build_request(self, conversation: Conversation, text: str) -> AgentRequest:
+        """Builds the run's request: the message after those that have not expired."""
+        earlier = await self.builder.messages.read(conversation.id, active=True)
+        return AgentRequest(
+            prompt=text,
+            room=self._settings.room,
+            conversation_id=conversation.id,
+            messages=list_chat_history(earlier)[-HISTORY_MESSAGES:],
+            metadata={"builder_conversation": conversation.id},
+        )
+
+    async def _count_message(self, owner: str) -> None:
+        """Counts a message of this user. Raises `RateLimitError` above the limit."""
+        if await self.builder.messages.count_message(owner) > self._settings.messages_per_minute:
+            left = await self.builder.messages.get_seconds_until_reset(owner)
+            raise RateLimitError(
+                f"more than {self._settings.messages_per_minute} messages in {WINDOW_SECONDS:.0f} s; try again in "
+                f"{ceil(left)} s",
+                agent_id="builder",
+                retry_after_s=round(left, 3),
+            )
+
+    async def _start_run(
+        self,
+        conversation: Conversation,
+        request: AgentRequest,
+        principal: Principal,
+        run_id: str | None,
+        wire_request: JsonObject | None = None,
+    ) -> AcceptedRun:
+        """Starts the run that answers this message."""
+        request = self._service.redact_request(request)
+        run_id = run_id or make_run_id()
+        if not await self.builder.store.claim(conversation, run_id):
+            raise self._make_busy_error(conversation)
+        messages = self.builder.messages
+        try:
+            await messages.add(conversation.id, messages.make_message("user", request.prompt))
+        except StoreError:
+            await self.builder.store.release_claim(conversation, run_id)
+            raise
+        try:
+            await self._service.start_run(request, principal, run_id=run_id, wire_request=wire_request)
+        except StoreError:  # it may have been stored all the same; the next reader will see
+            raise
+        except AgentError:
+            await self.builder.store.release_claim(conversation, run_id)
+            raise
+        if self._follows:
+            self._completion.follow(conversation, run_id)
+        return AcceptedRun(run_id, conversation.owner)
+
+    async def _answer_question(
+        self, conversation: Conversation, run_id: str, text: str, principal: Principal
+    ) -> AcceptedRun:
+        """Submits the reply that the conversation's run waits for. Raises `ConflictError` if it waits for none."""
+        row = await self._completion.get_run_row(conversation, run_id)
+        if row is None or row.status != "awaiting_approval":
+            raise self._make_busy_error(conversation)
+        principal.require_approval_right()
+        decision, reason = parse_decision(text)
+        return await self._service.submit_decision(run_id, DECISIONS[decision], principal=principal, reason=reason)
+
+    @contextlib.asynccontextmanager
+    async def _hold_idle_conversation(self, conversation_id: str, owner: str) -> AsyncIterator[Conversation]:
+        """Holds the conversation while no message is being answered. Raises `NotFoundError`, `ConflictError`."""
+        conversation = await self.get(conversation_id, owner=owner)
+        async with self._lock(conversation):
+            conversation = await self.get(conversation_id, owner=owner)
+            if conversation.run_id is not None:
+                row = await self._completion.get_run_row(conversation, conversation.run_id)
+                if row is None or row.status != "awaiting_approval":
+                    raise self._make_busy_error(conversation)
+                await self._service.cancel_run(row.run_id, owner=owner, reason="decided outside of the conversation")
+                await self._completion.wait_until_completed(conversation, row.run_id)
+            yield await self.builder.get(conversation_id, owner)
+
+    @contextlib.asynccontextmanager
+    async def _lock(self, conversation: Conversation) -> AsyncIterator[None]:
+        """Holds the conversation's lock. Raises `ConflictError` while another request holds it."""
+        token = secrets.token_hex(8)
+        if not await self.builder.messages.acquire_lock(conversation.id, token):
+            raise self._make_busy_error(conversation)
+        try:
+            yield
+        finally:
+            await self.builder.messages.release_lock(conversation.id, token)
+
+    def _make_busy_error(self, conversation: Conversation) -> ConflictError:
+        answering = f"a message of {conversation.id} is being answered; wait for its end, or cancel it by POST "
+        beginning = f"{conversation.id} is being answered or changed at this moment: look at it, then try again"
+        return ConflictError(
+            f"{answering}/v1/runs/{conversation.run_id}/cancel" if conversation.run_id else beginning,
+            agent_id="builder",
+            run_id=conversation.run_id,
+        )
+
+    async def _read_run_state(self, run_id: str, owner: str) -> RunState:
+        return fold(run_id, await self._service.read_events(run_id, owner=owner))

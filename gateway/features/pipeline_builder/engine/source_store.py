@@ -1,0 +1,94 @@
+"""`SourceStore`: registered sources, addressed by id."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.core.errors import BadRequestError, NotFoundError
+from agent.core.surrogates import replace_surrogates, to_storable_text
+from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
+from agent.storage.sql import Row, SqlClient
+from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
+from gateway.features.documents.engine.search.models import ConnectorInput
+
+PREFIX = "src_"
+MAX_SOURCES = 1_000
+"""Sources per owner. More than this indicates a loop in a client."""
+_COLUMNS = "id, owner, name, request, created"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSource:
+    """A registered source. `created` is UTC seconds since 1970."""
+
+    id: str
+    owner: str
+    name: str
+    request: ConnectorInput
+    created: float
+
+
+class SourceStore:
+    """The sources of each owner. Methods raise `StoreError`. Local sources must lie beneath `roots`."""
+
+    def __init__(
+        self,
+        statements: SqlClient,
+        roots: Sequence[Path],
+        clock: Callable[[], float],
+        audit: AuditLog = NO_AUDIT,
+    ) -> None:
+        self._audit = audit
+        self._statements = statements
+        self.roots = tuple(roots)
+        self._clock = clock
+
+    async def add(self, owner: str, request: ConnectorInput, name: str = "") -> NamedSource:
+        """Registers a source. Returns the existing one if the owner registered it before.
+
+        Raises `ConnectorAuthError` for a path outside the roots, `ConnectorNotFoundError` for one that does not exist,
+        and `BadRequestError` if the owner has too many sources.
+        """
+        request = resolve_allowed(request, self.roots)
+        known = await self.list(owner, limit=MAX_SOURCES)
+        for source in known:
+            if source.request == request:
+                return source
+        if len(known) >= MAX_SOURCES:
+            raise BadRequestError(f"there are {MAX_SOURCES} sources already; remove some", param="source_identifier")
+        title = replace_surrogates(name.strip() or request.source_identifier)[:200]
+        source = NamedSource(f"{PREFIX}{secrets.token_hex(12)}", owner, title, request, self._clock())
+        await self._statements.write(
+            f"INSERT INTO sources ({_COLUMNS}) VALUES (?,?,?,?,?)",  # noqa: S608 - constants only
+            source.id, owner, source.name, replace_surrogates(request.model_dump_json()), source.created,
+        )  # fmt: skip
+        return source
+
+    async def get(self, source_id: str, owner: str) -> NamedSource:
+        """Returns a source. Raises `NotFoundError`, also for another owner's."""
+        query = f"SELECT {_COLUMNS} FROM sources WHERE id = ? AND owner = ?"  # noqa: S608 - constants only
+        rows = await self._statements.read(query, to_storable_text(source_id), owner)
+        if not rows:
+            raise NotFoundError(f"there is no source {source_id[:100]!r}; see GET /v1/sources", agent_id="builder")
+        return _parse_row(rows[0])
+
+    async def list(self, owner: str, *, limit: int = 200) -> "list[NamedSource]":
+        """Returns the owner's sources, newest first."""
+        query = f"SELECT {_COLUMNS} FROM sources WHERE owner = ? ORDER BY created DESC, id LIMIT ?"  # noqa: S608
+        return [_parse_row(row) for row in await self._statements.read(query, owner, limit)]
+
+    async def remove(self, source_id: str, owner: str, *, by: str | None = None) -> None:
+        """Deletes a source; `by` is recorded. Conversations and collections that used it stay. Raises
+        `NotFoundError`."""
+        rows = await self._statements.write(
+            "DELETE FROM sources WHERE id = ? AND owner = ? RETURNING id", to_storable_text(source_id), owner
+        )
+        if not rows:
+            raise NotFoundError(f"there is no source {source_id[:100]!r}; see GET /v1/sources", agent_id="builder")
+        await self._audit.record_afterwards(AuditEvent("source.delete", source_id, owner=owner, by=by))
+
+
+def _parse_row(row: Row) -> NamedSource:
+    source_id, owner, name, request, created = row
+    return NamedSource(source_id, owner, name, ConnectorInput.model_validate_json(request), float(created))

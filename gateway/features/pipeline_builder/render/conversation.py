@@ -1,0 +1,113 @@
+"""The stream of a pipeline conversation: what happens while a message is answered, as one small object each."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from agent.core import events as ev
+from agent.core.failures import AgentFailure
+from agent.core.models import JsonObject
+from agent.core.run_state import RunState
+from agent.core.trace import shorten
+from agent.policy.approval import format_approval_question
+from agent.subagents.spawn import SPAWN_TOOLS
+from gateway.features.pipeline_builder.engine.records import ConversationUncertainty
+from gateway.sse import format_frame
+
+MAX_RESULT_CHARS = 1_000
+PIPELINE_TOOLS = frozenset({"build_pipeline", "suggest_pipeline"})
+
+
+def build_conversation_frame(body: Mapping[str, object]) -> str:
+    """Returns one object of the stream as a frame."""
+    return format_frame(json.dumps(body, ensure_ascii=False))
+
+
+class ConversationEncoder:
+    """Turns the events of a run into objects of type `text | tool | subagent | error`.
+
+    The door adds `uncertainty` and `pipeline`, which are read from the conversation.
+    """
+
+    def __init__(self) -> None:
+        self._agents: dict[str, str] = {}
+        self._has_text = False
+
+    def encode(self, event: ev.Event) -> Iterator[JsonObject]:
+        """Yields the objects for an event."""
+        body = event.body
+        match body:
+            case ev.ToolCalled(span="") if body.tool not in SPAWN_TOOLS:
+                yield {"type": "tool", "tool": body.tool, "status": "started", "args": body.args}
+            case ev.ToolReturned(span="") if body.tool not in SPAWN_TOOLS:
+                yield self._encode_tool_result(body)
+            case ev.SubAgentStarted():
+                self._agents[body.span] = body.agent_id
+                yield {"type": "subagent", "agent": body.agent_id, "status": "started"}
+            case ev.ToolCalled() if body.span in self._agents:
+                agent = self._agents[body.span]
+                yield {"type": "subagent", "agent": agent, "status": "working", "tool": body.tool}
+            case ev.SubAgentFinished():
+                yield {
+                    "type": "subagent",
+                    "agent": body.agent_id,
+                    "status": "done" if body.result.success else "failed",
+                    "outcome": body.outcome,
+                    "content": body.result.summary,
+                }
+            case ev.AnswerDelta(kind="text" | "refusal"):
+                self._has_text = True
+                yield {"type": "text", "content": body.text}
+            case ev.AnswerStarted(restarted=True) if self._has_text:
+                # The text so far remains as an interim remark; the answer follows it.
+                self._has_text = False
+                yield {"type": "text", "content": "\n\n"}
+            case ev.AnswerFinished() if not self._has_text and body.text:
+                yield {"type": "text", "content": body.text}
+            case ev.RunFailed():
+                yield build_error_object(body.failure)
+            case _:
+                return
+
+    def encode_question(self, state: RunState) -> JsonObject:
+        """Returns the question that a waiting run asks."""
+        ids = [asked.approval_id for asked in state.pending_approvals]
+        return {"type": "text", "content": format_approval_question(state), "approvals": [*ids]}
+
+    def _encode_tool_result(self, body: ev.ToolReturned) -> JsonObject:
+        if body.error_code is not None:
+            return {
+                "type": "tool",
+                "tool": body.tool,
+                "status": "failed",
+                "content": body.error,
+                "code": body.error_code,
+            }
+        content = shorten(body.text, MAX_RESULT_CHARS)
+        return {"type": "tool", "tool": body.tool, "status": "done", "content": content}
+
+
+def may_change_state(event: ev.Event) -> bool:
+    """Returns whether the event may have changed what the conversation stores. A pipeline is stored before it
+    is tried.
+    """
+    body = event.body
+    return isinstance(body, ev.SubAgentStarted) or (
+        isinstance(body, ev.ToolReturned) and not body.span and body.tool in PIPELINE_TOOLS | SPAWN_TOOLS
+    )
+
+
+def build_error_object(failure: AgentFailure) -> JsonObject:
+    """Returns a failure as an object of the stream."""
+    return {"type": "error", "code": failure.error_code, "content": failure.message, "recoverable": failure.recoverable}
+
+
+def build_uncertainty_object(doubt: ConversationUncertainty) -> JsonObject:
+    """Returns an uncertainty as an object of the stream."""
+    return {
+        "type": "uncertainty",
+        "id": doubt.id,
+        "severity": doubt.severity,
+        "message": doubt.message,
+        "origin": doubt.origin,
+        "resolved": doubt.resolved,
+    }

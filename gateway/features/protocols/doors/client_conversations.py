@@ -1,0 +1,125 @@
+"""`/v1/conversations`: OpenAI's Conversations API, for clients that keep their history at the endpoint.
+
+A conversation is the one that `POST /v1/responses` names: its items are the messages of its runs, and what the client
+adds.
+"""
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from agent.core.models import JsonObject
+from agent.policy.redaction.secrets import make_secret_finder
+from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.bootstrap import Stepgate
+from gateway.doors.dependencies import Gateway
+from gateway.doors.item_pages import ItemPage, format_page
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.openai import OPENAI_ERRORS
+from gateway.features.protocols.doors.response_input import convert_input, list_input_items
+from gateway.features.protocols.engine.client_conversations import ClientConversation
+
+router = APIRouter(
+    prefix="/v1/conversations", tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")]
+)
+
+MAX_NEW_ITEMS = 20
+MetadataText = Annotated[str, Field(max_length=512)]
+Metadata = Annotated[dict[Annotated[str, Field(max_length=64)], MetadataText], Field(max_length=16)]
+
+
+class NewConversation(BaseModel):
+    """A conversation to create."""
+
+    metadata: Metadata | None = None
+    items: list[JsonObject] | None = Field(default=None, max_length=MAX_NEW_ITEMS)
+
+
+class ConversationChange(BaseModel):
+    """New metadata, which replaces the old."""
+
+    metadata: Metadata | None
+
+
+class NewItems(BaseModel):
+    """Items to add, in the form of the Responses API's input."""
+
+    items: list[JsonObject] = Field(max_length=MAX_NEW_ITEMS)
+
+
+@router.post("", responses=OPENAI_ERRORS)
+async def create_conversation(body: NewConversation, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
+    """Create a conversation, with its first items."""
+    items = _read_items(stepgate, body.items or [])
+    return _to_wire(await stepgate.client_conversations.create(caller.owner, body.metadata or {}, items))
+
+
+@router.get("/{conversation_id}", responses=OPENAI_ERRORS)
+async def get_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
+    """Return a conversation."""
+    return _to_wire(await stepgate.client_conversations.get(caller.owner, conversation_id))
+
+
+@router.post("/{conversation_id}", responses=OPENAI_ERRORS)
+async def update_conversation(
+    conversation_id: str, body: ConversationChange, stepgate: Gateway, caller: CurrentCaller
+) -> dict[str, Any]:
+    """Replace the metadata of a conversation."""
+    changed = await stepgate.client_conversations.set_metadata(caller.owner, conversation_id, body.metadata or {})
+    return _to_wire(changed)
+
+
+@router.delete("/{conversation_id}", responses=OPENAI_ERRORS)
+async def delete_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
+    """Delete a conversation with its items. Its responses stay and can be read by their ids."""
+    await stepgate.client_conversations.delete(caller.owner, conversation_id)
+    return {"id": conversation_id, "object": "conversation.deleted", "deleted": True}
+
+
+@router.post("/{conversation_id}/items", responses=OPENAI_ERRORS)
+async def add_items(conversation_id: str, body: NewItems, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
+    """Add items. Messages are found by the next run of the conversation; other items are kept for the client."""
+    items = _read_items(stepgate, body.items)
+    added = await stepgate.client_conversations.add_items(caller.owner, conversation_id, items)
+    return format_page(added, has_more=False)
+
+
+@router.get("/{conversation_id}/items", responses=OPENAI_ERRORS)
+async def list_items(conversation_id: str, stepgate: Gateway, caller: CurrentCaller, page: ItemPage) -> dict[str, Any]:
+    """List the items, newest first unless `order` is `asc`."""
+    items, has_more = await stepgate.client_conversations.list_items(
+        caller.owner, conversation_id, limit=page.limit, newest_first=page.order == "desc", after=page.after
+    )
+    return format_page(items, has_more=has_more)
+
+
+@router.get("/{conversation_id}/items/{item_id}", responses=OPENAI_ERRORS)
+async def get_item(conversation_id: str, item_id: str, stepgate: Gateway, caller: CurrentCaller) -> JsonObject:
+    """Return an item."""
+    return await stepgate.client_conversations.get_item(caller.owner, conversation_id, item_id)
+
+
+@router.delete("/{conversation_id}/items/{item_id}", responses=OPENAI_ERRORS)
+async def delete_item(conversation_id: str, item_id: str, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
+    """Delete an item; the next run no longer finds it. Returns the conversation."""
+    await stepgate.client_conversations.delete_item(caller.owner, conversation_id, item_id)
+    return _to_wire(await stepgate.client_conversations.get(caller.owner, conversation_id))
+
+
+def _read_items(stepgate: Stepgate, items: list[JsonObject]) -> list[JsonObject]:
+    """Returns the items as they are kept, without secrets of the gateway. Raises `RequestFormatError`."""
+    convert_input(items, "items")
+    text = json.dumps(list_input_items(list(items), "new"))
+    kept: list[JsonObject] = json.loads(make_secret_finder(stepgate.settings.list_secrets(), "known").redact(text))
+    return kept
+
+
+def _to_wire(conversation: ClientConversation) -> dict[str, Any]:
+    return {
+        "id": conversation.id,
+        "object": "conversation",
+        "created_at": int(conversation.created),
+        "metadata": conversation.metadata,
+    }

@@ -1,0 +1,152 @@
+"""`POST /query`: a user's message in a session. Returns the tailored answer and its plan, under this protocol's
+names.
+"""
+
+from time import monotonic
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.models import AgentRequest, DeferredModel, JsonObject, TailorOutput, TraceStep
+from agent.core.run_state import RunState, StepStatus
+from agent.runs.response import build_response
+from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.bootstrap import Stepgate
+from gateway.doors.agent import ERRORS
+from gateway.doors.client_disconnect import cancel_on_disconnect
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.features.documents.engine.grounded_answers import Persona
+
+router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[require_scope("agent")])
+
+KNOWLEDGE_ROOM = "knowledge"
+
+_STEP_STATUSES: dict[StepStatus, Literal["pending", "in_progress", "completed", "failed"]] = {
+    "pending": "pending",
+    "running": "in_progress",
+    "executed": "in_progress",
+    "retry": "in_progress",
+    "succeeded": "completed",
+    "replan": "failed",
+    "aborted": "failed",
+    "unknown": "failed",
+}
+Name = Annotated[str, Field(min_length=1, max_length=90)]
+
+
+class OrchestratorInput(BaseModel):
+    """A user's message in a session. Sessions belong to users: the same name of another user is another session.
+
+    Without `room`, the documents room answers.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_message: str = Field(min_length=1, description="the request")
+    session_id: Name
+    user_id: Name
+    room: str | None = None
+    persona: Persona | None = None
+    formatting_instructions: str | None = Field(default=None, max_length=1_000)
+    collection: str | None = Field(default=None, max_length=200, description="where to look; unset: everywhere")
+
+
+class PlanStepView(DeferredModel):
+    """A step of the plan, numbered from 1."""
+
+    step_id: int
+    description: str
+    tool_call: str
+    status: Literal["pending", "in_progress", "completed", "failed"]
+
+
+class OrchestratorOutput(DeferredModel):
+    """The answer, the plan behind it, the duration in milliseconds, and the trace (`steps` at other endpoints)."""
+
+    final_response: TailorOutput
+    execution_plan: list[PlanStepView]
+    processing_time_total_ms: float
+    trace: list[TraceStep]
+
+
+@router.post("/query", response_model=OrchestratorOutput, responses=ERRORS)
+async def run_query(body: OrchestratorInput, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
+    """Execute a message as a run, or pass it to the session's run that waits for an answer. The run's id is in
+    `x-stepgate-run-id`.
+    """
+    started = monotonic()
+    request = _to_agent_request(stepgate, body)
+    run = await accept_run(http, stepgate, caller, request)
+    stopped = await cancel_on_disconnect(
+        http, stepgate.service.wait_until_stopped(run.run_id, owner=run.owner, seen_seq=run.last_seq)
+    )
+    response = build_response(stopped.events, stopped.state)
+    output = OrchestratorOutput(
+        final_response=_build_tailor_output(stopped.state, response.response),
+        execution_plan=build_plan_view(stopped.state),
+        processing_time_total_ms=round((monotonic() - started) * 1000, 1),
+        trace=list(response.steps),
+    )
+    headers = {RUN_ID_HEADER: run.run_id}
+    return Response(output.model_dump_json(), media_type="application/json", headers=headers)
+
+
+def _to_agent_request(stepgate: Stepgate, body: OrchestratorInput) -> AgentRequest:
+    metadata: JsonObject = {"user_id": body.user_id, "session_id": body.session_id}
+    options: JsonObject = body.model_dump(
+        include={"persona", "formatting_instructions", "collection"}, exclude_none=True
+    )
+    known_rooms = {room.id for room in stepgate.rooms}
+    return AgentRequest(
+        prompt=body.user_message,
+        conversation_id=build_session_name(body.user_id, body.session_id),
+        room=body.room or (KNOWLEDGE_ROOM if KNOWLEDGE_ROOM in known_rooms else None),
+        metadata=metadata | options,
+    )
+
+
+def build_session_name(user_id: str, session_id: str) -> str:
+    """Returns the name of a user's session among the conversations of the API key's owner."""
+    return f"{user_id}/{session_id}"
+
+
+def _build_tailor_output(state: RunState, text: str) -> TailorOutput:
+    """Returns the tailored answer. An answer that was not tailored has no passages as evidence: its confidence is 1 if
+    it was calculated, else 0.
+    """
+    answer = state.answer
+    if answer is None:
+        return TailorOutput(content=text)
+    if answer.tailored is not None:
+        return answer.tailored
+    evidence = tuple(one.evidence for one in answer.citations if one.evidence is not None)
+    return TailorOutput(content=answer.text, citations=evidence, confidence_score=1.0 if _is_calculated(state) else 0.0)
+
+
+def _is_calculated(state: RunState) -> bool:
+    """Returns whether a complete answer rests on results of tools alone, none of which read anything from outside.
+
+    The run is complete only if every figure of the answer stands in these results.
+    """
+    steps = state.plan.steps if state.plan is not None else ()
+    outputs = [state.get_step(step.id).output for step in steps if step.action == "tool"]
+    others = [step for step in steps if step.action not in ("tool", "completion")]
+    calculated = [one for one in outputs if one is not None and not one.tainted and one.effective == "rules"]
+    return bool(outputs) and calculated == outputs and not others and state.completeness == "complete"
+
+
+def build_plan_view(state: RunState) -> list[PlanStepView]:
+    """Returns the current plan with the status of each step."""
+    return [
+        PlanStepView(
+            step_id=number,
+            description=step.intent or step.title,
+            tool_call=step.tool,
+            status=_STEP_STATUSES[state.get_step(step.id).status],
+        )
+        for number, step in enumerate(state.plan.steps if state.plan else (), start=1)
+    ]

@@ -1,0 +1,1 @@
+"""Runs that went well, saved as skills with parameters."""

@@ -1,0 +1,191 @@
+"""`recipe_save`, `recipe_apply`, `recipes_list`, `recipe_remove`: recipes for plans and MCP clients."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from agent.core.models import DeferredModel, JsonObject
+from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext
+from agent.tools.tool import In, Out
+from gateway.features.recipes.engine import Recipe, RecipeParameter, RecipeTrial, StoredRecipe, compute_version
+from gateway.features.recipes.engine.card import render_body
+from gateway.features.recipes.engine.recipe_maker import TRIAL_SECONDS, RecipeMaker
+from gateway.features.recipes.engine.renaming import rename_parameters
+from gateway.features.studio.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingTool
+
+SAVE_TOOL = "recipe_save"
+RecipeState = Literal["staged", "in use"]
+
+
+class RecipeOutput(DeferredModel):
+    """A recipe. A staged one cannot be called until a person has applied it."""
+
+    name: str
+    state: RecipeState
+    version: str = Field(description="what apply refers to; it changes if the recipe is made anew")
+    description: str
+    usage: str
+    parameters: list[RecipeParameter]
+    trials: list[RecipeTrial]
+    notes: list[str]
+    text: str = Field(description="the recipe as people read it")
+
+
+class _RecipeTool(StoredThingTool[In, Out]):
+    """The base class of the tools over the recipes of the caller."""
+
+    def __init__(self, maker: RecipeMaker) -> None:
+        super().__init__()
+        self._maker = maker
+
+
+class RecipeSaveInput(Arguments):
+    """Arguments of `recipe_save`."""
+
+    run_id: str = Field(default="", max_length=200, description="the run; empty: the one before in this conversation")
+    name: str = Field(default="", max_length=500, description="lowercase words with hyphens; empty: chosen")
+    description: str = Field(default="", max_length=1024, description="what it does and when to use it; empty: found")
+    try_values: JsonObject = Field(default_factory=dict, description="other values of parameters to try it with")
+
+
+class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
+    name = SAVE_TOOL
+    description = (
+        "Save what an earlier run did as a recipe (a skill with parameters) that can be called by name. "
+        "It is tried and shown to the user, who confirms it."
+    )
+    annotations = SAVES
+    hints = PlanHints(source="runs")
+    is_opt_in = False
+    timeout_s = 3 * TRIAL_SECONDS
+    keywords = ("recipe", "skill", "save", "repeat")
+
+    async def run(self, args: RecipeSaveInput, context: ToolContext) -> RecipeOutput:
+        """Makes it. The model of the run finds the parameters."""
+        caller = context.to_principal()
+        run_id = args.run_id or await self._maker.find_run_to_save(caller, context.run_id)
+        stored = await self._maker.make_recipe(
+            run_id,
+            caller,
+            name=args.name,
+            description=args.description,
+            try_values=args.try_values,
+            model=context.model,
+        )
+        return to_output(stored.shown, "staged")
+
+    def format_text(self, output: RecipeOutput) -> str:
+        """Returns the recipe and how it is confirmed."""
+        notes = "".join(f"\n- {note}" for note in output.notes)
+        return (
+            f"{output.text}{notes}\n\nThe recipe is staged: it can be called once the user has confirmed it "
+            f"(recipe_apply, `stepgate recipes apply {output.name}`, or the page)."
+        )
+
+
+class RecipeNameInput(Arguments):
+    """Arguments of `recipe_remove`."""
+
+    name: str = Field(min_length=1, max_length=200, description="the recipe's name")
+
+
+class RecipeApplyInput(RecipeNameInput):
+    """Arguments of `recipe_apply`."""
+
+    rename: dict[str, str] = Field(
+        default_factory=dict, description="new names of parameters that the user wishes, by their present names"
+    )
+
+
+class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
+    """Takes a staged recipe into use, once a person has allowed it."""
+
+    name = "recipe_apply"
+    description = "Take a staged recipe into use. The user is always asked first."
+    annotations = SAVES
+    hints = PlanHints(source="runs")
+    is_opt_in = False
+    requires_approval = True
+    keywords = ("recipe", "skill", "confirm", "apply")
+
+    async def check(self, args: RecipeApplyInput, context: ToolContext) -> None:
+        """Raises `NotFoundError`, `ConflictError` if nothing is staged, and `BadRequestError` for bad new names."""
+        rename_parameters(await self._maker.store.get_staged(context.owner, args.name), args.rename)
+
+    async def run(self, args: RecipeApplyInput, context: ToolContext) -> RecipeOutput:
+        return to_output(await self._maker.store.apply(context.owner, args.name, rename=args.rename), "in use")
+
+    def format_text(self, output: RecipeOutput) -> str:
+        return f"The recipe {output.name} is in use. Call it with `{output.usage}`."
+
+
+class RecipesListInput(Arguments):
+    """Arguments of `recipes_list`: none."""
+
+
+class RecipesListOutput(DeferredModel):
+    """The recipes in order of name."""
+
+    recipes: list[RecipeOutput]
+
+
+class RecipesListTool(_RecipeTool[RecipesListInput, RecipesListOutput]):
+    name = "recipes_list"
+    description = "List the user's recipes with their parameters, staged ones included."
+    annotations = READ_ONLY
+
+    async def run(self, args: RecipesListInput, context: ToolContext) -> RecipesListOutput:
+        stored = await self._maker.store.list_all(context.owner)
+        return RecipesListOutput(recipes=[to_output(one.shown, get_state(one)) for one in stored])
+
+    def format_text(self, output: RecipesListOutput) -> str:
+        lines = [f"- `{one.usage}` ({one.state}): {one.description}" for one in output.recipes]
+        return "\n".join(lines) or "There are no recipes yet."
+
+
+class RecipeRemoveOutput(DeferredModel):
+    """The name of the removed recipe."""
+
+    removed: str
+
+
+class RecipeRemoveTool(_RecipeTool[RecipeNameInput, RecipeRemoveOutput]):
+    name = "recipe_remove"
+    description = "Remove a recipe of the user, with what is staged of it."
+    annotations = DESTROYS
+
+    async def check(self, args: RecipeNameInput, context: ToolContext) -> None:
+        """Raises `NotFoundError` if there is no such recipe."""
+        await self._maker.store.get(context.owner, args.name)
+
+    async def run(self, args: RecipeNameInput, context: ToolContext) -> RecipeRemoveOutput:
+        await self._maker.store.remove(context.owner, args.name)
+        return RecipeRemoveOutput(removed=args.name)
+
+    def format_text(self, output: RecipeRemoveOutput) -> str:
+        return f"Removed the recipe {output.removed}."
+
+
+def make_recipe_tools(maker: RecipeMaker) -> tuple[Tool, ...]:
+    """Returns the tools over recipes."""
+    return (RecipeSaveTool(maker), RecipeApplyTool(maker), RecipesListTool(maker), RecipeRemoveTool(maker))
+
+
+def get_state(stored: StoredRecipe) -> RecipeState:
+    """Returns the state of what is shown of a recipe."""
+    return "staged" if stored.staged is not None else "in use"
+
+
+def to_output(recipe: Recipe, state: RecipeState) -> RecipeOutput:
+    """Returns a recipe as tools and doors show it."""
+    return RecipeOutput(
+        name=recipe.name,
+        state=state,
+        version=compute_version(recipe),
+        description=recipe.description,
+        usage=recipe.usage,
+        parameters=list(recipe.parameters),
+        trials=list(recipe.trials),
+        notes=list(recipe.notes),
+        text=render_body(recipe),
+    )

@@ -1,0 +1,1 @@
+"""Runs at times given by cron, and posts about their ends."""

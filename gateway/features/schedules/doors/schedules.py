@@ -1,0 +1,195 @@
+"""`/v1/schedules`: requests and tasks that run at times given by cron."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+
+from agent.core.errors import BadRequestError, ScopeError
+from agent.core.models import DeferredModel, JsonObject, RunStatus, Webhook
+from agent.core.principal import Principal
+from agent.core.record_item import RecordItem
+from gateway.auth.authentication import Caller
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.doors.agent import ERRORS, BackgroundRun
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute, StrictBody, refuse_unknown_fields
+from gateway.features.schedules.engine.model import ScheduleSpec, to_spec
+from gateway.features.schedules.engine.schedule_store import Misfire, Overlap, Schedule, TickOrigin, TickOutcome
+from gateway.features.schedules.engine.service import list_next_ticks
+from gateway.idempotency.middleware import start_once
+
+router = APIRouter(tags=["schedules"], route_class=JsonRoute, dependencies=[require_scope("agent")])
+
+SHOWN_TICKS: Final = 5
+"""Coming ticks that are shown of a schedule."""
+MAX_TICK: Final = 1e11
+_NOT_NULL: Final = ("name", "cron", "overlap", "misfire", "enabled")
+
+
+class ScheduleItem(DeferredModel):
+    """A schedule. Either `prompt` or `task_id` is set."""
+
+    id: str
+    name: str
+    cron: str
+    timezone: str
+    prompt: str
+    room: str | None
+    metadata: JsonObject
+    task_id: str | None
+    overlap: Overlap
+    misfire: Misfire
+    webhook: Webhook | None
+    enabled: bool
+    stopped: str | None = Field(description="why the gateway has disabled it, such as a revoked key")
+    key: str | None = Field(description="id of the API key it runs with; null for one made on this machine")
+    next_ticks: list[datetime] = Field(description="when it runs next; empty while it is disabled")
+    last_tick: datetime | None = Field(description="of the last run")
+    last_run_id: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ScheduleList(DeferredModel):
+    """The schedules of the caller, in order of name."""
+
+    data: list[ScheduleItem]
+
+
+class ScheduleChanges(StrictBody):
+    """The fields to change; those that are left out stay."""
+
+    name: str | None = None
+    cron: str | None = None
+    timezone: str | None = None
+    prompt: str | None = None
+    room: str | None = None
+    metadata: JsonObject | None = None
+    task_id: str | None = None
+    overlap: Overlap | None = None
+    misfire: Misfire | None = None
+    webhook: Webhook | None = Field(default=None, description="null removes it")
+    enabled: bool | None = None
+
+
+class TickItem(RecordItem):
+    """What was done at one tick."""
+
+    tick: datetime
+    origin: TickOrigin = Field(description="`manual`: started by hand")
+    outcome: TickOutcome = Field(
+        description="`started` a run; `skipped`: the run before was still going; `missed`: no gateway was running; "
+        "`refused`: the run was not allowed"
+    )
+    run_id: str | None
+    run_status: RunStatus | None = Field(description="null without a run, and for one that was deleted")
+    detail: str = Field(description="why there is no run")
+    missed: int = Field(description="ticks before this one at which no gateway was running, counted up to 100")
+
+
+class TickList(DeferredModel):
+    """Ticks, newest first; pass `next` as `before` for older ones."""
+
+    data: list[TickItem]
+    next: float | None = None
+
+
+@router.post("/v1/schedules", status_code=201, responses=ERRORS, dependencies=[require_tool("schedule_create")])
+async def create_schedule(body: ScheduleSpec, http: Request, stepgate: Gateway, caller: CurrentCaller) -> ScheduleItem:
+    """Create a schedule. It runs on behalf of the caller's API key, with its tools and limits."""
+    refuse_unknown_fields(await http.json(), ScheduleSpec)
+    return to_schedule_item(await stepgate.schedules.service.create(body, require_lasting_key(caller)))
+
+
+@router.get("/v1/schedules", responses=ERRORS, dependencies=[require_tool("schedules_list")])
+async def list_schedules(stepgate: Gateway, caller: CurrentCaller) -> ScheduleList:
+    """List the schedules."""
+    return ScheduleList(data=[to_schedule_item(one) for one in await stepgate.schedules.store.list_all(caller.owner)])
+
+
+@router.get("/v1/schedules/{schedule}", responses=ERRORS, dependencies=[require_tool("schedules_list")])
+async def get_schedule(schedule: str, stepgate: Gateway, caller: CurrentCaller) -> ScheduleItem:
+    """Return a schedule by its id or name."""
+    return to_schedule_item(await stepgate.schedules.store.get(caller.owner, schedule))
+
+
+@router.patch("/v1/schedules/{schedule}", responses=ERRORS, dependencies=[require_tool("schedule_create")])
+async def change_schedule(
+    schedule: str, body: ScheduleChanges, stepgate: Gateway, caller: CurrentCaller
+) -> ScheduleItem:
+    """Change a schedule. From then on it runs on behalf of the API key that changed it."""
+    changes = {name: getattr(body, name) for name in body.model_fields_set}
+    if nulls := [name for name in _NOT_NULL if name in changes and changes[name] is None]:
+        raise BadRequestError(f"{nulls[0]}: must not be null", param=nulls[0])
+    for name, empty in (("prompt", ""), ("metadata", {})):
+        if name in changes and changes[name] is None:
+            changes[name] = empty
+    changed = await stepgate.schedules.service.change(schedule, changes, require_lasting_key(caller))
+    return to_schedule_item(changed)
+
+
+@router.delete(
+    "/v1/schedules/{schedule}", status_code=204, responses=ERRORS, dependencies=[require_tool("schedule_remove")]
+)
+async def delete_schedule(schedule: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Delete a schedule with the record of its ticks. Its runs stay."""
+    await stepgate.schedules.store.remove(await stepgate.schedules.store.get(caller.owner, schedule))
+
+
+@router.post("/v1/schedules/{schedule}/run", status_code=202, responses=ERRORS)
+async def run_schedule(schedule: str, http: Request, stepgate: Gateway, caller: CurrentCaller) -> BackgroundRun:
+    """Start a run of the schedule now, on behalf of the caller."""
+    accepted = await start_once(
+        http,
+        caller.owner,
+        lambda run_id: stepgate.schedules.service.run_now(schedule, caller.principal, run_id=run_id),
+    )
+    http.state.run_started, http.state.run_id = True, accepted.run_id
+    row = await stepgate.service.get_run(accepted.run_id, owner=accepted.owner)
+    url = f"{stepgate.settings.public_path}/v1/runs/{row.run_id}"
+    return BackgroundRun(run_id=row.run_id, status=row.status, url=url)
+
+
+@router.get("/v1/schedules/{schedule}/ticks", responses=ERRORS)
+async def list_schedule_ticks(
+    schedule: str,
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    before: Annotated[float | None, Query(ge=0, le=MAX_TICK, allow_inf_nan=False)] = None,
+) -> TickList:
+    """List the ticks of a schedule with their runs, and why there was none."""
+    found = await stepgate.schedules.store.get(caller.owner, schedule)
+    ticks = await stepgate.schedules.store.list_ticks(found, limit=limit, before=before)
+    return TickList(data=TickItem.from_records(ticks), next=ticks[-1].tick if len(ticks) == limit else None)
+
+
+def require_lasting_key(caller: Caller) -> Principal:
+    """Returns the principal of a caller whose key can be checked at each tick. Raises `ScopeError` for other tokens."""
+    if caller.is_external:
+        raise ScopeError("a token of another issuer expires and cannot be checked later: use an API key for schedules")
+    return caller.principal
+
+
+def to_schedule_item(schedule: Schedule) -> ScheduleItem:
+    """Returns a schedule as it is sent."""
+    spec = to_spec(schedule)
+    return ScheduleItem(
+        id=schedule.id,
+        **spec.model_dump(exclude={"timezone", "webhook"}),
+        timezone=schedule.timezone,
+        webhook=spec.webhook,
+        stopped=schedule.stopped or None,
+        key=schedule.key_id,
+        next_ticks=[_to_utc(tick) for tick in list_next_ticks(schedule, SHOWN_TICKS)],
+        last_tick=None if schedule.last_tick is None else _to_utc(schedule.last_tick),
+        last_run_id=schedule.last_run_id,
+        created_at=_to_utc(schedule.created),
+        updated_at=_to_utc(schedule.updated),
+    )
+
+
+def _to_utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,160 @@
+"""`schedule_create`, `schedules_list`, `schedule_remove`: schedules by talking, in rooms that list these tools."""
+
+from collections.abc import Callable
+
+from pydantic import Field
+
+from agent.core.errors import ToolInputError
+from agent.core.models import LOCAL_OWNER, DeferredModel
+from agent.core.principal import Principal
+from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools.tool import In, Out
+from gateway.features.schedules.engine.cron import CronTimes
+from gateway.features.schedules.engine.model import parse_spec
+from gateway.features.schedules.engine.schedule_store import Schedule
+from gateway.features.schedules.engine.service import ScheduleService, list_next_ticks
+from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
+
+SHOWN_TICKS = 3
+
+
+class ScheduleOutput(DeferredModel):
+    """A schedule. Times are those of its time zone, with their offset."""
+
+    name: str
+    cron: str
+    timezone: str
+    prompt: str
+    next_ticks: list[str] = Field(description="when it runs next; empty while it is disabled")
+    stopped: str = Field(description="why the gateway has disabled it, if it has")
+
+
+class _ScheduleTool(StoredThingTool[In, Out]):
+    """The base class: tools over the schedules of the caller. No model may name a webhook: it could send data away."""
+
+    def __init__(self, get_schedules: Callable[[], ScheduleService]) -> None:
+        super().__init__()
+        self._get_schedules = get_schedules
+
+
+class ScheduleCreateInput(Arguments):
+    """Arguments of `schedule_create`."""
+
+    name: str = Field(max_length=100, description="letters, digits, dots, hyphens and underscores")
+    cron: str = Field(max_length=200, description="minute hour day-of-month month day-of-week: `0 7 * * mon-fri`")
+    prompt: str = Field(min_length=1, max_length=20_000, description="the request that runs, complete in itself")
+    timezone: str = Field(default="", max_length=100, description="IANA name; empty: the gateway's")
+    room: str = Field(default="", max_length=200, description="the room it runs in; empty: the default room")
+
+
+class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
+    """Creates a schedule, once a person has allowed it."""
+
+    name = "schedule_create"
+    description = "Run a request at regular times, such as every morning. The user is always asked first."
+    annotations = CHANGES
+    requires_approval = True
+    keywords = ("schedule", "cron", "every", "daily")
+
+    async def check(self, args: ScheduleCreateInput, context: ToolContext) -> None:
+        """Raises `BadRequestError` and `RoomUnknownError` for what cannot run, `ToolInputError` without a key."""
+        await self._get_schedules().check(parse_spec(_to_fields(args)), _to_caller(context))
+
+    async def run(self, args: ScheduleCreateInput, context: ToolContext) -> ScheduleOutput:
+        """Creates it, to run with the rights of the caller's key."""
+        return _to_output(await self._get_schedules().create(parse_spec(_to_fields(args)), _to_caller(context)))
+
+    def format_text(self, output: ScheduleOutput) -> str:
+        return f"The schedule {output.name} is set. It runs next at {', '.join(output.next_ticks)} ({output.timezone})."
+
+
+class SchedulesListInput(Arguments):
+    """Arguments of `schedules_list`: none."""
+
+
+class SchedulesListOutput(DeferredModel):
+    """The schedules in order of name."""
+
+    schedules: list[ScheduleOutput]
+
+
+class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
+    name = "schedules_list"
+    description = "List the user's schedules with the times at which they run next."
+    annotations = READ_ONLY
+
+    async def run(self, args: SchedulesListInput, context: ToolContext) -> SchedulesListOutput:
+        found = await self._get_schedules().store.list_all(context.owner)
+        return SchedulesListOutput(schedules=[_to_output(one) for one in found])
+
+    def format_text(self, output: SchedulesListOutput) -> str:
+        lines = [
+            f"- {one.name} (`{one.cron}` {one.timezone}): "
+            + (f"next at {one.next_ticks[0]}" if one.next_ticks else one.stopped or "disabled")
+            for one in output.schedules
+        ]
+        return "\n".join(lines) or "There are no schedules yet."
+
+
+class ScheduleNameInput(Arguments):
+    """Arguments of `schedule_remove`."""
+
+    name: str = Field(min_length=1, max_length=200, description="the schedule's name")
+
+
+class ScheduleRemoveOutput(DeferredModel):
+    """The name of the removed schedule."""
+
+    removed: str
+
+
+class ScheduleRemoveTool(_ScheduleTool[ScheduleNameInput, ScheduleRemoveOutput]):
+    name = "schedule_remove"
+    description = "Remove a schedule of the user. Its runs stay."
+    annotations = DESTROYS
+
+    async def check(self, args: ScheduleNameInput, context: ToolContext) -> None:
+        """Raises `NotFoundError` if there is no such schedule."""
+        await self._get_schedules().store.get(context.owner, args.name)
+
+    async def run(self, args: ScheduleNameInput, context: ToolContext) -> ScheduleRemoveOutput:
+        store = self._get_schedules().store
+        await store.remove(await store.get(context.owner, args.name))
+        return ScheduleRemoveOutput(removed=args.name)
+
+    def format_text(self, output: ScheduleRemoveOutput) -> str:
+        return f"Removed the schedule {output.removed}."
+
+
+def make_schedule_tools(get_schedules: Callable[[], ScheduleService]) -> tuple[Tool, ...]:
+    """Returns the tools over schedules. `get_schedules` is called when one of them is."""
+    return (ScheduleCreateTool(get_schedules), SchedulesListTool(get_schedules), ScheduleRemoveTool(get_schedules))
+
+
+def _to_caller(context: ToolContext) -> Principal:
+    if context.api_key_id is None and context.owner != LOCAL_OWNER:
+        raise ToolInputError("a token of another issuer expires: schedules need an API key")
+    return context.to_principal()
+
+
+def _to_fields(args: ScheduleCreateInput) -> dict[str, object]:
+    return {
+        "name": args.name,
+        "cron": args.cron,
+        "prompt": args.prompt,
+        "timezone": args.timezone or None,
+        "room": args.room or None,
+    }
+
+
+def _to_output(schedule: Schedule) -> ScheduleOutput:
+    return ScheduleOutput(
+        name=schedule.name,
+        cron=schedule.cron,
+        timezone=schedule.timezone,
+        prompt=str(schedule.work.get("prompt", f"task {schedule.work.get('task_id')}")),
+        next_ticks=[
+            CronTimes(schedule.cron, schedule.timezone).format(tick) for tick in list_next_ticks(schedule, SHOWN_TICKS)
+        ],
+        stopped=schedule.stopped,
+    )

@@ -1,0 +1,1 @@
+"""The studio: people and programs make rooms, tools and prompts in a running gateway."""

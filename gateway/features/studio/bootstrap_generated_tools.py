@@ -1,0 +1,95 @@
+"""The generated tools' part of the composition root."""
+
+import asyncio
+import os
+import stat
+from collections.abc import Collection
+
+from agent.core.errors import ToolInputError
+from agent.core.principal import Principal
+from agent.core.settings import Settings
+from agent.rooms import Rooms
+from agent.sandbox.client import Sandbox
+from agent.sandbox.interpreter import InterpreterPool, find_missing_interpreter
+from agent.sandbox.limits import SandboxLimits
+from agent.sandbox.probe import find_missing_feature
+from agent.storage.api_keys import KeyStore
+from agent.tools import ToolContext
+from gateway.bootstrap_context import BuildContext
+from gateway.bootstrap_tools import Tools
+from gateway.features.studio.engine.generated_tools.host_functions import HostFunctions, ReadFile
+from gateway.features.studio.engine.generated_tools.service import GeneratedTools
+from gateway.features.studio.engine.generated_tools.tool_runner import ToolRunner
+from gateway.features.studio.engine.generated_tools.version_store import ToolVersionStore
+from gateway.features.studio.tools.generated_tools import AuthorizeToolMaker, make_generated_tool_tools
+from gateway.features.studio.tools.rooms import AuthorizeEditor
+from mcp_tools.builtin.file_roots import FileRoots
+
+MAX_FILE_BYTES = 2 * 2**20
+"""The largest file that a generated tool reads."""
+
+
+async def add_generated_tools(
+    context: BuildContext, tools: Tools, rooms: Rooms, find_editor: AuthorizeEditor
+) -> GeneratedTools:
+    """Returns the service of generated tools, and registers the tools that are in use. `find_editor` says who makes
+    tools: the callers who may edit rooms.
+    """
+
+    def list_rooms_with(name: str) -> Collection[str]:
+        return [room.id for room in rooms if name in (*(room.tools or ()), *room.required_tools)]
+
+    generated = GeneratedTools(
+        ToolVersionStore(context.statements, context.store.clock),
+        tools.registry,
+        build_tool_runner(context.settings),
+        HostFunctions(context.client, make_file_reader(tools.builtins.roots)),
+        context.audit,
+        list_rooms_with,
+    )
+    context.stack.push_async_callback(generated.aclose)
+    tools.registry.register(*make_generated_tool_tools(generated, _build_maker_authorizer(context.keys, find_editor)))
+    await generated.refresh()
+    return generated
+
+
+def _build_maker_authorizer(keys: KeyStore, find_editor: AuthorizeEditor) -> AuthorizeToolMaker:
+    """Returns the check of who makes tools by tools."""
+
+    async def authorize(context: ToolContext) -> Principal:
+        editor = await find_editor(context)
+        if context.api_key_id is None:
+            return Principal(context.owner, display_name=editor.name)
+        key = await keys.get(context.api_key_id)
+        return Principal(key.owner, key.id, key.tools, key.limits.parallel_runs, key.has_scope("approve"), editor.name)
+
+    return authorize
+
+
+def build_tool_runner(settings: Settings) -> ToolRunner:
+    """Returns the sandboxes for generated tools that this machine has; none where they are switched off."""
+    if settings.generated_tools == "off":
+        return ToolRunner(None, None)
+    parallel = settings.run_python_parallel
+    interpreter = InterpreterPool(parallel=parallel) if find_missing_interpreter() is None else None
+    process = Sandbox(SandboxLimits(), parallel=parallel) if find_missing_feature() is None else None
+    return ToolRunner(interpreter, process)
+
+
+def make_file_reader(roots: FileRoots) -> ReadFile:
+    """Returns the function that reads files below the readable folders for generated tools."""
+
+    def read(path: str) -> str:
+        _, descriptor = roots.open(path)
+        with os.fdopen(descriptor, "rb") as file:
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode):
+                raise ToolInputError(f"{path[:200]!r} is not a file")
+            if info.st_size > MAX_FILE_BYTES:
+                raise ToolInputError(f"{path[:200]!r} has more than {MAX_FILE_BYTES:,} bytes")
+            return file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
+
+    async def read_file(path: str) -> str:
+        return await asyncio.to_thread(read, path)
+
+    return read_file

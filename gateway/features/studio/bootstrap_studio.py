@@ -1,0 +1,131 @@
+"""The studio's part of the composition root: what people and programs make in a running gateway, and who may."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from agent.core.errors import NotFoundError, ToolDeniedError
+from agent.core.events import RunCreated
+from agent.core.models import LOCAL_OWNER, JsonObject, Room
+from agent.execution.gates import GATES
+from agent.rooms import parse_room
+from agent.storage.api_keys import KeyStore
+from agent.storage.credentials import Credentials
+from agent.storage.journal import Journal
+from agent.tools import ToolContext
+from gateway.bootstrap_context import BuildContext
+from gateway.bootstrap_rooms import SHIPPED_ROOMS, LoadedRooms, get_default_guards, list_required_rooms
+from gateway.bootstrap_tools import Tools
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.pipeline_builder.bootstrap_pipeline_builder import allow_room_without_model
+from gateway.features.studio.bootstrap_generated_tools import add_generated_tools
+from gateway.features.studio.engine.generated_tools.service import GeneratedTools
+from gateway.features.studio.engine.graph_builder import GraphBuilder, GraphSources
+from gateway.features.studio.engine.live_rooms import LiveRooms
+from gateway.features.studio.engine.prompt_library import PromptLibrary
+from gateway.features.studio.engine.room_checks import RoomRegistries
+from gateway.features.studio.engine.room_editor import RoomEditor
+from gateway.features.studio.engine.room_view import Editor, ProgramRight
+from gateway.features.studio.engine.secret_names import SecretNames
+from gateway.features.studio.tools.entity_graph import make_graph_tools
+from gateway.features.studio.tools.mcp_servers import make_server_tools
+from gateway.features.studio.tools.prompts import make_prompt_tools
+from gateway.features.studio.tools.room_programs import RoomProgramsTool
+from gateway.features.studio.tools.rooms import AuthorizeEditor, make_room_tools
+from gateway.features.studio.tools.secrets import ListSecretsTool
+
+
+@dataclass(frozen=True, slots=True)
+class Studio:
+    """What people and programs make in a running gateway."""
+
+    room_editor: RoomEditor
+    generated_tools: GeneratedTools
+    prompts: PromptLibrary
+    graphs: GraphBuilder
+    secrets: SecretNames
+
+
+async def build_studio(context: BuildContext, loaded: LoadedRooms, tools: Tools, library: Library) -> Studio:
+    """Returns the studio and registers its tools."""
+    settings, registry, rooms = context.settings, tools.registry, loaded.rooms
+    authorize = build_room_authorizer(context.keys, allow_programs=settings.allow_programs)
+    editor = _build_room_editor(context, loaded, tools)
+    registry.register(*make_room_tools(editor, authorize))
+    generated = await add_generated_tools(context, tools, rooms, authorize)
+    prompts = PromptLibrary(context.statements, context.audit, context.store.clock)
+
+    def list_servers(owner: str) -> Mapping[str, str]:
+        visible = {room.id for room in rooms.list_visible(owner)}
+        servers = tools.foreign.servers.items() if tools.foreign is not None else ()
+        return {
+            name: server.status
+            for name, server in servers
+            if server.config.room is None or server.config.room in visible
+        }
+
+    graphs = GraphBuilder(GraphSources(rooms, registry, loaded.skills, prompts, library.list_collections, list_servers))
+    secrets = SecretNames(settings.list_secret_settings(), Credentials(settings.credentials_file), lambda: rooms)
+    registry.register(
+        *make_graph_tools(graphs),
+        *make_prompt_tools(prompts, editor, authorize),
+        ListSecretsTool(secrets, authorize),
+        *make_server_tools(editor, registry, authorize, tools.foreign),
+        RoomProgramsTool(editor, authorize, partial(_read_withheld, context.store.journal)),
+    )
+    return Studio(editor, generated, prompts, graphs, secrets)
+
+
+def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools) -> RoomEditor:
+    """Returns the editor of the rooms, which changes them while the gateway runs."""
+    settings, registry, skills, foreign = context.settings, tools.registry, loaded.skills, tools.foreign
+
+    def read(text: str, room_id: str) -> Room:
+        return allow_room_without_model(parse_room(text, room_id, get_default_guards(settings)), settings)
+
+    texts = {path.stem: path.read_text("utf-8") for path in sorted(SHIPPED_ROOMS.glob("*.yaml"))}
+    registries = RoomRegistries(
+        tools=lambda: {spec.name for spec in registry.list_specs()},
+        skills=lambda: [skill.name for skill in skills],
+        gates=lambda: (*GATES, *context.extensions.gates),
+        topics=lambda: (*context.extensions.topics,),
+        has_skill=lambda name: name in skills,
+        server_prefixes=lambda: None if foreign is None else foreign.list_tool_prefixes(),
+    )
+    live = LiveRooms(
+        loaded.rooms,
+        [read(text, room_id) for room_id, text in texts.items()],
+        texts,
+        loaded.store,
+        read,
+        registries,
+        required=list_required_rooms(settings),
+        after_change=None if foreign is None else foreign.refresh_after_change,
+    )
+    return RoomEditor(live, context.audit)
+
+
+async def _read_withheld(journal: Journal, run_id: str) -> JsonObject:
+    """Returns what the log of a run withholds from its readers. Raises `StoreError`."""
+    events = await journal.read_events(run_id, limit=1)
+    return next((event.body.withheld for event in events if isinstance(event.body, RunCreated)), {})
+
+
+def build_room_authorizer(keys: KeyStore, *, allow_programs: bool) -> AuthorizeEditor:
+    """Returns the check of who edits rooms by tools: callers without a key on this machine, and keys with the scope
+    `admin` as they are when the tool is called. `allow_programs`: the former may add programs after a question.
+    """
+    without_key: ProgramRight = "ask" if allow_programs else "refused"
+
+    async def authorize(context: ToolContext) -> Editor:
+        if context.api_key_id is None and context.owner == LOCAL_OWNER:
+            return Editor(LOCAL_OWNER, f"{LOCAL_OWNER} (run {context.run_id})", False, without_key)
+        try:
+            key = None if context.api_key_id is None else await keys.get(context.api_key_id)
+        except NotFoundError:
+            key = None
+        if key is None or key.revoked_at is not None or not key.has_scope("admin"):
+            raise ToolDeniedError("rooms are listed and changed only by API keys with the scope 'admin'")
+        return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})", False, "ask")
+
+    return authorize

@@ -1,0 +1,246 @@
+"""`/v1/rooms`: rooms as data. Needs the scope `admin`; a key sees and edits the rooms of its owner.
+
+A change that starts programs waits for a person (`room_programs.py`), or is refused.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.models import DeferredModel, JsonObject
+from gateway.auth.authentication import Caller
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.bootstrap import Stepgate
+from gateway.doors.agent import ERRORS
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.run_intake import RUN_ID_HEADER
+from gateway.errors import RequestFormatError
+from gateway.features.studio.doors.room_programs import WaitingRoomChange, ask_about_programs
+from gateway.features.studio.engine.room_changes import (
+    RoomChange,
+    RoomCopy,
+    RoomCreation,
+    RoomEdit,
+    RoomRestoration,
+    make_change,
+)
+from gateway.features.studio.engine.room_programs import ProgramsNeedApprovalError
+from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom
+from gateway.features.studio.engine.room_view import Editor, RoomOrigin, RoomView
+
+router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("admin")])
+
+_VERSION = "the version that was read; 409 if the room has changed since"
+
+
+class RoomItem(DeferredModel):
+    """A room. `error` says why its file is not served as it is; then it is served as it last worked."""
+
+    id: str
+    name: str
+    description: str
+    origin: RoomOrigin = Field(description="`shipped` is read only, `file` is edited by people, `managed` here too")
+    owner: str = Field(description="who may use it; `local` shares it with all")
+    suggestions: list[str]
+    version: str = Field(description="changes with every change of the file; empty for a shipped room")
+    error: str | None
+
+
+class RoomDetail(RoomItem):
+    """A room with its file and all of its fields as they are served now, defaults included."""
+
+    yaml: str
+    room: JsonObject | None
+
+
+class RoomItems(DeferredModel):
+    """The rooms, the default one first."""
+
+    data: list[RoomItem]
+
+
+class RoomCreateBody(BaseModel):
+    """A new room: its name, and any fields of a room, such as `system_prompt`, `tools` and `budgets`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str | None = Field(default=None, description="unset: made from the name")
+    name: str | None = None
+
+
+class RoomEditBody(BaseModel):
+    """Fields to set; null sets the default. Maps are merged field by field (RFC 7396)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    version: str | None = Field(default=None, description=f"required: {_VERSION}")
+
+
+class RoomCopyBody(StrictBody):
+    """The copy's name and id. Unset: `NAME copy`, and an id made from the name."""
+
+    id: str | None = None
+    name: str | None = None
+
+
+class RoomRevisionItem(DeferredModel):
+    """A text that a room had. A deletion has none."""
+
+    revision: int
+    version: str = Field(description="the room's `version` while it had this text; empty for a deletion")
+    stored_at: datetime
+    yaml: str | None
+
+
+class RoomRevisionItems(DeferredModel):
+    """The texts of a room, newest first."""
+
+    data: list[RoomRevisionItem]
+
+
+class RoomRestoreBody(StrictBody):
+    """Which text the room is to have again."""
+
+    revision: int = Field(ge=1)
+    version: str | None = Field(default=None, max_length=100, description=_VERSION)
+
+
+_CHANGE_ERRORS: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    202: {"model": WaitingRoomChange, "description": "A person must allow programs that the room would start"},
+}
+
+
+@router.get("/v1/rooms", responses=ERRORS, dependencies=[require_tool("rooms_list")])
+async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
+    """List the rooms."""
+    views = await stepgate.room_editor.list_rooms(to_editor(stepgate, caller))
+    return RoomItems(data=[RoomItem(**_describe(view)) for view in views])
+
+
+@router.post(
+    "/v1/rooms",
+    status_code=201,
+    response_model=RoomDetail,
+    responses=_CHANGE_ERRORS,
+    dependencies=[require_tool("room_create")],
+)
+async def create_room(body: RoomCreateBody, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
+    """Create a managed room; 409 if its id exists."""
+    fields = {"name": body.name, **(body.model_extra or {})}
+    change = RoomCreation(fields=fields, room_id=body.id)
+    return await change_or_ask(http, stepgate, caller, change, status=201)
+
+
+@router.get("/v1/rooms/{room_id}", responses=ERRORS, dependencies=[require_tool("room_show")])
+async def get_room(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
+    """Return a room; 404 if the caller sees none of this id."""
+    return to_detail(await stepgate.room_editor.get_room(room_id, to_editor(stepgate, caller)))
+
+
+@router.patch(
+    "/v1/rooms/{room_id}", response_model=RoomDetail, responses=_CHANGE_ERRORS, dependencies=[require_tool("room_edit")]
+)
+async def edit_room(
+    room_id: str, body: RoomEditBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> Response:
+    """Change fields of a managed room. Comments and style of its file stay; 409 if it was changed since it was
+    read.
+    """
+    if body.version is None:
+        raise RequestFormatError("version: send the `version` of the room that you have read.", "version")
+    change = RoomEdit(room_id=room_id, fields=body.model_extra or {}, version=body.version)
+    return await change_or_ask(http, stepgate, caller, change)
+
+
+@router.delete("/v1/rooms/{room_id}", status_code=204, responses=ERRORS, dependencies=[require_tool("room_delete")])
+async def delete_room(
+    room_id: str,
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    version: Annotated[str | None, Query(max_length=100, description=_VERSION)] = None,
+) -> None:
+    """Delete a managed room. Its runs stay."""
+    await stepgate.room_editor.delete_room(room_id, to_editor(stepgate, caller), version=version)
+
+
+@router.get("/v1/rooms/{room_id}/versions", responses=ERRORS, dependencies=[require_tool("room_show")])
+async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomRevisionItems:
+    """List the texts that a room had, newest first; of a deleted one too. 409 where rooms are files."""
+    found = await stepgate.room_editor.list_revisions(room_id, to_editor(stepgate, caller))
+    return RoomRevisionItems(data=[to_revision_item(one) for one in found])
+
+
+@router.post(
+    "/v1/rooms/{room_id}/restore",
+    response_model=RoomDetail,
+    responses=_CHANGE_ERRORS,
+    dependencies=[require_tool("room_edit")],
+)
+async def restore_room(
+    room_id: str, body: RoomRestoreBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> Response:
+    """Give a room a text that it had. A deleted room is there again."""
+    change = RoomRestoration(room_id=room_id, revision=body.revision, version=body.version)
+    return await change_or_ask(http, stepgate, caller, change)
+
+
+@router.post(
+    "/v1/rooms/{room_id}/copy",
+    status_code=201,
+    response_model=RoomDetail,
+    responses=_CHANGE_ERRORS,
+    dependencies=[require_tool("room_copy")],
+)
+async def copy_room(
+    room_id: str, body: RoomCopyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> Response:
+    """Copy a room, a shipped one too. The copy is managed."""
+    change = RoomCopy(room_id=room_id, new_id=body.id, name=body.name)
+    return await change_or_ask(http, stepgate, caller, change, status=201)
+
+
+async def change_or_ask(
+    http: Request, stepgate: Stepgate, caller: Caller, change: RoomChange, *, status: int = 200
+) -> Response:
+    """Makes the change and returns the room; where it would start programs that a person must allow, asks, and returns
+    202 with the question.
+    """
+    if isinstance(change, RoomCreation | RoomEdit) and "mcp_servers" in change.fields:
+        caller.principal.require_tool("mcp_server_add")
+    try:
+        view = await make_change(stepgate.room_editor, change, to_editor(stepgate, caller))
+    except ProgramsNeedApprovalError as needed:
+        waiting = await ask_about_programs(http, stepgate, caller, change, needed.programs)
+        headers = {RUN_ID_HEADER: waiting.run_id}
+        return Response(waiting.model_dump_json(), 202, media_type="application/json", headers=headers)
+    return Response(to_detail(view).model_dump_json(), status, media_type="application/json")
+
+
+def to_editor(stepgate: Stepgate, caller: Caller) -> Editor:
+    """Returns on whose behalf a caller edits rooms. This door requires the scope `admin` of keys."""
+    may_ask = caller.key is not None or stepgate.settings.allow_programs
+    return Editor(caller.owner, caller.name, programs="ask" if may_ask else "refused")
+
+
+def to_revision_item(one: RoomRevision) -> RoomRevisionItem:
+    """Returns a text of a room as it is shown."""
+    version = "" if one.data is None else StoredRoom("", one.data, is_managed=True).version
+    yaml = None if one.data is None else one.data.decode("utf-8", "replace")
+    return RoomRevisionItem(
+        revision=one.revision, version=version, stored_at=datetime.fromtimestamp(one.at, UTC), yaml=yaml
+    )
+
+
+def to_detail(view: RoomView) -> RoomDetail:
+    """Returns a room as it is shown."""
+    room = None if view.room is None else view.room.model_dump(mode="json")
+    return RoomDetail(**_describe(view), yaml=view.text, room=room)
+
+
+def _describe(view: RoomView) -> dict[str, Any]:
+    return {**view.describe(), "suggestions": list(view.room.suggestions) if view.room is not None else []}

@@ -1,0 +1,192 @@
+"""`/v1/studio/prompts`, `/v1/studio/graph`, `/v1/studio/entities`, `/v1/studio/relationship`, `/v1/studio/secrets`: the
+prompt library, the graph of what there is, and the names of secrets.
+"""
+
+import asyncio
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from agent.core.errors import NotFoundError, ToolInputError
+from agent.core.models import DeferredModel
+from agent.core.record_item import RecordItem
+from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.doors.agent import ERRORS
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.features.studio.doors.rooms import RoomDetail, to_detail, to_editor
+from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType
+from gateway.features.studio.tools.entity_graph import (
+    EntityDetailsOutput,
+    EntityItem,
+    ExplainRelationshipOutput,
+    LinkItem,
+    describe_entity,
+    explain_relationship,
+    require_entity,
+)
+from gateway.features.studio.tools.secrets import SecretItem, to_secret_item
+
+router = APIRouter(tags=["studio"], route_class=JsonRoute)
+
+_AGENT = [require_scope("agent")]
+_ADMIN = [require_scope("admin")]
+
+
+class PromptItem(RecordItem):
+    """A version of a prompt."""
+
+    name: str
+    version: int
+    description: str
+    text: str
+    saved_by: str = Field(validation_alias="by")
+    saved_at: datetime = Field(validation_alias="at")
+
+
+class PromptItems(DeferredModel):
+    """Prompts, in order of name; versions of one prompt, newest first."""
+
+    data: list[PromptItem]
+
+
+class PromptSaveBody(StrictBody):
+    """A prompt. What equals the newest version is not stored again."""
+
+    text: str
+    description: str | None = Field(default=None, description="unset: the earlier one")
+    version: int | None = Field(default=None, ge=0, description="the version that was read; 409 if it has changed")
+
+
+class PromptApplyBody(StrictBody):
+    """The room whose `system_prompt` the prompt becomes."""
+
+    room: str
+    version: int | None = Field(default=None, ge=1, description="of the prompt; unset: the newest")
+    room_version: str | None = Field(
+        default=None, description="the room's version that was read; 409 if it has changed"
+    )
+
+
+class GraphBody(DeferredModel):
+    """What the caller sees of this gateway: entities by id, and their links."""
+
+    entities: list[EntityItem]
+    links: list[LinkItem]
+
+
+class EntityItems(DeferredModel):
+    """Entities that match, the best first."""
+
+    data: list[EntityItem]
+
+
+class SecretItems(DeferredModel):
+    """Names of secrets, and whether they are configured."""
+
+    data: list[SecretItem]
+
+
+@router.get("/v1/studio/prompts", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompts_list")])
+async def list_prompts(stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
+    """List the caller's prompts, the newest version of each."""
+    return PromptItems(data=PromptItem.from_records(await stepgate.studio.prompts.list_prompts(caller.owner)))
+
+
+@router.get("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompt_show")])
+async def get_prompt(
+    name: str, stepgate: Gateway, caller: CurrentCaller, version: Annotated[int | None, Query(ge=1)] = None
+) -> PromptItem:
+    """Return a version of a prompt, the newest one by default."""
+    return PromptItem.model_validate(await stepgate.studio.prompts.get_prompt(caller.owner, name, version))
+
+
+@router.get("/v1/studio/prompts/{name}/versions", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompt_show")])
+async def list_prompt_versions(name: str, stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
+    """List the versions of a prompt, newest first."""
+    return PromptItems(data=PromptItem.from_records(await stepgate.studio.prompts.list_versions(caller.owner, name)))
+
+
+@router.put("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompt_save")])
+async def save_prompt(name: str, body: PromptSaveBody, stepgate: Gateway, caller: CurrentCaller) -> PromptItem:
+    """Save a prompt, as a new version if there is one of this name."""
+    saved = await stepgate.studio.prompts.save_prompt(
+        caller.owner, name, body.text, by=caller.name, description=body.description, version=body.version
+    )
+    return PromptItem.model_validate(saved)
+
+
+@router.delete(
+    "/v1/studio/prompts/{name}",
+    status_code=204,
+    responses=ERRORS,
+    dependencies=[*_AGENT, require_tool("prompt_remove")],
+)
+async def remove_prompt(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Remove a prompt with its versions. Rooms that use its text keep it."""
+    await stepgate.studio.prompts.remove_prompt(caller.owner, name, by=caller.name)
+
+
+@router.post("/v1/studio/prompts/{name}/apply", responses=ERRORS, dependencies=[*_ADMIN, require_tool("prompt_apply")])
+async def apply_prompt(name: str, body: PromptApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
+    """Make a prompt the system prompt of a managed room."""
+    prompt = await stepgate.studio.prompts.get_prompt(caller.owner, name, body.version)
+    changes, editor = {"system_prompt": prompt.text}, to_editor(stepgate, caller)
+    edited = await stepgate.room_editor.edit_room(body.room, changes, editor, version=body.room_version)
+    return to_detail(edited)
+
+
+@router.get("/v1/studio/graph", responses=ERRORS, dependencies=[*_AGENT, require_tool("search_entities")])
+async def get_graph(stepgate: Gateway, caller: CurrentCaller) -> GraphBody:
+    """Return the rooms, tools, skills, MCP servers, collections and prompts that the caller sees, with their links."""
+    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    return GraphBody(
+        entities=EntityItem.from_records(graph.entities.values()),
+        links=LinkItem.from_records(graph.links),
+    )
+
+
+@router.get("/v1/studio/entities", responses=ERRORS, dependencies=[*_AGENT, require_tool("search_entities")])
+async def search_entities(
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    query: Annotated[str, Query(max_length=500, description="words of a name or description; empty lists all")] = "",
+    entity_type: Annotated[EntityType | None, Query(alias="type", description="only entities of this type")] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> EntityItems:
+    """Find rooms, tools, skills, MCP servers, collections and prompts by words, the best first."""
+    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    return EntityItems(data=EntityItem.from_records(graph.search(query, entity_type, limit)))
+
+
+@router.get(
+    "/v1/studio/entities/{entity_id}", responses=ERRORS, dependencies=[*_AGENT, require_tool("get_entity_details")]
+)
+async def get_entity(entity_id: str, stepgate: Gateway, caller: CurrentCaller) -> EntityDetailsOutput:
+    """Return an entity with its links: `room:support-team`, or a name that only one entity has."""
+    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    return describe_entity(graph, _require_entity(graph, entity_id))
+
+
+@router.get("/v1/studio/relationship", responses=ERRORS, dependencies=[*_AGENT, require_tool("explain_relationship")])
+async def get_relationship(stepgate: Gateway, caller: CurrentCaller, a: str, b: str) -> ExplainRelationshipOutput:
+    """Return the shortest path between two entities, in words too; an empty one if they are not related."""
+    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    return explain_relationship(graph, _require_entity(graph, a), _require_entity(graph, b))
+
+
+def _require_entity(graph: EntityGraph, name: str) -> Entity:
+    """Returns the entity. Raises `NotFoundError` with those that may be meant."""
+    try:
+        return require_entity(graph, name)
+    except ToolInputError as error:
+        raise NotFoundError(error.message) from error
+
+
+@router.get("/v1/studio/secrets", responses=ERRORS, dependencies=[*_ADMIN, require_tool("list_secrets")])
+async def list_secrets(stepgate: Gateway, caller: CurrentCaller) -> SecretItems:
+    """List the names of the secrets that the caller may use, and whether they are configured; never a value."""
+    found = await asyncio.to_thread(stepgate.studio.secrets.list_secrets, caller.owner)
+    return SecretItems(data=[to_secret_item(secret) for secret in found])

@@ -1,0 +1,263 @@
+"""The router of a room with `routing: intents`: one model call that reads what a message asks for, and the plan that
+hands each request to its sub-agent.
+
+A router that cannot be used raises; the planner then takes over with the room's tools.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
+
+from agent.core.errors import PlanInvalidError
+from agent.core.models import IntentCategory, JsonObject, Plan, PlanStep, TaskPlan, TaskStep, UserIntent
+from agent.core.value_faults import describe_first_fault
+from agent.llm.port import ModelReply, ResponseSchema
+from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
+from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
+from agent.planning.references import quote_literal
+from agent.planning.request import PlanningRequest
+from agent.prompts import render
+from agent.prompts.blocks import format_block
+from agent.run_context.outputs import cut_text
+from agent.tools import build_flat_schema
+from agent.tools.catalogue import Catalogue, format_tool
+from gateway.features.studio.engine.subagents.studio import StudioAgent, make_studio_agents
+
+CONFIDENCE = 0.8
+"""The router dispatches above this; otherwise the user is asked."""
+MAX_INTENTS = 8
+NOTHING_TO_DO = "the message asks for nothing that the router knows"
+
+
+class IntentReply(UserIntent):
+    """An intent as the router's model writes it: what to do, and the intents before it whose results it needs."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    action: str = Field(default="", max_length=200)
+    request: str = Field(default="", max_length=8_000)
+    depends_on: tuple[int, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def check_names(cls, value: object) -> object:
+        """Refuses a field under another name: what it says would be lost without notice."""
+        return _refuse_renamed(value, cls.model_fields)
+
+    @field_validator("entities", mode="before")
+    @classmethod
+    def read_pairs(cls, value: object) -> object:
+        """Accepts the name/value pairs of the wire, and values that are no text."""
+        if isinstance(value, list) and all(isinstance(one, dict) for one in value):
+            value = {str(one.get("name")): one.get("value") for one in value if one.get("name")}
+        if isinstance(value, dict):
+            if any(str(name).startswith("$") for name in value):  # would be read as a reference to a step
+                raise ValueError("an entity's name may not begin with $")
+            return {
+                name: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
+                for name, one in value.items()
+                if one is not None
+            }
+        return value
+
+
+class RouterReply(BaseModel):
+    """The router's reply. A single intent may stand alone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    goal: str = ""
+    intents: tuple[IntentReply, ...] = Field(max_length=MAX_INTENTS)
+    question: str = Field(default="", max_length=2_000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def read_single(cls, value: object) -> object:
+        """Accepts a bare intent, and drops what the router thought aloud."""
+        if isinstance(value, dict) and "category" in value and "intents" not in value:
+            around = {"goal", "question", "reasoning"}
+            only = {name: one for name, one in value.items() if name not in around}
+            return {"goal": value.get("goal", ""), "question": value.get("question", ""), "intents": [only]}
+        return _refuse_renamed(value, cls.model_fields)
+
+
+def _refuse_renamed(value: object, fields: Collection[str]) -> object:
+    """Raises ValueError for an object that lacks a field and has another one instead. `reasoning` is no field."""
+    if not isinstance(value, dict):
+        return value
+    unknown = [name for name in value if name not in fields and name != "reasoning"]
+    missing = [name for name in fields if name not in value]
+    if unknown and missing:
+        raise ValueError(f"{unknown[0]!r} is no field, and {missing[0]!r} is missing")
+    return value
+
+
+class _WirePair(BaseModel):
+    name: str
+    value: str
+
+
+class _WireIntent(BaseModel):
+    category: IntentCategory
+    action: str
+    entities: list[_WirePair]
+    request: str
+    depends_on: list[int]
+    confidence: float
+
+
+class _WireReply(BaseModel):
+    """The strict schema of the reply: every property required, no open objects."""
+
+    reasoning: str
+    goal: str
+    intents: list[_WireIntent]
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """What the router decided: a plan and its tasks, or a question to the user; with the reason for the latter."""
+
+    intents: tuple[UserIntent, ...]
+    tasks: TaskPlan | None = None
+    plan: Plan | None = None
+    question: str = ""
+    reason: str = ""
+
+
+def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
+    """Returns the messages of the router's call: trusted text first, everything else in data blocks."""
+    kinds = make_studio_agents(request.catalogue.list_names())
+    operator = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
+    system = render(
+        "router",
+        system=f"{operator}\n\n" if operator else "",
+        categories="\n".join(_describe_category(kind, request.catalogue) for kind in kinds),
+        example=kinds[0].CATEGORY if kinds else "query",
+        max_intents=str(MAX_INTENTS),
+    )
+    parts = []
+    if lines := format_history(request):
+        parts.append(format_block("history", "\n".join(lines)))
+    if request.earlier_results:
+        found = [f"{one.tool}: {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
+        parts.append(format_block("earlier_results", "\n".join(found)))
+    parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
+    parts.append("Reply with one JSON object.")
+    return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
+
+
+def build_router_schema() -> ResponseSchema:
+    """Returns the JSON schema of the router's reply."""
+    return ResponseSchema("intents", build_flat_schema(_WireReply))
+
+
+def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
+    """Returns what follows from the router's reply. Raises `PlanInvalidError` if the planner has to take over."""
+    read = _read_reply(reply.text, reply.finish_reason)
+    intents = tuple(
+        UserIntent(**{name: getattr(one, name) for name in UserIntent.model_fields}) for one in read.intents
+    )
+    question = read.question.strip()
+    unsure = [one for one in intents if one.confidence <= CONFIDENCE]
+    if question and request.may_ask:
+        return Dispatch(intents, question=question, reason="the router asks for what is missing")
+    if unsure or not intents:
+        lowest = min((one.confidence for one in unsure), default=0.0)
+        reason = f"the router is not sure (confidence {lowest:g}, more than {CONFIDENCE:g} is needed)"
+        if not request.may_ask or not intents:
+            raise PlanInvalidError([reason if intents else NOTHING_TO_DO])
+        return Dispatch(intents, question=_ask_for_category(intents, request.catalogue), reason=reason)
+    agents = {kind.CATEGORY: kind for kind in make_studio_agents(request.catalogue.list_names())}
+    if missing := [one.category for one in intents if one.category not in agents]:
+        raise PlanInvalidError([f"no sub-agent of this room handles {missing[0]}"])
+    try:
+        tasks = _build_tasks(read, request, agents)
+    except ValidationError as error:
+        raise PlanInvalidError([describe_first_fault(error)]) from error
+    return Dispatch(intents, tasks, _build_plan(tasks, read, request))
+
+
+def describe_doors(tools: Sequence[str]) -> str:
+    """Returns where people do without a model what the sub-agents of a room with these tools do."""
+    return "\n".join(f"- {kind.HANDLES.partition(':')[0]}: {kind.DOORS}" for kind in make_studio_agents(tools))
+
+
+def _read_reply(text: str, finish_reason: str) -> RouterReply:
+    """Returns the reply, whole: what was cut off is not read in part. Raises `PlanInvalidError`."""
+    if finish_reason == "length" or len(text) > MAX_REPLY_CHARS:
+        raise PlanInvalidError(["the router's reply was cut off before its end, or is too long"])
+    body = strip_thinking(text.strip())
+    try:
+        value, _ = json.JSONDecoder().raw_decode(body, max(body.find("{"), 0))
+        return RouterReply.model_validate(value)
+    except ValidationError as error:
+        raise PlanInvalidError([f"the router's reply is wrong: {describe_first_fault(error, 'the reply')}"]) from error
+    except (ValueError, RecursionError) as error:
+        raise PlanInvalidError(["the router's reply holds no JSON object"]) from error
+
+
+def _describe_category(kind: type[StudioAgent], catalogue: Catalogue) -> str:
+    specs = [spec for name in kind.BORROWS if (spec := catalogue.get_tool(name)) is not None]
+    return "\n".join([f"{kind.CATEGORY}: {kind.HANDLES}", *map(format_tool, specs)])
+
+
+def _ask_for_category(intents: Sequence[UserIntent], catalogue: Catalogue) -> str:
+    """Returns the question of a router that is not sure: its guess, and what else there is."""
+    kinds = make_studio_agents(catalogue.list_names())
+    guessed = dict.fromkeys(one.category for one in intents)
+    likely = [kind for kind in kinds if kind.CATEGORY in guessed]
+    others = [kind for kind in kinds if kind.CATEGORY not in guessed]
+    lines = ["I am not sure what you want. Is it about one of these?", ""]
+    lines += [f"- {kind.HANDLES}" for kind in (*likely, *others)]
+    return "\n".join([*lines, "", "Say in one sentence what should be done, and with which room, tool or prompt."])
+
+
+def _build_tasks(
+    read: RouterReply, request: PlanningRequest, agents: Mapping[IntentCategory, type[StudioAgent]]
+) -> TaskPlan:
+    steps = tuple(
+        TaskStep(
+            action=one.action,
+            target=agents[one.category].AGENT_ID,
+            parameters={**one.entities},
+            depends_on=tuple(dict.fromkeys(one.depends_on)),
+        )
+        for one in read.intents
+    )
+    named = [step.action for step in steps if request.catalogue.get_tool(step.action) is not None]
+    spawned = [f"spawn_{step.target}" for step in steps]
+    goal = read.goal.strip() or request.question
+    return TaskPlan(goal=goal[:300], steps=steps, estimated_tools=tuple(dict.fromkeys((*spawned, *named))))
+
+
+def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) -> Plan:
+    """Returns the engine's plan: one step for each task, which starts its sub-agent."""
+    whole = request.original or request.question
+    steps = []
+    for number, (task, intent) in enumerate(zip(tasks.steps, read.intents, strict=True), start=1):
+        # A single request keeps the user's own words; the router's are only needed to part several.
+        asked = whole if len(tasks.steps) == 1 else intent.request.strip() or whole
+        before = tuple(f"s{other + 1}" for other in task.depends_on)
+        results: list[JsonValue] = [{"$from": one, "path": "output.summary"} for one in before]
+        entities: JsonObject = {name: quote_literal(value) for name, value in intent.entities.items()}
+        steps.append(
+            PlanStep(
+                id=f"s{number}",
+                executor="agent",
+                action="tool",
+                tool=f"spawn_{task.target}",
+                args={
+                    "request": quote_literal(cut_text(asked, QUESTION_CHARS)),
+                    "action": quote_literal(task.action),
+                    "entities": entities,
+                    "before": results,
+                },
+                depends_on=before,
+                intent=cut_text(" ".join(asked.split()), 200),
+            )
+        )
+    return Plan(goal=tasks.goal, steps=tuple(steps), origin="llm", origin_reason="dispatched by the room's router")

@@ -1,0 +1,51 @@
+"""The YAML text of rooms: writes a new one, and changes fields of an existing one without touching the rest."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.core.bounded_yaml import YamlError, load_yaml_mapping
+from agent.core.models import JsonObject
+from gateway.features.studio.engine.errors import ValidationError
+
+
+def write_room(fields: Mapping[str, Any]) -> str:
+    """Returns the text of a new room. Raises `ValidationError` for what YAML cannot hold."""
+    return change_room("", fields)
+
+
+def change_room(text: str, changes: Mapping[str, Any]) -> str:
+    """Returns the text with fields set; None removes a field, so that its default holds. Comments, order and style of
+    everything else stay. Maps are merged field by field.
+
+    Raises `ValidationError` with the stage `yaml_parse` if the text is no room, or cannot hold a value.
+    """
+    before = read_fields(text) if text.strip() else {}
+    from gateway.features.studio.engine.room_document import edit_document  # noqa: PLC0415 - 1.5 MB that only edits need
+
+    changed = edit_document(text, changes)
+    # The two YAML libraries differ in details; what counts is what the gateway reads.
+    if (read_fields(changed) if changed.strip() not in ("", "{}") else {}) != merge_fields(before, changes):
+        raise ValidationError("the text of the room cannot be changed without changing other fields", "yaml_parse")
+    return changed
+
+
+def read_fields(text: str) -> JsonObject:
+    """Returns the fields of a text. Raises `ValidationError` with the stage `yaml_parse`."""
+    try:
+        return load_yaml_mapping(text)
+    except YamlError as error:
+        raise ValidationError(str(error), "yaml_parse") from error
+
+
+def merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:
+    """Returns the fields after the changes, as RFC 7396 defines a merge patch."""
+    merged = dict(fields)
+    for name, value in changes.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, Mapping):
+            earlier = merged.get(name)
+            merged[name] = merge_fields(earlier if isinstance(earlier, Mapping) else {}, value)
+        else:
+            merged[name] = value
+    return merged

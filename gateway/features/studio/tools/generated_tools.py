@@ -1,0 +1,319 @@
+"""`tools_list`, `tool_show`, `tool_generate`, `tool_refine`, `tool_apply`, `tool_discard`, `tool_restore` and
+`tool_remove`: generated tools for plans and MCP clients.
+
+`tool_generate` and `tool_refine` only stage a version; nothing uses it before a person allows `tool_apply`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from pydantic import Field
+
+from agent.core.errors import AgentError, ToolInputError
+from agent.core.models import DeferredModel, JsonObject
+from agent.core.principal import Principal
+from agent.tools import READ_ONLY, Tool, ToolContext, ToolModel, ToolResult
+from agent.tools.tool import In, Out
+from gateway.features.studio.engine.generated_tools.models import Manifest, ToolVersion
+from gateway.features.studio.engine.generated_tools.service import GeneratedTools
+from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
+from gateway.features.studio.tools.tool_versions import (
+    ToolLine,
+    ToolVersionOutput,
+    format_difference,
+    format_version,
+    to_output,
+)
+
+AuthorizeToolMaker = Callable[[ToolContext], Awaitable[Principal]]
+"""Returns on whose behalf a call makes tools. Raises `ToolDeniedError` for callers who may not."""
+
+MAKING_SECONDS = 600.0
+"""Three rounds of tests, code and review take a slow model minutes."""
+
+
+class GeneratedToolTool(StoredThingTool[In, Out]):
+    """The base class. Only callers who administer may call these tools."""
+
+    keywords: ClassVar[tuple[str, ...]] = ("tool", "tools", "generate", "studio")
+
+    def __init__(self, tools: GeneratedTools, authorize: AuthorizeToolMaker) -> None:
+        super().__init__()
+        self._tools, self._authorize = tools, authorize
+
+    async def check(self, args: In, context: ToolContext) -> None:
+        """Raises `ToolDeniedError` for callers who may not make tools."""
+        await self._authorize(context)
+
+
+class ToolsListInput(Arguments):
+    """Arguments of `tools_list`: none."""
+
+
+class ToolsListOutput(DeferredModel):
+    """The generated tools."""
+
+    tools: list[ToolLine]
+
+
+class ToolsListTool(GeneratedToolTool[ToolsListInput, ToolsListOutput]):
+    name = "tools_list"
+    description = "List the generated tools: name, newest version, whether it is staged, applied or discarded."
+    annotations = READ_ONLY
+
+    async def run(self, args: ToolsListInput, context: ToolContext) -> ToolsListOutput:
+        found = await self._tools.list_tools(await self._authorize(context))
+        return ToolsListOutput(tools=ToolLine.from_records(found))
+
+    def format_text(self, output: ToolsListOutput) -> str:
+        lines = [
+            f"- {one.name} version {one.version} ({one.state}{', in use' if one.is_active else ''}): {one.description}"
+            for one in output.tools
+        ]
+        return "\n".join(lines) or "There are no generated tools."
+
+
+class ToolShowInput(Arguments):
+    """Arguments of `tool_show`."""
+
+    name: str = Field(max_length=200, description="the tool's name")
+    version: int | None = Field(default=None, ge=1, description="unset: the newest one that is not discarded")
+
+
+class _VersionText:
+    """Shows a version to people and models: code, tests, permissions, review."""
+
+    def format_text(self, output: ToolVersionOutput) -> str:
+        return format_version(output)
+
+
+class ToolShowTool(_VersionText, GeneratedToolTool[ToolShowInput, ToolVersionOutput]):
+    name = "tool_show"
+    description = "Show a generated tool: its code, tests, permissions, review and versions."
+    annotations = READ_ONLY
+
+    async def run(self, args: ToolShowInput, context: ToolContext) -> ToolVersionOutput:
+        principal = await self._authorize(context)
+        return await to_output(self._tools, principal, await self._tools.get(principal, args.name, args.version))
+
+
+class _StagingTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
+    """The base class of the tools that stage a version."""
+
+    annotations = CHANGES
+    timeout_s = MAKING_SECONDS
+
+    async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
+        """Returns the version that this run has staged before an interruption; None if there is none."""
+        principal = await self._authorize(context)
+        for one in await self._tools.list_tools(principal):
+            if one.run_id == context.run_id:
+                return self.make_result(await to_output(self._tools, principal, one))
+        return None
+
+
+class ToolGenerateInput(Arguments):
+    """Arguments of `tool_generate`."""
+
+    description: str = Field(min_length=1, max_length=8_000, description="completely what the tool takes and returns")
+    name: str = Field(default="", max_length=300, description="its name; empty: chosen by the model")
+    permissions: Manifest | None = Field(default=None, description="the most it may ask for; unset: what it needs")
+
+
+class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
+    name = "tool_generate"
+    description = (
+        "Generate a tool from a description: tests, code, checks and review. It is staged, not in use: tool_apply puts "
+        "it into use."
+    )
+
+    async def check(self, args: ToolGenerateInput, context: ToolContext) -> None:
+        """Raises what is known before the model is asked: no model, a bad name, a name that is taken."""
+        await self._tools.check_request(await self._authorize(context), args.description, args.name or None)
+        _require_model(context)
+
+    async def run(self, args: ToolGenerateInput, context: ToolContext) -> ToolVersionOutput:
+        """Makes it in at most three rounds."""
+        principal = await self._authorize(context)
+        made = await self._tools.generate(
+            principal,
+            args.description,
+            model=_require_model(context),
+            name=args.name or None,
+            permissions=args.permissions,
+            run_id=context.run_id,
+            report=context.report_progress,
+        )
+        return await to_output(self._tools, principal, made)
+
+
+class ToolRefineInput(Arguments):
+    """Arguments of `tool_refine`."""
+
+    name: str = Field(max_length=200, description="the tool's name")
+    change: str = Field(min_length=1, max_length=8_000, description="what should change")
+    permissions: Manifest | None = Field(default=None, description="the most it may ask for; unset: what it needs")
+
+
+class ToolRefineTool(_StagingTool[ToolRefineInput]):
+    name = "tool_refine"
+    description = "Make a changed version of a generated tool. It is staged; the version in use stays until tool_apply."
+
+    async def check(self, args: ToolRefineInput, context: ToolContext) -> None:
+        """Raises what is known before the model is asked: no model, no such tool."""
+        await self._tools.get(await self._authorize(context), args.name)
+        _require_model(context)
+
+    async def run(self, args: ToolRefineInput, context: ToolContext) -> ToolVersionOutput:
+        """Makes it in at most three rounds."""
+        principal = await self._authorize(context)
+        made = await self._tools.refine(
+            principal,
+            args.name,
+            args.change,
+            model=_require_model(context),
+            permissions=args.permissions,
+            run_id=context.run_id,
+            report=context.report_progress,
+        )
+        return await to_output(self._tools, principal, made)
+
+
+class ToolDecisionInput(Arguments):
+    """Which version is decided about."""
+
+    name: str = Field(max_length=200, description="the tool's name")
+    version: int | None = Field(default=None, ge=1, description="unset: the staged one")
+
+
+class ToolDecisionTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
+    """The base class of the tools that a person must allow, in every room: the question shows what the version is."""
+
+    requires_approval = True
+
+    async def explain(self, args: JsonObject, context: ToolContext) -> str:
+        """Returns the code, its difference from the version in use, the tests and the permissions."""
+        principal = await self._authorize(context)
+        try:
+            found = await self.find_version(self.Input.model_validate(args), principal)
+            active = await self._tools.get_active(principal, found.name)
+            shown = await to_output(self._tools, principal, found)
+        except AgentError as error:  # it was changed since the question
+            return error.message
+        return format_version(shown) + format_difference(active, found)
+
+    async def check(self, args: In, context: ToolContext) -> None:
+        await self.find_version(args, await self._authorize(context))
+
+    @abstractmethod
+    async def find_version(self, args: In, principal: Principal) -> ToolVersion:
+        """Returns the version that the call is about. Raises what the call would raise."""
+
+
+class ToolApplyInput(ToolDecisionInput):
+    """Arguments of `tool_apply`."""
+
+    sha256: str = Field(default="", max_length=100, description="what was reviewed; refused if the version has another")
+
+
+class ToolApplyTool(ToolDecisionTool[ToolApplyInput]):
+    name = "tool_apply"
+    description = "Put a staged version of a generated tool into use. A person is shown its code first."
+    annotations = CHANGES
+
+    async def run(self, args: ToolApplyInput, context: ToolContext) -> ToolVersionOutput:
+        """Applies it: from now on it is a tool like any other."""
+        principal = await self._authorize(context)
+        applied = await self._tools.apply(principal, args.name, version=args.version, sha256=args.sha256 or None)
+        return await to_output(self._tools, principal, applied)
+
+    async def find_version(self, args: ToolApplyInput, principal: Principal) -> ToolVersion:
+        """Returns the staged version."""
+        return await self._tools.get_staged(principal, args.name, args.version, sha256=args.sha256 or None)
+
+
+class ToolRestoreInput(Arguments):
+    """Arguments of `tool_restore`."""
+
+    name: str = Field(max_length=200, description="the tool's name")
+    version: int = Field(ge=1, description="a version that was in use before")
+
+
+class ToolRestoreTool(ToolDecisionTool[ToolRestoreInput]):
+    name = "tool_restore"
+    description = "Put an earlier version of a generated tool into use again."
+    annotations = CHANGES
+
+    async def run(self, args: ToolRestoreInput, context: ToolContext) -> ToolVersionOutput:
+        principal = await self._authorize(context)
+        return await to_output(self._tools, principal, await self._tools.restore(principal, args.name, args.version))
+
+    async def find_version(self, args: ToolRestoreInput, principal: Principal) -> ToolVersion:
+        """Returns the version that was in use before."""
+        return await self._tools.get_restorable(principal, args.name, args.version)
+
+
+class ToolDiscardTool(_VersionText, GeneratedToolTool[ToolDecisionInput, ToolVersionOutput]):
+    name = "tool_discard"
+    description = "Discard a staged version of a generated tool."
+    annotations = DESTROYS
+
+    async def check(self, args: ToolDecisionInput, context: ToolContext) -> None:
+        """Raises `ConflictError` if the version is not staged."""
+        await self._tools.get_staged(await self._authorize(context), args.name, args.version)
+
+    async def run(self, args: ToolDecisionInput, context: ToolContext) -> ToolVersionOutput:
+        principal = await self._authorize(context)
+        gone = await self._tools.discard(principal, args.name, version=args.version)
+        return await to_output(self._tools, principal, gone)
+
+
+class ToolRemoveInput(Arguments):
+    """Arguments of `tool_remove`."""
+
+    name: str = Field(max_length=200, description="the tool's name")
+
+
+class ToolRemoveOutput(DeferredModel):
+    """The removed tool and the number of its versions."""
+
+    removed: str
+    version_count: int
+
+
+class ToolRemoveTool(GeneratedToolTool[ToolRemoveInput, ToolRemoveOutput]):
+    name = "tool_remove"
+    description = "Remove a generated tool with all of its versions. Refused while rooms name it."
+    annotations = DESTROYS
+
+    async def check(self, args: ToolRemoveInput, context: ToolContext) -> None:
+        """Raises `ConflictError` while rooms name the tool."""
+        await self._tools.check_removal(await self._authorize(context), args.name)
+
+    async def run(self, args: ToolRemoveInput, context: ToolContext) -> ToolRemoveOutput:
+        count = await self._tools.remove(await self._authorize(context), args.name)
+        return ToolRemoveOutput(removed=args.name, version_count=count)
+
+    def format_text(self, output: ToolRemoveOutput) -> str:
+        return f"Removed the tool {output.removed} with {output.version_count} versions."
+
+
+def make_generated_tool_tools(tools: GeneratedTools, authorize: AuthorizeToolMaker) -> tuple[Tool, ...]:
+    """Returns the tools over the generated tools of this gateway."""
+    return (
+        ToolsListTool(tools, authorize),
+        ToolShowTool(tools, authorize),
+        ToolGenerateTool(tools, authorize),
+        ToolRefineTool(tools, authorize),
+        ToolApplyTool(tools, authorize),
+        ToolDiscardTool(tools, authorize),
+        ToolRestoreTool(tools, authorize),
+        ToolRemoveTool(tools, authorize),
+    )
+
+
+def _require_model(context: ToolContext) -> ToolModel:
+    if context.model is None:
+        raise ToolInputError("a tool is generated by a model, and none is configured or allowed here")
+    return context.model

@@ -1,0 +1,226 @@
+"""`prompts_list`, `prompt_show`, `prompt_save`, `prompt_apply`, `prompt_remove`: the caller's prompt library.
+
+Everybody keeps prompts of their own. Applying one edits a room: only callers who administer may do that.
+"""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from agent.core.models import DeferredModel
+from agent.core.record_item import RecordItem
+from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools.tool import In, Out
+from gateway.features.studio.engine.prompt_library import PromptLibrary
+from gateway.features.studio.engine.room_editor import RoomEditor
+from gateway.features.studio.tools.rooms import AuthorizeEditor
+from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, SAVES, Arguments, StoredThingTool
+
+_KEYWORDS = ("prompt", "prompts", "library", "studio")
+
+
+class PromptTool(StoredThingTool[In, Out]):
+    """The base class of the tools over the caller's prompts."""
+
+    keywords: ClassVar[tuple[str, ...]] = _KEYWORDS
+
+    def __init__(self, prompts: PromptLibrary) -> None:
+        super().__init__()
+        self._prompts = prompts
+
+
+class PromptLine(RecordItem):
+    """A prompt as it is listed: its newest version."""
+
+    name: str
+    version: int
+    description: str
+
+
+class PromptsListInput(Arguments):
+    """Arguments of `prompts_list`: none."""
+
+
+class PromptsListOutput(DeferredModel):
+    """The caller's prompts, in order of name."""
+
+    prompts: list[PromptLine]
+
+
+class PromptsListTool(PromptTool[PromptsListInput, PromptsListOutput]):
+    name = "prompts_list"
+    description = "List the saved prompts of the user."
+    annotations = READ_ONLY
+
+    async def run(self, args: PromptsListInput, context: ToolContext) -> PromptsListOutput:
+        prompts = await self._prompts.list_prompts(context.owner)
+        return PromptsListOutput(prompts=PromptLine.from_records(prompts))
+
+    def format_text(self, output: PromptsListOutput) -> str:
+        lines = [
+            f"- {one.name} (version {one.version}){f': {one.description}' if one.description else ''}"
+            for one in output.prompts
+        ]
+        return "\n".join(lines) or "No prompts are saved."
+
+
+class PromptShowInput(Arguments):
+    """Arguments of `prompt_show`."""
+
+    name: str = Field(max_length=200, description="the prompt's name")
+    version: int | None = Field(default=None, ge=1, description="its version; unset: the newest")
+
+
+class PromptOutput(DeferredModel):
+    """A version of a prompt. `versions` are those that are kept, newest first."""
+
+    name: str
+    version: int
+    description: str
+    text: str
+    versions: list[int]
+
+
+class _PromptTextTool:
+    """Shows prompts to people and models as their text."""
+
+    def format_text(self, output: PromptOutput) -> str:
+        return f"Prompt {output.name}, version {output.version} of {len(output.versions)}\n{output.text}"
+
+
+class PromptShowTool(_PromptTextTool, PromptTool[PromptShowInput, PromptOutput]):
+    name = "prompt_show"
+    description = "Show a saved prompt: its text and its versions."
+    annotations = READ_ONLY
+
+    async def run(self, args: PromptShowInput, context: ToolContext) -> PromptOutput:
+        return await _describe(self._prompts, context.owner, args.name, args.version)
+
+
+class PromptSaveInput(Arguments):
+    """Arguments of `prompt_save`."""
+
+    name: str = Field(max_length=200, description="its name: a-z, 0-9, '-', '_' and '.'")
+    text: str = Field(description="the whole prompt")
+    description: str | None = Field(default=None, description="what it is for; unset keeps the earlier one")
+    version: int | None = Field(
+        default=None, ge=0, description="the version that was read; refused if it has changed. 0: there is none yet"
+    )
+
+
+class PromptSaveTool(_PromptTextTool, PromptTool[PromptSaveInput, PromptOutput]):
+    name = "prompt_save"
+    description = "Save a prompt in the user's library, as a new version if there is one of this name."
+    annotations = SAVES
+    keywords = (*_KEYWORDS, "save", "keep", "store")
+
+    async def run(self, args: PromptSaveInput, context: ToolContext) -> PromptOutput:
+        saved = await self._prompts.save_prompt(
+            context.owner,
+            args.name,
+            args.text,
+            by=_name_caller(context),
+            description=args.description,
+            version=args.version,
+        )
+        return await _describe(self._prompts, context.owner, saved.name, saved.version)
+
+
+class PromptApplyInput(Arguments):
+    """Arguments of `prompt_apply`."""
+
+    name: str = Field(max_length=200, description="the prompt's name")
+    room_id: str = Field(max_length=200, description="the room whose system_prompt it becomes")
+    version: int | None = Field(default=None, ge=1, description="its version; unset: the newest")
+
+
+class PromptApplyOutput(DeferredModel):
+    """The room and the version of the prompt that it has now. `room_version` changes with every change of the room."""
+
+    room_id: str
+    room_version: str
+    name: str
+    version: int
+
+
+class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
+    name = "prompt_apply"
+    description = "Make a saved prompt the system prompt of a managed room."
+    annotations = CHANGES
+    keywords = (*_KEYWORDS, "apply", "use", "room")
+
+    def __init__(self, prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> None:
+        super().__init__(prompts)
+        self._editor, self._authorize = editor, authorize
+
+    async def check(self, args: PromptApplyInput, context: ToolContext) -> None:
+        """Raises what keeps the prompt from being applied: no such prompt, no such room, one that may not be edited."""
+        editor = await self._authorize(context)
+        prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
+        await self._editor.check_edit(args.room_id, {"system_prompt": prompt.text}, editor)
+
+    async def run(self, args: PromptApplyInput, context: ToolContext) -> PromptApplyOutput:
+        """Sets the room's prompt; everything else of the room stays."""
+        editor = await self._authorize(context)
+        prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
+        view = await self._editor.edit_room(args.room_id, {"system_prompt": prompt.text}, editor, version=None)
+        return PromptApplyOutput(
+            room_id=view.room_id, room_version=view.version, name=prompt.name, version=prompt.version
+        )
+
+    def format_text(self, output: PromptApplyOutput) -> str:
+        return f"The room {output.room_id} has the prompt {output.name}, version {output.version}, now."
+
+
+class PromptRemoveInput(Arguments):
+    """Arguments of `prompt_remove`."""
+
+    name: str = Field(max_length=200, description="the prompt's name")
+
+
+class PromptRemoveOutput(DeferredModel):
+    """The name of the removed prompt, and how many versions it had."""
+
+    removed: str
+    versions: int
+
+
+class PromptRemoveTool(PromptTool[PromptRemoveInput, PromptRemoveOutput]):
+    name = "prompt_remove"
+    description = "Remove a saved prompt with all its versions. Rooms that use its text keep it."
+    annotations = DESTROYS
+    keywords = (*_KEYWORDS, "delete", "remove")
+
+    async def check(self, args: PromptRemoveInput, context: ToolContext) -> None:
+        """Raises `NotFoundError` if there is no such prompt."""
+        await self._prompts.get_prompt(context.owner, args.name, None)
+
+    async def run(self, args: PromptRemoveInput, context: ToolContext) -> PromptRemoveOutput:
+        count = await self._prompts.remove_prompt(context.owner, args.name, by=_name_caller(context))
+        return PromptRemoveOutput(removed=args.name, versions=count)
+
+    def format_text(self, output: PromptRemoveOutput) -> str:
+        return f"Removed the prompt {output.removed} with its {output.versions} version(s)."
+
+
+def make_prompt_tools(prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Tool, ...]:
+    """Returns the tools over the prompt library."""
+    return (
+        PromptsListTool(prompts),
+        PromptShowTool(prompts),
+        PromptSaveTool(prompts),
+        PromptApplyTool(prompts, editor, authorize),
+        PromptRemoveTool(prompts),
+    )
+
+
+async def _describe(prompts: PromptLibrary, owner: str, name: str, version: int | None) -> PromptOutput:
+    shown = await prompts.get_prompt(owner, name, version)
+    versions = [one.version for one in await prompts.list_versions(owner, name)]
+    return PromptOutput(
+        name=shown.name, version=shown.version, description=shown.description, text=shown.text, versions=versions
+    )
+
+
+def _name_caller(context: ToolContext) -> str:
+    return f"{context.owner} (run {context.run_id})"

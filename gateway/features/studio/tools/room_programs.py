@@ -1,0 +1,99 @@
+"""`room_programs_allow`: makes a change of a room that starts programs, once a person has seen their commands.
+
+`gateway/features/studio/doors/rooms.py` starts a run with one call of it where a caller may add programs but not without a question.
+The change is in the run's log, withheld from its readers: the values of a program's environment are shown to nobody.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from pydantic import Field, TypeAdapter
+
+from agent.core.errors import ToolInputError
+from agent.core.models import JsonObject
+from agent.policy.approval import format_value
+from agent.tools import ToolAnnotations, ToolContext
+from gateway.features.studio.engine.room_changes import RoomChange, check_change, make_change
+from gateway.features.studio.engine.room_editor import RoomEditor
+from gateway.features.studio.engine.room_programs import ProgramsNeedApprovalError, RoomProgram
+from gateway.features.studio.engine.room_view import Editor
+from gateway.features.studio.tools.rooms import AuthorizeEditor, RoomOutput, RoomTool, format_room, to_output
+from gateway.features.studio.tools.stored_things import Arguments
+
+ROOM_PROGRAMS_TOOL = "room_programs_allow"
+WITHHELD_CHANGE = "room_change"
+"""The key of the change in `RunCreated.withheld`."""
+_CHANGE: TypeAdapter[RoomChange] = TypeAdapter(RoomChange)
+
+ReadWithheld = Callable[[str], Awaitable[JsonObject]]
+"""Returns what the log of a run withholds from its readers."""
+
+
+class RoomProgramsInput(Arguments):
+    """Arguments of `room_programs_allow`. They say what a person is asked; the run holds the change itself."""
+
+    room_id: str = Field(max_length=200, description="the room")
+    servers: list[str] = Field(max_length=100, description="its MCP servers that are programs to start")
+
+
+class RoomProgramsTool(RoomTool[RoomProgramsInput, RoomOutput]):
+    name = ROOM_PROGRAMS_TOOL
+    description = "Let a room start programs on this machine. Only the gateway calls it; use mcp_server_add."
+    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True)
+    requires_approval = True
+
+    def __init__(self, editor: RoomEditor, authorize: AuthorizeEditor, read_withheld: ReadWithheld) -> None:
+        super().__init__(editor, authorize)
+        self._read_withheld = read_withheld
+
+    async def check(self, args: RoomProgramsInput, context: ToolContext) -> None:
+        """Raises what the change would raise now, except that a person is needed."""
+        await self._find_programs(await self._read_change(context), await self._authorize_connecting(context))
+
+    async def explain(self, args: JsonObject, context: ToolContext) -> str:
+        """Returns the commands as a list."""
+        change = await self._read_change(context)
+        programs = await self._find_programs(change, await self._authorize_connecting(context))
+        return format_programs(programs)
+
+    async def run(self, args: RoomProgramsInput, context: ToolContext) -> RoomOutput:
+        """Makes the change."""
+        change = await self._read_change(context)
+        editor = replace(await self._authorize_connecting(context), programs="allowed")
+        return to_output(await make_change(self._editor, change, editor))
+
+    def format_text(self, output: RoomOutput) -> str:
+        return format_room(output)
+
+    async def _authorize_connecting(self, context: ToolContext) -> Editor:
+        """Returns the editor. Raises `ToolInputError` for one who may not add programs at all."""
+        editor = replace(await self._authorize(context), may_connect=True)
+        if editor.programs == "refused":
+            raise ToolInputError("this caller may not add programs; see AGENT_ALLOW_PROGRAMS")
+        return editor
+
+    async def _read_change(self, context: ToolContext) -> RoomChange:
+        """Returns the change that the run was started for. Raises `ToolInputError` in any other run."""
+        found = (await self._read_withheld(context.run_id)).get(WITHHELD_CHANGE)
+        if found is None:
+            raise ToolInputError("only the gateway calls this tool; mcp_server_add connects a room to a server")
+        return _CHANGE.validate_python(found)
+
+    async def _find_programs(self, change: RoomChange, editor: Editor) -> Sequence[RoomProgram]:
+        """Returns the programs that the change would start now. Raises what refuses the change."""
+        try:
+            await check_change(self._editor, change, editor)
+        except ProgramsNeedApprovalError as error:
+            return error.programs
+        return ()
+
+
+def format_programs(programs: Sequence[RoomProgram]) -> str:
+    """Formats programs as Markdown: what would run on this machine, and the names of its environment's variables."""
+    lines = ["   These programs would run on the gateway's machine, with its user's rights, now and at each start:"]
+    for program in programs:
+        lines.append(f"   - server `{program.server}` runs {format_value(program.command)}")
+        lines += [f"     - argument {format_value(arg)}" for arg in program.args]
+        names = ", ".join(f"`{name}`" for name in (*program.env, *program.secret_env))
+        lines += [f"     - environment variables, values not shown: {names}"] if names else []
+    return "\n".join(lines)

@@ -1,0 +1,78 @@
+"""What the tools over stored things share: rooms, generated tools, prompts, MCP servers, recipes, secrets, the graph.
+
+A call that would be refused is refused before a person is asked about it, and a refusal is an error that the same call
+cannot avoid, with the check that refused it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from pydantic import ConfigDict
+
+from agent.core.errors import (
+    AgentError,
+    BadRequestError,
+    ConflictError,
+    NotFoundError,
+    RoomUnknownError,
+    ScopeError,
+    ToolDeniedError,
+    ToolInputError,
+)
+from agent.core.models import DeferredModel, JsonObject
+from agent.tools import ToolAnnotations, ToolContext, ToolResult, TypedTool
+from agent.tools.tool import In, Out
+from gateway.features.studio.engine.errors import ValidationError
+from gateway.features.studio.engine.generated_tools.errors import ReflectionFailed, SandboxMissingError
+
+CHANGES = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
+SAVES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+"""The same call again changes nothing more."""
+DESTROYS = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
+_REFUSALS = (
+    ValidationError, ConflictError, NotFoundError, RoomUnknownError, BadRequestError, ReflectionFailed,
+    SandboxMissingError,
+)  # fmt: skip
+
+
+class Arguments(DeferredModel):
+    """The base class of arguments: unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class StoredThingTool(TypedTool[In, Out]):
+    """The base class of these tools. A subclass implements `check` if a call can be refused beforehand."""
+
+    is_opt_in: ClassVar[bool] = True
+
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolInputError` and `ToolDeniedError` for a call that would be refused: nobody is asked about it."""
+        with refuse_as_input():
+            await self.check(self.Input.model_validate(args), context)
+
+    async def check(self, args: In, context: ToolContext) -> None:
+        """Raises what `run` would raise, as far as that is known beforehand. Changes nothing."""
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Calls the tool. Raises `ToolInputError` and `ToolDeniedError` if it is refused."""
+        with refuse_as_input():
+            return await super().call(args, context)
+
+
+@contextmanager
+def refuse_as_input() -> Iterator[None]:
+    """Turns a refusal into a `ToolInputError` with its stage, and a missing right into a `ToolDeniedError`."""
+    try:
+        yield
+    except _REFUSALS as error:
+        raise ToolInputError(format_refusal(error)) from error
+    except ScopeError as error:
+        raise ToolDeniedError(format_refusal(error)) from error
+
+
+def format_refusal(error: AgentError) -> str:
+    """Returns the message of a refusal with the check that refused it."""
+    stage = error.details.get("stage")
+    return f"{error.message}{f' (stage: {stage})' if stage else ''}"
