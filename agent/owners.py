@@ -78,7 +78,7 @@ class OwnedRooms(Protocol):
 
 
 class ConversationMessages(Protocol):
-    """The messages of pipeline conversations. `gateway.features.pipeline_builder.engine.messages.MessageLog` implements it."""
+    """The messages of pipeline conversations. The feature `pipeline_builder` implements it."""
 
     async def delete(self, conversation_id: str) -> None:
         """Removes the messages of one conversation."""

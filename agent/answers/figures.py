@@ -1,45 +1,47 @@
-"""Finds the figures of a text that are neither in its evidence nor derivable from it.
+"""Finds the figures, dates and codes of a text that are neither in its evidence nor derivable from it.
 
-Figures are compared as numbers: `864.00` is `864`, `63.32` is `63.3224` rounded, `-12.58` is `12.58`, and `12 %` is
-`0.12`. Sums, shares, averages, other units and rounding count as explained. Dates, years, times, list numbers, code and
-citations are no claims. A false alarm costs a second answer, so a doubtful case counts as explained.
+Figures are compared as values: `864.00` is `864`, `63.32` is `63.3224` rounded, `-12.58` is `12.58`, and `12 %` is
+`0.12`. `8,321` is read in the language of its sentence. Other units of the same kind, computed equations, totals and
+results of two known figures count as explained, the last only where few other figures would be (see `derivations`).
+Counts under ten, list numbers, code and citations are no claims.
 """
 
-import math
 import re
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
-from agent.text.numbers import NUMBER_WORDS, SCALES, NumberMention
-from agent.text.values import find_values
-
-_SPACES = " '\u00a0\u202f\u2009\u2019"
-_DIGITS = re.compile(rf"\d(?:[\d.,]|[{_SPACES}](?=\d{{3}}))*(?<=\d)")
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*")
-_FIGURE = re.compile(
-    rf"(?<![\w.,])(?P<figure>\d{{1,3}}(?:[{_SPACES}]\d{{3}})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)*)"
-    rf"(?:[ \u00a0\u202f]?(?P<scale>{'|'.join(sorted(SCALES, key=len, reverse=True))})\b)?",
-    re.IGNORECASE,
+from agent.answers.derivations import (
+    Derivations,
+    Quantity,
+    contains_near,
+    is_unlikely_hit,
+    read_quantities,
 )
-_YEARS = range(1900, 2101)
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)?")
-_UNITS = (
-    7, 10, 12, 24, 30, 52, 60, 100, 365, 1_000, 1_024, 1_440, 3_600, 10_000, 86_400, 1e6, 1_024**2, 1e9, 1_024**3,
-    1.609344, 2.54, 0.3048, 0.45359237, 3.6, 3.785412, 4.184, 28.349523,
-)  # fmt: skip
-"""Conversion factors between units, used in both directions: time, bytes, thousands, miles, inches, pounds, speed."""
-_CELL = re.compile(r"(?P<sign>[-\u2212])?\+?(?P<figure>\d+(?:[.,]\d+)*)")
-_LINK = re.compile(r"https?://\S+")
-_NO_SPACES = str.maketrans("", "", _SPACES)
-_COLUMN_BREAK = re.compile(r"[,;\t|]")
+from agent.answers.derived_dates import DerivedDates
+from agent.answers.equations import Equation, find_equations
+from agent.answers.totals import list_counts, list_totals
+from agent.text.codes import CodeMention
+from agent.text.dates import DateMention, TimeMention
+from agent.text.decimal_marks import get_digits, settle_readings
+from agent.text.numbers import AMBIGUOUS_WORDS, NUMBER_WORDS, SCALES, NumberMention
+from agent.text.pieces import split_pieces
+from agent.text.values import KnownValues, ValueMention, find_values
+
 MAX_REPORTED = 5
 """The search stops after this number of unexplained figures."""
-MAX_OPERANDS = 300
-"""Numbers of the evidence that are combined in pairs. With more of them, every figure would be derivable."""
-MAX_SUMMED = 80
-"""Numbers of the evidence that are summed in rows, like those of a table's column."""
+MAX_EVIDENCE = 400_000
+"""Characters of evidence that are read as a whole; of more, only the lines that share digits with the text."""
+_LINK = re.compile(r"https?://\S+")
+_LINE_NUMBER = re.compile(r"^[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=[ \t]|$)", re.MULTILINE)
+_LINE_WORD = re.compile(r"\b(?:lines?|zeilen?|rad(?:er|erna)?|lignes?)\s+(?:\d+\s*[-\u2013]\s*)?$", re.IGNORECASE)
+_OFFSET = re.compile(r"(?:UTC|GMT) ?[-+\u2212]$", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
+_LONG_CODE = re.compile(r"\d{4}")
+_YEARS = range(1900, 2101)
+_COUNT_UNITS = ("time", "months", "nights", "x")
+"""Dimensions whose small whole numbers are counts like any other: seven days, three times."""
+_IN_SENTENCE, _IN_ANSWER, _IN_TOTALS, _IN_EVIDENCE = 0.15, 0.08, 0.05, 0.06
+"""How many other figures may be derivable from the same operands, by where those are."""
 _INVENTS = re.compile(
     r"\b(?:poem|stor(?:y|ies)|tale|song|lyrics|joke|limerick|haiku|fiction\w*|novel|imagin\w+|invent\w*|made[- ]up|"
     r"fantas\w+|brainstorm\w*|guess|estimate|dikt|saga|berättelse|hitta på|gissa|gedicht|geschichte|cuento|poema)\b"
@@ -48,30 +50,13 @@ _INVENTS = re.compile(
 
 
 def find_unexplained_figures(text: str, evidence: str) -> list[str]:
-    """Returns the figures of `text`, as written, that are neither in `evidence` nor derivable from it.
+    """Returns the figures, dates and codes of `text`, as written, that are neither in `evidence` nor derivable from it.
 
-    Returns at most `MAX_REPORTED`. Single digits, years, dates, times and codes are no claims."""
-    written = set(_TOKEN.findall(text))
-    if not written or written.issubset(_TOKEN.findall(evidence)):
-        return []  # the fast path of most answers: every figure is in the evidence
-    known = _KnownNumbers(evidence)
-    open_claims: list[_Figure] = []
-    for figure in _find_claims(text):
-        if known.contains(figure):
-            known.add_operand(figure)  # a text usually names the operands of its derived figures
-        else:
-            open_claims.append(figure)
-    unexplained: dict[str, None] = {}
-    for figure in open_claims:
-        if figure.text in unexplained:
-            continue
-        if known.explains(figure):
-            known.add_operand(figure)
-        else:
-            unexplained[figure.text] = None
-            if len(unexplained) == MAX_REPORTED:
-                break
-    return list(unexplained)
+    Returns at most `MAX_REPORTED`."""
+    claims = _find_claims(text)
+    if not claims:
+        return []
+    return _Search(text, claims, _Evidence(_cut_evidence(_drop_line_numbers(evidence), claims))).list_unexplained()
 
 
 def asks_to_invent(request: str) -> bool:
@@ -79,191 +64,236 @@ def asks_to_invent(request: str) -> bool:
     return _INVENTS.search(request.lower()) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """A claimed figure: its text and its possible values.
-
-    A comma is a decimal sign in some languages only, so there may be several `values`. `parts` are the numbers between
-    the commas, if they may be fields of a CSV line. A number within `tolerance` of a value rounds to it."""
-
-    text: str
-    values: tuple[float, ...]
-    tolerance: float
-    parts: tuple[float, ...] = ()
+def _find_claims(text: str) -> list[ValueMention]:
+    """Returns the values that a text claims, and the numbers under ten that its equations need."""
+    if not _DIGIT.search(text) and not any(word in NUMBER_WORDS for word in text.lower().split()):
+        return []
+    plain = _LINK.sub(lambda match: " " * len(match[0]), text)
+    return settle_readings(plain, find_values(plain, is_claim=True), use_whole_text=True)
 
 
-def _find_claims(text: str) -> Iterator[_Figure]:
-    for mention in find_values(_LINK.sub(" ", text), is_claim=True):
-        if not isinstance(mention, NumberMention) or mention.is_word:
-            continue
-        digits = _DIGITS.search(mention.text)
-        if digits is None or (digits[0].isdecimal() and (len(digits[0]) == 1 or _is_year(digits[0]))):
-            continue
-        readings = tuple(dict.fromkeys(abs(float(reading.value)) for reading in mention.readings))
-        scale = float(mention.value / mention.unscaled) if mention.unscaled else 1.0
-        tolerance = max(float(mention.readings[0].step) / 2, _get_rounding_tolerance(digits[0]) * scale)
-        yield _Figure(digits[0], readings, tolerance, tuple(map(float, mention.parts)))
+class _Evidence:
+    """The values of the evidence, and what is derived from them when it is needed."""
 
-
-def _is_year(digits: str) -> bool:
-    return len(digits) == 4 and int(digits) in _YEARS
-
-
-def _parse_values(written: str) -> list[float]:
-    """Returns the readings of a number of the evidence: 1,250 is 1250 or 1.25; 1.250,50 is only 1250.5.
-
-    Simpler than the parser for claims, because megabytes of evidence would take that parser seconds."""
-    plain = written.translate(_NO_SPACES)[:40]
-    signs = [char for char in plain if char in ".,"]
-    if not signs:
-        # Spaces group digits, or separate several numbers.
-        return [float(plain), *(map(float, written.split(" ")) if " " in written else ())]
-    readings = [float(plain.replace(".", "").replace(",", ""))] if _is_grouped_in_thousands(plain) else []
-    head, _, tail = plain.rpartition(signs[-1])
-    if signs[-1] not in head:
-        readings.append(float(head.replace(".", "").replace(",", "") + "." + tail))
-    return readings
-
-
-def _iter_csv_fields(written: str) -> Iterator[float]:
-    """Yields the numbers between the commas: `151,2870` may be two fields of a CSV line."""
-    if "," not in written:
-        return
-    for part in written.split(","):
-        yield from _parse_values(part)[:1]
-
-
-def _is_grouped_in_thousands(plain: str) -> bool:
-    head, *groups = re.split(r"[.,]", plain)
-    return len(head) <= 3 and all(len(group) == 3 for group in groups)
-
-
-def _get_rounding_tolerance(written: str) -> float:
-    """Returns half a unit of the last written place. The final zeros of 12,000 count as rounded places."""
-    digits = re.sub(r"[^\d.,]", "", written)
-    places = re.search(r"[.,](\d+)$", digits)
-    if places is not None and len(places[1]) != 3:
-        return float(0.5 * 10.0 ** -len(places[1]))
-    whole = re.sub(r"\D", "", digits)
-    zeros = len(whole) - len(whole.rstrip("0"))
-    return float(0.5 * 10.0 ** min(zeros, max(0, len(whole) - 1)))
-
-
-class _KnownNumbers:
-    """The numbers of the evidence, and the numbers derivable from them."""
-
-    def __init__(self, evidence: str) -> None:
-        in_order: list[float] = []
-        fields: list[float] = []
-        for match in _FIGURE.finditer(evidence):
-            written, scale = match["figure"], match["scale"]
-            factor = float(SCALES[scale.lower()]) if scale else 1.0
-            values = [value * factor for value in _parse_values(written)]
-            in_order += values
-            fields += list(_iter_csv_fields(written)) or values
-        # Every run of digits counts too: the days of 2026-10-09, the parts of a version or of a CSV line.
-        runs = (float(match[0]) for match in re.finditer(r"\d{1,30}", evidence))
-        tokens = (field for match in _TOKEN.finditer(evidence) for field in _iter_csv_fields(match[0][:200]))
-        words = (NUMBER_WORDS.get(word.lower(), 0) for word in _WORD.findall(evidence))
-        in_order += (float(number) for number in words if number >= 10)
-        self._numbers = sorted({*in_order, *fields, *runs, *tokens})
-        self._operands = sorted(dict.fromkeys((in_order + fields)[:MAX_OPERANDS]))
-        self._rows = [in_order[:MAX_SUMMED]] + ([fields[:MAX_SUMMED]] if fields != in_order else [])
-        self._evidence = evidence
-        self._lines = sum(bool(line.strip()) for line in evidence.splitlines())
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.known = KnownValues(text, by_language=True)
 
     @cached_property
-    def _derived_numbers(self) -> list[float]:
-        sums = (number for row in self._rows for number in _iter_row_sums(row))
-        return sorted({*sums, *_iter_column_totals(self._evidence), *_convert_units(self._operands)})
+    def derivations(self) -> Derivations:
+        mentions = [one for one in self.known.numbers if not _is_year(one)]
+        return Derivations(quantity for one in mentions for quantity in read_quantities(one)[:1])
 
-    def contains(self, figure: _Figure) -> bool:
-        """Returns whether the figure, or every field of it, is in the evidence."""
-        if any(_contains_near(self._numbers, value, figure.tolerance) for value in figure.values):
+    @cached_property
+    def totals(self) -> list[float]:
+        return list_totals(self.text)
+
+
+class _Search:
+    """The search for the unexplained figures of one text."""
+
+    def __init__(self, text: str, claims: Sequence[ValueMention], evidence: _Evidence) -> None:
+        self._text = text
+        self._evidence = evidence
+        self._numbers = [one for one in claims if isinstance(one, NumberMention)]
+        self._claims = [one for one in claims if self._is_claim(one)]
+        self._explained: list[NumberMention] = []
+        self._sentences = [(piece.start, piece.end) for piece in split_pieces(text)]
+
+    def list_unexplained(self) -> list[str]:
+        """Returns the unexplained figures in order, each once."""
+        equations = find_equations(self._text, self._numbers)
+        wrong = [one.result for one in equations if not one.is_right]
+        pending = [one for one in self._claims if one not in wrong and not self._is_known(one)]
+        self._explained += [one for one in self._numbers if one not in pending and one not in wrong]
+        if pending:
+            pending = self._remove_derived(pending, equations)
+        unexplained = sorted((*pending, *wrong), key=lambda one: one.start)
+        return list(dict.fromkeys(map(_get_shown, unexplained)))[:MAX_REPORTED]
+
+    def _remove_derived(self, pending: list[ValueMention], equations: Sequence[Equation]) -> list[ValueMention]:
+        """Returns the claims that stay unexplained. An explained one may explain another, so that it is tried twice."""
+        results = [one.result for one in equations if one.is_right]
+        factors = [number for one in equations if one.is_right for number in one.operands]
+        for _ in range(2):
+            local = KnownValues(*(one.text for one in self._explained), by_language=True)
+            left: list[ValueMention] = []
+            for one in pending:
+                if one in results or local.contains(one, ignore_sign=True) or self._is_derived(one, factors, local):
+                    self._explained += [one] if isinstance(one, NumberMention) else []
+                    continue
+                left.append(one)
+                if len(left) == 2 * MAX_REPORTED:
+                    break
+            if len(left) == len(pending):
+                break
+            pending = left
+        return pending
+
+    def _is_claim(self, mention: ValueMention) -> bool:
+        match mention:
+            case DateMention(readings=readings):
+                return all(one.day is not None or one.year is not None for one in readings)
+            case CodeMention(text=text):
+                return _LONG_CODE.search(text) is not None
+            case NumberMention():
+                return self._is_figure(mention)
+            case TimeMention(start=start):
+                return not _OFFSET.search(self._text[max(0, start - 6) : start])
+
+    def _is_figure(self, mention: NumberMention) -> bool:
+        """Returns whether a number is more than a count under ten, a line number or a word that may be no number."""
+        whole = mention.value == mention.value.to_integral_value()
+        if mention.is_word:
+            return whole and abs(mention.value) >= 10 and self._is_whole_word(mention)
+        is_count = mention.unit is None or mention.unit.dimension in _COUNT_UNITS
+        if whole and abs(mention.value) < 10 and is_count and len(mention.readings) == 1:
+            return False
+        return not _LINE_WORD.search(self._text[max(0, mention.start - 24) : mention.start])
+
+    def _is_whole_word(self, mention: NumberMention) -> bool:
+        """Returns whether no other number word is beside this one, which would make it a part of another number."""
+        before = re.findall(r"[^\W\d_]+", self._text[max(0, mention.start - 20) : mention.start].lower())[-2:]
+        after = re.findall(r"[^\W\d_]+", self._text[mention.end : mention.end + 20].lower())[:2]
+        beside = {*before[-1:], *after[:1], *(before[:1] if before[-1:] in (["and"], ["et"], ["och"]) else ())}
+        return not any(word in SCALES or word in _NUMBER_NEIGHBOURS for word in beside)
+
+    def _is_known(self, mention: ValueMention) -> bool:
+        known = self._evidence.known
+        if known.contains(mention, ignore_sign=True, ignore_unit=True):
             return True
-        return bool(figure.parts) and all(_contains_near(self._numbers, part, 0.0) for part in figure.parts)
+        if isinstance(mention, DateMention | TimeMention):
+            return self._dates.explain(mention)
+        return isinstance(mention, NumberMention) and self._dates.explain_number(mention)
 
-    def add_operand(self, figure: _Figure) -> None:
-        """Adds an explained figure to the operands of other figures."""
-        for value in figure.values:
-            insort(self._numbers, value)
-            insort(self._operands, value)
-
-    def explains(self, figure: _Figure) -> bool:
-        """Returns whether the figure is in the evidence or derivable from it."""
-        return self.contains(figure) or any(self._is_derivable(value, figure.tolerance) for value in figure.values)
-
-    def _is_derivable(self, value: float, tolerance: float) -> bool:
-        if value.is_integer() and value <= self._lines:  # a count of lines, entries or hits, or a line number
+    def _is_derived(self, mention: ValueMention, factors: Sequence[NumberMention], local: KnownValues) -> bool:
+        if isinstance(mention, DateMention | TimeMention):
+            return DerivedDates(self._evidence.known, local).explain(mention)
+        if not isinstance(mention, NumberMention) or mention.is_word:
+            return False
+        quantities = read_quantities(mention)
+        if any(one is mention for one in factors) and any(_is_conversion(one.value) for one in quantities):
             return True
-        tolerance = min(tolerance, 0.5)  # a result may be rounded to its last place, but no further
-        return _contains_near(self._derived_numbers, value, tolerance) or any(
-            self._is_result_of_two(one, value, tolerance) for one in self._operands
-        )
+        return any(self._follows(one, mention) for one in quantities)
 
-    def _is_result_of_two(self, one: float, value: float, tolerance: float) -> bool:
-        """Returns whether `value` is the sum, difference, product, quotient, share or change in percent of `one` and
-        another known number. Each equation is solved for the other number."""
-        if _contains_near(self._operands, value - one, tolerance):
+    def _follows(self, figure: Quantity, mention: NumberMention) -> bool:
+        """Returns whether a figure follows from its sentence, its text, the totals or two numbers of the evidence."""
+        if figure.value.is_integer() and contains_near(self._counts, figure.value, 0.0) and mention.unit is None:
             return True
-        if _contains_near(self._operands, one - value, tolerance):
+        for operands, limit in ((self._list_neighbours(mention), _IN_SENTENCE), (self._explained, _IN_ANSWER)):
+            quantities = [one for operand in operands for one in read_quantities(operand)[:1]]
+            if (
+                _is_other_temperature(figure, quantities)
+                or Derivations(quantities).explain(figure, limit)
+                or _is_sum(figure, quantities, limit)
+            ):
+                return True
+        totals = self._evidence.totals
+        if is_unlikely_hit(figure, lambda one: contains_near(totals, one.value, one.tolerance), _IN_TOTALS):
             return True
-        if _contains_near(self._operands, one + value, tolerance):
+        own = self._own_totals
+        if is_unlikely_hit(figure, lambda one: contains_near(own, one.value, one.tolerance), _IN_TOTALS):
             return True
-        if one and (
-            _contains_near(self._operands, value / one, tolerance / abs(one))  # one * other
-            or _contains_near(self._operands, 100 * value / one, 100 * tolerance / abs(one))  # value is % of other
-            or _contains_near(self._operands, value * one, tolerance * abs(one))  # other / one
-            or _contains_near(self._operands, value * one / 100, tolerance * abs(one) / 100)  # the same in percent
-        ):
-            return True
-        changed = (one * (1 + value / 100), one * (1 - value / 100))  # `one` changed by `value` percent
-        return any(_contains_near(self._operands, other, tolerance * abs(one) / 100) for other in changed)
+        limit = _IN_EVIDENCE if figure.dimension != "%" else _IN_EVIDENCE / 2  # every pair of numbers has a share
+        return self._evidence.derivations.explain(figure, limit)
+
+    def _list_neighbours(self, mention: NumberMention) -> list[NumberMention]:
+        """Returns the explained numbers of the mention's own sentence."""
+        span = next((one for one in self._sentences if one[0] <= mention.start < one[1]), (0, 0))
+        return [one for one in self._explained if span[0] <= one.start < span[1]]
+
+    @cached_property
+    def _counts(self) -> list[float]:
+        return list_counts(self._evidence.text, self._text)
+
+    @cached_property
+    def _own_totals(self) -> list[float]:
+        return list_totals(self._text)
+
+    @cached_property
+    def _dates(self) -> DerivedDates:
+        return DerivedDates(self._evidence.known)
 
 
-def _contains_near(ordered: Sequence[float], value: float, tolerance: float) -> bool:
-    """Returns whether one of the sorted numbers lies within `tolerance` of `value`."""
-    tolerance = tolerance * (1 + 1e-9) + 1e-9
-    at = bisect_left(ordered, value - tolerance)
-    return at < len(ordered) and ordered[at] <= value + tolerance
+_NUMBER_NEIGHBOURS = (frozenset(NUMBER_WORDS) - AMBIGUOUS_WORDS) | {"cent", "cents", "hundreds"}
+_CONVERSIONS = (
+    7, 10, 12, 24, 30, 52, 60, 100, 365, 1_000, 1_024, 1_440, 3_600, 10_000, 86_400, 1.609344, 2.54, 0.3048, 0.45359237,
+    3.6, 3.785412, 4.184, 28.349523, 1.8, 32,
+)  # fmt: skip
+"""Factors between units. They need no evidence as numbers of an equation."""
 
 
-def _convert_units(numbers: Iterable[float]) -> Iterator[float]:
-    """Yields the numbers in other units, squared, and as square roots."""
-    for number in numbers:
-        yield from (number * unit for unit in _UNITS)
-        yield from (number / unit for unit in _UNITS)
-        yield from (number * 1.8 + 32, (number - 32) / 1.8, number * number, math.sqrt(number))
+def _is_conversion(value: float) -> bool:
+    return any(abs(value - factor) <= 0.005 * factor for factor in _CONVERSIONS if value)
 
 
-def _iter_row_sums(numbers: Sequence[float]) -> Iterator[float]:
-    """Yields sums and averages of neighbours, and of every second, third, ... number for the columns of a table."""
-    for stride in range(1, 7):
-        for start in range(len(numbers)):
-            total = 0.0
-            for count, value in enumerate(numbers[start::stride], start=1):
-                total += value
-                if count > 2:
-                    yield from (total, total / count)
+def _is_other_temperature(figure: Quantity, operands: Sequence[Quantity]) -> bool:
+    """Returns whether the figure is one of the temperatures on the other scale."""
+    if figure.dimension == "°F":
+        return any(abs(one.value * 1.8 + sign * 32 - sign * figure.value) <= figure.tolerance + 1e-9
+                   for one in operands if one.dimension == "°C" for sign in (1, -1))  # fmt: skip
+    if figure.dimension == "°C":
+        return any(abs((one.value - sign * 32) / 1.8 - sign * figure.value) <= figure.tolerance + 1e-9
+                   for one in operands if one.dimension == "°F" for sign in (1, -1))  # fmt: skip
+    return False
 
 
-def _iter_column_totals(evidence: str) -> Iterator[float]:
-    """Yields the sum and the average of each column. Lines with the same number of fields form a table."""
-    tables: dict[int, list[list[str]]] = {}
-    for line in evidence.splitlines():
-        cells = _COLUMN_BREAK.split(line)
-        if len(cells) > 1:
-            tables.setdefault(len(cells), []).append(cells)
-    for rows in tables.values():
-        for column in zip(*rows, strict=True):
-            numbers = [number for cell in column for number in _iter_cell_numbers(cell)]
-            if len(numbers) > 2:
-                total = sum(numbers)
-                yield from (total, total / len(numbers))
+def _is_sum(figure: Quantity, operands: Sequence[Quantity], limit: float) -> bool:
+    """Returns whether the figure is the sum or the average of all operands, or of all but the first or the last."""
+    values = [
+        one.convert(figure) for one in operands if one.dimension in ("", figure.dimension) or not figure.dimension
+    ]
+    runs = [run for run in (values, values[1:], values[:-1]) if len(run) > 2]
+    sums = sorted(number for run in runs for number in (sum(run), sum(run) / len(run)))
+    return is_unlikely_hit(figure, lambda one: contains_near(sums, one.value, one.tolerance), limit)
 
 
-def _iter_cell_numbers(cell: str) -> Iterator[float]:
-    """Yields the signed number of a table cell; nothing for other text."""
-    found = _CELL.fullmatch(cell.strip())
-    for value in _parse_values(found["figure"])[:1] if found is not None else ():
-        yield -value if found is not None and found["sign"] else value
+def _is_year(mention: NumberMention) -> bool:
+    return mention.unit is None and mention.text.isdigit() and int(mention.value) in _YEARS
+
+
+def _get_shown(mention: ValueMention) -> str:
+    """Returns a figure as it is reported: a number without its unit."""
+    if isinstance(mention, NumberMention) and not mention.is_word:
+        return get_digits(mention.text) or mention.text
+    return mention.text.strip()
+
+
+def _drop_line_numbers(evidence: str) -> str:
+    """Returns the text without the numbers of its lines, which a tool has put before them."""
+    found = list(_LINE_NUMBER.finditer(evidence))
+    numbers = [int(match[1]) for match in found]
+    counted = {
+        place
+        for at in range(len(numbers) - 2)
+        if numbers[at + 1] == numbers[at] + 1 and numbers[at + 2] == numbers[at] + 2
+        for place in (at, at + 1, at + 2)
+    }
+    parts: list[str] = []
+    end = 0
+    for at in sorted(counted):
+        parts.append(evidence[end : found[at].start()])
+        end = found[at].end()
+    return "".join([*parts, evidence[end:]])
+
+
+def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
+    """Returns the evidence; of a very long one its beginning, and the lines with the first digits of a claim."""
+    if len(evidence) <= MAX_EVIDENCE:
+        return evidence
+    starts = {digits[:2] for one in claims for digits in _iter_digit_runs(one)}
+    wanted = re.compile("|".join(rf"(?<!\d){start}" for start in sorted(starts)) or r"(?!)")
+    head, rest = evidence[: MAX_EVIDENCE // 2], evidence[MAX_EVIDENCE // 2 :]
+    lines: list[str] = []
+    left = MAX_EVIDENCE // 2
+    for line in rest.splitlines():
+        if wanted.search(line):
+            lines.append(line[:2_000])
+            left -= len(lines[-1])
+            if left <= 0:
+                break
+    return "\n".join((head, *lines))
+
+
+def _iter_digit_runs(mention: ValueMention) -> Iterator[str]:
+    yield from re.findall(r"\d+", mention.text)

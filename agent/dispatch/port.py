@@ -1,8 +1,8 @@
 """The port of dispatch: jobs that any process may do, and who does them.
 
 A job is a name of a handler with JSON arguments. It is done at least once, so a handler must find out itself what is
-left to do. `agent/dispatch/local.py` does jobs in this process; `gateway/features/fleet/engine/queue.py` shares them with others
-through PostgreSQL. Runs are jobs too, but their state is in the journal: see `gateway/features/fleet/engine/run_jobs.py`.
+left to do. `agent/dispatch/local.py` does jobs in this process; the feature `fleet` shares them with others through
+PostgreSQL. Runs are jobs too, but their state is in the journal.
 """
 
 import asyncio

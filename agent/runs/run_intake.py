@@ -126,7 +126,7 @@ class PipelineConversations(Protocol):
 
 
 class WebhookRegistry(Protocol):
-    """Where webhooks are stored before their runs. `gateway.features.schedules.engine.webhooks.sender.WebhookSender` implements it."""
+    """Where webhooks are stored before their runs. The feature `schedules` implements it."""
 
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
         """Stores a delivery for a run that is about to start. Returns False if it was stored before."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from agent.text.units import UNITS, Unit, find_unit
 
@@ -21,12 +22,20 @@ _ONES = {
     "sv": "noll ett två tre fyra fem sex sju åtta nio tio elva tolv tretton fjorton femton sexton sjutton arton nitton",
     "de": "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
     "siebzehn achtzehn neunzehn",
+    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept "
+    "dix-huit dix-neuf",
 }
 _TENS = {
     "en": "twenty thirty forty fifty sixty seventy eighty ninety",
     "sv": "tjugo trettio fyrtio femtio sextio sjuttio åttio nittio",
     "de": "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
 }
+
+_FRENCH_TENS = (
+    (20, "vingt", 10), (30, "trente", 10), (40, "quarante", 10), (50, "cinquante", 10), (60, "soixante", 20),
+    (80, "quatre-vingt", 20), (70, "septante", 10), (90, "nonante", 10),
+)  # fmt: skip
+"""The first number of each ten, its name, and how many numbers are named after it."""
 
 
 def _build_words() -> dict[str, int]:
@@ -42,28 +51,50 @@ def _build_words() -> dict[str, int]:
                     words[f"{name}{ones[one]}"] = 10 * tens + one
                 else:
                     words[f"{name}-{ones[one]}"] = 10 * tens + one
-    return words
+    return words | _build_french_words()
+
+
+def _build_french_words() -> dict[str, int]:
+    """Returns the French words from 20 to 99, joined by hyphens: `vingt-et-un`, `soixante-dix-sept`."""
+    ones = _ONES["fr"].split()
+    words = {}
+    for first, name, count in _FRENCH_TENS:
+        for one in range(count):
+            joint = "-et-" if one in (1, 11) and first < 80 else "-"
+            words[f"{name}{joint}{ones[one]}" if one else name] = first + one
+    return words | {"quatre-vingts": 80}
 
 
 NUMBER_WORDS: dict[str, int | Decimal] = {
     **_build_words(), "en": 1, "ein": 1, "eine": 1, "einen": 1, "einem": 1, "einer": 1, "dozen": 12, "dussin": 12,
     "dutzend": 12, "half": Decimal("0.5"), "halv": Decimal("0.5"), "halbe": Decimal("0.5"),
+    "une": 1, "douzaine": 12, "quinzaine": 15, "vingtaine": 20, "trentaine": 30, "centaine": 100,
 }  # fmt: skip
-"""Number words of English, Swedish and German."""
-_AMBIGUOUS_WORDS = "zero one ett en ein eine einen einem einer eins sex elf null noll acht half halv halbe"
+"""Number words of English, Swedish, German and French."""
+_COMPOUND_STARTS = frozenset(
+    "-".join(parts[:count]) for parts in (word.split("-") for word in NUMBER_WORDS) for count in range(1, len(parts))
+)
+"""The beginnings of number words that have more than one part."""
+_AMBIGUOUS_WORDS = (
+    "zero one ett en ein eine einen einem einer eins sex elf null noll acht half halv halbe un une neuf centaine"
+)
 AMBIGUOUS_WORDS = frozenset(_AMBIGUOUS_WORDS.split())
 """Number words that are other words too. They can support a claim; they make none."""
 _SCALE_TABLE = """
 100            hundred hundra hundert
-1000           thousand thousands tusen tausend tsd k
+1000           thousand thousands tusen tausend tsd k mille milliers
+100000         lakh lakhs lac lacs
 1000000        million millions mn mio mill miljon miljoner millionen millioner millones milioni milhões
-1000000000     billion billions bn mrd mdkr mia miljard miljarder milliarde milliarden milliarder milliards
+10000000       crore crores
+1000000000     md mds billion billions bn mrd mdkr mia miljard miljarder milliarde milliarden milliarder milliards
 1000000000000  trillion trillions biljon biljoner billionen
 """
 SCALES = {
     word: Decimal(factor) for factor, *words in map(str.split, _SCALE_TABLE.strip().splitlines()) for word in words
 }
 """Scale words and their factors. English "billion" is 10^9, German "Billionen" 10^12."""
+_COMPOUND_SCALES = (("tausend", 1000), ("tusen", 1000), ("hundert", 100), ("hundra", 100))
+"""German and Swedish scale words inside of one word: `zweihundertfünfzig`."""
 _SCALED_CURRENCIES = {
     f"{prefix}{code}": (factor, code)
     for prefix, factor in (("t", Decimal(1000)), ("k", Decimal(1000)), ("m", Decimal(10**6)))
@@ -77,28 +108,31 @@ _SCALED = "|".join(sorted(map(re.escape, _SCALED_CURRENCIES), key=len, reverse=T
 _DIGITS = re.compile(
     rf"""
     (?P<digits>
-      (?:\d+(?:[.,'\u2019\u066b\u066c]\d+|[{_SPACES}]\d{{3}}(?!\d))*|\.\d+)
+      (?:\d{{1,3}}(?:[{_SPACES}]\d{{3}}(?!\d))+(?:[.,\u066b]\d+)?|\d+(?:[.,'\u2019\u066b\u066c]\d+)*|\.\d+)
       (?:[eE][-+]?\d{{1,3}}(?!\w))?
       [{_FRACTION}]?
       |[{_FRACTION}]
     )
-    (?:(?P<ordinal>st|nd|rd|th)\b|[{_SPACES}]*-?(?:(?P<scale>{_SCALE})\b\.?|(?P<scaled>{_SCALED})(?!\w))|(?P<mega>(?-i:M))\b)?
+    (?:(?P<ordinal>st|nd|rd|th|:[ae]|er|ère|ème|e)\b|[{_SPACES}]*-?(?:(?P<scale>{_SCALE})\b\.?|(?P<scaled>{_SCALED})(?!\w))|(?P<mega>[MB])\b)?
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 _SIGN = re.compile(r"(?:(?:(?<![\w)\]%.])|(?<=\w\s))[-\u2212]|\bminus )[$€£¥₹]?$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _WORD_TAIL = re.compile(rf"[-{_SPACES}](?P<one>[^\W\d_]+)")
+_LOWER_PLACES = re.compile(rf"[{_SPACES}-]+(?:(?:and|och|und|et)[{_SPACES}]+)?(?P<one>[^\W\d_]+)", re.IGNORECASE)
 _SCALE_TAIL = re.compile(rf"[{_SPACES}]+(?:a[{_SPACES}]+)?(?P<scale>{_SCALE})\b", re.IGNORECASE)
 _GROUPED = re.compile(rf"\d{{1,3}}(?:([,.'\u2019\u066c{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:[.,\u066b]\d+)?")
 _INDIAN = re.compile(r"\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?")
 _APPROXIMATE = re.compile(
     r"(?:\b(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|circa|ca\.?|over|more than|less than|"
-    r"under|ungefär|omkring|cirka|runt|nästan|drygt|knappt|över|etwa|rund|ungefähr|zirka|fast|gut|knapp|über|unter)|[~≈±])\s?"
+    r"under|ungefär|omkring|cirka|runt|nästan|drygt|knappt|över|etwa|rund|ungefähr|zirka|fast|gut|knapp|über|unter|environ|"
+    r"quelque|presque|près de|plus de|moins de|autour de|unos|casi|alrededor de|circa|quasi)|[~≈±])\s?"
     r"[$€£¥₹]?$",
     re.IGNORECASE,
 )
 _APPROXIMATE_ENDS = "~≈±$€£¥₹."
+_CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")
 _MAX_DIGITS = 40
 """Longer runs of digits are data, not quantities."""
 
@@ -158,21 +192,65 @@ def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:
     at = 0
     for match in _WORD.finditer(text):
         word = match[0].lower()
-        if match.start() < at or word not in NUMBER_WORDS or _is_part_of_word(text, match.start(), match.end()):
+        if match.start() < at or not _is_number_word(word) or _is_part_of_word(text, match.start(), match.end()):
             continue
-        value, at = Decimal(NUMBER_WORDS[word]), match.end()
-        tail = _WORD_TAIL.match(text, at)
-        if tail is not None and (both := NUMBER_WORDS.get(f"{word}-{tail['one'].lower()}")) is not None:
-            value, at = Decimal(both), tail.end("one")
+        value, at = _read_word(text, word, match.end())
         scale = _SCALE_TAIL.match(text, at)
         if scale is None and is_claim and word in AMBIGUOUS_WORDS:
             continue
         unscaled = None
         if scale is not None:
-            unscaled, value, at = value, value * SCALES[scale["scale"].lower()], scale.end()
+            unscaled, factor, at = value, SCALES[scale["scale"].lower()], scale.end()
+            value, at = _read_lower_places(text, value * factor, factor, at)
         unit, start, end = find_unit(text, match.start(), at)
         reading = NumberReading(value, Decimal(0))
         yield NumberMention(text[start:end], start, end, (reading,), unit, (), unscaled, is_word=True)
+
+
+def _is_number_word(word: str) -> bool:
+    return word in NUMBER_WORDS or (any(name in word for name, _ in _COMPOUND_SCALES) and bool(_read_compound(word)))
+
+
+def _read_word(text: str, word: str, at: int) -> tuple[Decimal, int]:
+    """Returns the value of a number word of one or more parts (`twenty-one`, `soixante et onze`), and its end."""
+    value = Decimal(NUMBER_WORDS[word] if word in NUMBER_WORDS else _read_compound(word))
+    end, key = at, word
+    while key in _COMPOUND_STARTS and (tail := _WORD_TAIL.match(text, end)) is not None:
+        key, end = f"{key}-{tail['one'].lower()}", tail.end("one")
+        if key in NUMBER_WORDS:
+            value, at = Decimal(NUMBER_WORDS[key]), end
+    return value, at
+
+
+def _read_lower_places(text: str, value: Decimal, factor: Decimal, at: int) -> tuple[Decimal, int]:
+    """Adds the words below a scale word to its value: the fifty of `two hundred and fifty`. Returns the end too."""
+    while (tail := _LOWER_PLACES.match(text, at)) is not None and tail["one"].lower() in NUMBER_WORDS:
+        lower, end = _read_word(text, tail["one"].lower(), tail.end("one"))
+        scale = _SCALE_TAIL.match(text, end)
+        place = SCALES[scale["scale"].lower()] if scale is not None else Decimal(1)
+        if factor == 100 and place > factor > lower:  # two hundred and fifty thousand
+            value, factor, at = (value + lower) * place, place, scale.end() if scale is not None else end
+            continue
+        if lower * place >= factor or tail["one"].lower() in AMBIGUOUS_WORDS:
+            break
+        value, factor, at = value + lower * place, place, scale.end() if scale is not None else end
+    return value, at
+
+
+@lru_cache(maxsize=256)
+def _read_compound(word: str) -> int:
+    """Returns the value of a German or Swedish word with scale words in it (`zweihundertfünfzig`), or 0."""
+    if word in NUMBER_WORDS:
+        return int(NUMBER_WORDS[word])
+    for name, factor in _COMPOUND_SCALES:
+        head, scale, tail = word.partition(name)
+        tail = tail.removeprefix("und").removeprefix("och")
+        if scale and (head or tail):
+            counts = [_read_compound(part) if part else None for part in (head, tail)]
+            if 0 in counts:
+                return 0
+            return (counts[0] or 1) * factor + (counts[1] or 0)
+    return 0
 
 
 def _is_part_of_word(text: str, start: int, end: int) -> bool:
@@ -184,7 +262,7 @@ def _read_digits(match: re.Match[str]) -> NumberMention | None:
     text, before = match.string, match.string[max(0, match.start() - 16) : match.start()]
     if before[-1:].isalnum() or before[-1:] in ("_", "\\"):
         return None  # the digits of a name
-    scale, currency = _read_scale(match)
+    scale, currency = _read_scale(match, before)
     plain, parts = _read_separators(match["digits"])
     signed = _SIGN.search(before)
     sign = -1 if signed is not None else 1
@@ -206,13 +284,16 @@ def _read_digits(match: re.Match[str]) -> NumberMention | None:
     return NumberMention(text[start:end].strip(), start, end, readings, unit, tuple(parts), unscaled)
 
 
-def _read_scale(match: re.Match[str]) -> tuple[Decimal, str]:
+def _read_scale(match: re.Match[str], before: str) -> tuple[Decimal, str]:
     if match["scale"]:
         return SCALES[match["scale"].lower().rstrip(".")], ""
     if match["scaled"]:
         return _SCALED_CURRENCIES[match["scaled"].lower()]
-    # A capital M right behind the digits is a million; a small one is a metre, which `find_unit` reads.
-    return (Decimal(10**6), "") if match["mega"] else (Decimal(1), "")
+    # A capital M right behind the digits is a million; a small one is a metre, except behind a currency: $1.5m, £3b.
+    is_amount = before.rstrip()[-1:] in _CURRENCY_SIGNS
+    if match["mega"] == "M" or (match["mega"] == "m" and is_amount):
+        return Decimal(10**6), ""
+    return (Decimal(10**9), "") if match["mega"] and is_amount else (Decimal(1), "")
 
 
 def _read_separators(written: str) -> tuple[list[Decimal], list[Decimal]]:

@@ -7,11 +7,13 @@ compares values, not spellings, and does no arithmetic.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from typing import Final
 
 from agent.text.codes import CodeMention, find_codes, make_code_key
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue, find_dates, find_times
+from agent.text.decimal_marks import get_digits, settle_readings
 from agent.text.numbers import SCALES, NumberMention, find_numbers
 from agent.text.units import Unit, can_share_value
 
@@ -49,7 +51,14 @@ def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
 class KnownValues:
     """The values of some texts, against which claims are compared."""
 
-    def __init__(self, *texts: str) -> None:
+    def __init__(self, *texts: str, by_language: bool = False) -> None:
+        """With `by_language`, a number such as `8,321` has the one value that it has in the language of its sentence.
+        Where that stays open in a text and in a claim, their characters must agree."""
+        self._by_language = by_language
+        self._open_spellings: set[str] = set()
+        self._settled: set[Decimal] = set()
+        self.numbers: list[NumberMention] = []
+        """The numbers in the order of the texts."""
         self._dates: set[DateValue] = set()
         self._times: set[TimeValue] = set()
         self._codes: set[str] = set()
@@ -64,10 +73,10 @@ class KnownValues:
         self._years = {date.year for date in self._dates if date.year is not None}
         self._absolute = sorted((abs(value), unit is None) for value, unit in self._numbers)
 
-    def contains(self, mention: ValueMention, *, ignore_sign: bool = False) -> bool:
+    def contains(self, mention: ValueMention, *, ignore_sign: bool = False, ignore_unit: bool = False) -> bool:
         """Whether a value stands in the texts, in whatever spelling, unit of the same kind or higher precision.
 
-        `ignore_sign` lets -12.58 agree with 12.58, as in "fell by 12.58 %"."""
+        `ignore_sign` lets -12.58 agree with 12.58, as in "fell by 12.58 %", and `ignore_unit` 5 kg with any 5."""
         match mention:
             case DateMention(readings=dates):
                 return any(self._has_date(one) for one in dates)
@@ -76,7 +85,30 @@ class KnownValues:
             case CodeMention():
                 return self._has_code(mention)
             case NumberMention():
-                return self._has_number(mention, ignore_sign=ignore_sign)
+                return self._has_number(mention, ignore_sign=ignore_sign, ignore_unit=ignore_unit)
+
+    @property
+    def dates(self) -> AbstractSet[DateValue]:
+        """The dates of the texts."""
+        return self._dates
+
+    @property
+    def times(self) -> AbstractSet[TimeValue]:
+        """The times of day of the texts."""
+        return self._times
+
+    def list_quantities(self, dimension: str) -> Sequence[Decimal]:
+        """Returns the values with a unit of a dimension, in its base unit, in order."""
+        return self._by_dimension.get(dimension, [])
+
+    def list_years(self) -> list[Decimal]:
+        """Returns the bare numbers that may be years."""
+        start, end = bisect_left(self._values, Decimal(1900)), bisect_right(self._values, Decimal(2100))
+        return [value for value, unit in self._numbers[start:end] if unit is None and value == int(value)]
+
+    def has_value(self, value: Decimal) -> bool:
+        """Whether a number of the texts has this value, in whatever unit."""
+        return self._has_value(value, Decimal(0))
 
     def find_missing(self, text: str, *, ignore_sign: bool = False) -> list[ValueMention]:
         """Returns the values that a text claims and the known texts do not hold, in order."""
@@ -84,7 +116,9 @@ class KnownValues:
         return [mention for mention in claims if not self.contains(mention, ignore_sign=ignore_sign)]
 
     def _add(self, text: str) -> None:
-        for mention in find_values(_split_csv_cells(text)):
+        text_of_cells = _split_csv_cells(text)
+        mentions = find_values(text_of_cells)
+        for mention in settle_readings(text_of_cells, mentions) if self._by_language else mentions:
             match mention:
                 case DateMention(readings=dates):
                     self._dates.update(dates)
@@ -95,11 +129,20 @@ class KnownValues:
                     # The numbers of a code can be spoken of without the rest: "version 2", "tickets 7 and 8".
                     self._numbers += [(one.value, None) for one in find_numbers(mention.text.replace("-", " "))]
                 case NumberMention():
+                    self.numbers.append(mention)
                     self._numbers += [(reading.value, mention.unit) for reading in mention.readings]
+                    if self._by_language:
+                        self._note_spelling(mention)
                     if "," in mention.text:  # with spaces, thousands are far likelier than a list
                         self._numbers += [(part, None) for part in mention.parts]
         self._scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
         self._squeezed.append("".join(char for char in text.casefold() if char.isalnum()))
+
+    def _note_spelling(self, mention: NumberMention) -> None:
+        if len(mention.readings) > 1:
+            self._open_spellings.add(get_digits(mention.text))
+        else:
+            self._settled.add(abs(mention.value))
 
     def _has_date(self, claim: DateValue) -> bool:
         for known in self._dates:
@@ -118,8 +161,13 @@ class KnownValues:
         code = _WORD_ENDING.sub("", mention.text)
         return code != mention.text and make_code_key(code) in self._codes
 
-    def _has_number(self, mention: NumberMention, *, ignore_sign: bool) -> bool:
+    def _has_number(self, mention: NumberMention, *, ignore_sign: bool, ignore_unit: bool) -> bool:
+        if self._by_language and len(mention.readings) > 1:
+            is_spelled_so = get_digits(mention.text) in self._open_spellings
+            return is_spelled_so or any(abs(reading.value) in self._settled for reading in mention.readings)
         for reading in mention.readings:
+            if ignore_unit and mention.unit is not None and self._has_value(reading.value, reading.step):
+                return True
             if self._has_quantity(reading.value, reading.step, mention.unit):
                 return True
             if ignore_sign and self._has_absolute(reading.value, reading.step):
@@ -127,7 +175,7 @@ class KnownValues:
             whole = reading.value == reading.value.to_integral_value()
             if mention.unit is None and whole and int(reading.value) in self._years:
                 return True
-            if mention.unit is None and self._has_part(reading.value):
+            if mention.unit is None and self._has_part(reading.value) and not (mention.is_word and self._by_language):
                 return True
         if mention.parts and all(self._has_value(part, Decimal(0)) for part in mention.parts):
             return True
@@ -143,7 +191,7 @@ class KnownValues:
 
     def _has_quantity(self, value: Decimal, step: Decimal, unit: Unit | None) -> bool:
         if unit is None:
-            return self._has_value(value, step)
+            return self._has_value(value, step) or (self._by_language and self._has_share(value, step))
         if unit.dimension == "%" and self._has_value(value * unit.factor / 100, step * unit.factor / 200, bare=True):
             return True
         known = self._by_dimension.get(unit.dimension, [])
@@ -153,6 +201,12 @@ class KnownValues:
         start = bisect_left(self._values, value - step / 2)
         end = bisect_right(self._values, value + step / 2)
         return any(can_share_value(unit, other) for _, other in self._numbers[start:end])
+
+    def _has_share(self, value: Decimal, step: Decimal) -> bool:
+        """Whether a bare fraction is a percentage of the texts: 0.175 is 17.5 %."""
+        known = self._by_dimension.get("%", [])
+        low, high = 100 * (value - step / 2), 100 * (value + step / 2)
+        return value != value.to_integral_value() and _is_any_between(known, low, high)
 
     def _has_value(self, value: Decimal, step: Decimal, *, bare: bool = False) -> bool:
         start = bisect_left(self._values, value - step / 2)

@@ -32,7 +32,7 @@ GRACE_SECONDS = 3.0
 async def run_server(settings: Settings) -> int:
     """Binds the address, builds the gateway, serves until a signal, drains. Returns the exit code.
 
-    A worker of several (`gateway/features/fleet/serve_workers/`) takes the sockets of its parent instead, and ends with it.
+    A worker of several (`gateway/features/fleet/serve_workers/`) takes the sockets of its parent, and ends with it.
     """
     worker = WorkerProcess.from_environment()
     with contextlib.ExitStack() as stack, contextlib.ExitStack() as starting:

@@ -57,7 +57,7 @@ class Metrics:
         )
 
     def count_queue_event(self, event: str) -> None:
-        """Counts what happened to a job beside being done; see `gateway.features.fleet.engine.queue_sweep.QueueEvent`."""
+        """Counts what happened to a job beside being done; its names are those of the feature `fleet`."""
         self._queue_events.labels(event).inc()
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:

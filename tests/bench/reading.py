@@ -1,6 +1,6 @@
 """How much of each file is read, beside MarkItDown and kreuzberg: `python -m tests.bench.reading [FOLDER ...]`.
 
-Coverage is that of `gateway/features/documents/engine/ingest/coverage`: over words (cells of workbooks, characters of PDFs), the share that is in
+Coverage is that of the feature `documents`: over words (cells of workbooks, characters of PDFs), the share that is in
 the text. The files are the shared documents where they are, else those our tests make. The table goes to standard
 output and into docs/retrieval.md between its marks.
 """

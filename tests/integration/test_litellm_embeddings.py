@@ -103,7 +103,8 @@ async def test_what_may_pass_is_tried_again_and_what_may_not_is_told(provider: P
 def test_a_model_without_a_url_is_litellm_s_which_is_not_imported_yet() -> None:
     assert isinstance(build_embedder(Settings(_env_file=None, embedder_model="cohere/embed-v4")), LiteLLMEmbedder)
     code = (
-        "import sys; from agent.core.settings import Settings; from gateway.features.documents.bootstrap_documents import build_embedder; "
+        "import sys; from agent.core.settings import Settings; "
+        "from gateway.features.documents.bootstrap_documents import build_embedder; "
         "build_embedder(Settings(_env_file=None, embedder_model='a/b')); print('litellm' in sys.modules)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,8 @@ class RawEndpoint:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answers one request and closes the connection."""
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        # Closed also when the test has ended: an open connection would warn in whichever test comes next.
+        with closing(writer), suppress(ConnectionError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
             length = next(
                 (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
@@ -45,7 +46,6 @@ class RawEndpoint:
             kind = "application/json" if is_whole else self.content_type
             writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n".encode())
             await self._send(writer, [self.whole or b""] if is_whole else self.parts)
-        writer.close()
 
     async def _send(self, writer: asyncio.StreamWriter, parts: Sequence[Part]) -> None:
         try:

@@ -80,8 +80,8 @@ class SourceCitation(FrozenModel):
 
 
 class TailorOutput(FrozenModel):
-    """An answer in which every claim cites the words that support it. `confidence_score` is computed in
-    `gateway/features/documents/engine/grounded_answers/confidence.py`; it is not a probability.
+    """An answer in which every claim cites the words that support it. `confidence_score` is computed from what was
+    checked; it is not a probability.
     """
 
     content: str = Field(description="the answer, citing its sources as [n]")

@@ -28,6 +28,7 @@ from agent.execution.given_plan import build_given_plan
 from agent.execution.ground import build_ground, find_empty_sources, quotes_ground
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
+from agent.execution.rounds import decides_in_rounds, list_rounds
 from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.execution.static_plans import (
     KNOWLEDGE_TOOL,
@@ -41,7 +42,7 @@ from agent.execution.static_plans import (
 from agent.execution.step_labels import label_steps, list_message_sources
 from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planner import Planned, PlannerAgent, Rejection
-from agent.planning.request import CompletedStep, PlanningRequest, RoundResult
+from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner, asks_for_listing
@@ -307,7 +308,7 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
     question = state.understanding.question if state.understanding else state.prompt
     facts = extract_context(state.request.metadata)
     catalogue = _build_plan_catalogue(run, reason)
-    in_rounds = _decides_in_rounds(run)
+    in_rounds = decides_in_rounds(run)
     if in_rounds:
         catalogue = drop_unusable(catalogue, await find_empty_sources(run))
     return PlanningRequest(
@@ -336,36 +337,11 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         instructions=_join_caller_instructions(state),
         ground=await build_ground(run, catalogue) if run.plans_with_model else "",
         answer_language=_get_answer_language(state),
-        rounds=await _list_rounds(run) if in_rounds else (),
+        rounds=await list_rounds(run) if in_rounds else (),
         decides_in_rounds=in_rounds,
         may_call=state.round_count < room.budgets.max_rounds,
         checks_answers=run.profile.checks_answers,
     )
-
-
-def _decides_in_rounds(run: Run) -> bool:
-    """Returns whether the planner works in rounds. A room that fixes its tools or its evidence has plans instead."""
-    room = run.room
-    fixed = room.required_tools or room.gates or room.knowledge or room.routing == "intents"
-    return run.profile.decides == "rounds" and run.plans_with_model and run.works_with_model and not fixed
-
-
-async def _list_rounds(run: Run) -> tuple[RoundResult, ...]:
-    """Returns the calls of the model's plans so far with their results, oldest first."""
-    state = run.state
-    known: set[str] = set()
-    found = []
-    for number, proposed in enumerate(state.plans):
-        for step in proposed.plan.steps:
-            own = state.get_step(step.id)
-            if step.id in known or not step.is_work or own.output is None:
-                continue
-            known.add(step.id)
-            failed = own.status != "succeeded"
-            verdict = own.last.verdict if own.last is not None else None
-            text = verdict.reason if failed and verdict is not None else (await load_output(run, own.output)).text
-            found.append(RoundResult(number, step.tool, step.args, text, failed, proposed.plan.reasoning))
-    return tuple(found)
 
 
 def _join_user_texts(state: RunState) -> str:

@@ -15,7 +15,7 @@ from gateway.features.documents.engine.ingest.jobs import report_to_json
 from gateway.features.documents.engine.search.documents import Document
 from gateway.features.documents.engine.search.models import Coverage, CoverageSummary
 
-OWN_LIBRARIES = {"pdf_oxide", "agent"}
+OWN_LIBRARIES = {"pdf_oxide", "agent", "gateway"}
 """What the measure may import besides the standard library."""
 
 

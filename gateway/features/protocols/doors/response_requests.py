@@ -46,7 +46,7 @@ class ReasoningOptions(WireModel):
     generate_summary: Literal["auto", "concise", "detailed"] | None = None
 
 
-class StreamOptions(WireModel):
+class ResponseStreamOptions(WireModel):
     """Options of a stream."""
 
     include_obfuscation: bool | None = None
@@ -65,7 +65,7 @@ class ResponsesRequest(WireModel):
     input: str | list[JsonValue] | None = None
     instructions: str | None = None
     stream: bool | None = False
-    stream_options: StreamOptions | None = None
+    stream_options: ResponseStreamOptions | None = None
     store: bool | None = None
     background: bool | None = False
     webhook: Webhook | None = None

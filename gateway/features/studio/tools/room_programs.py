@@ -1,7 +1,7 @@
 """`room_programs_allow`: makes a change of a room that starts programs, once a person has seen their commands.
 
-`gateway/features/studio/doors/rooms.py` starts a run with one call of it where a caller may add programs but not without a question.
-The change is in the run's log, withheld from its readers: the values of a program's environment are shown to nobody.
+`doors/rooms.py` starts a run with one call of it where a caller may add programs but not without a question. The change
+is in the run's log, withheld from its readers: the values of a program's environment are shown to nobody.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -58,7 +58,7 @@ class _Candidate:
 
 
 class VectorSetLookup(Protocol):
-    """Names the vector sets of a collection. `gateway.features.documents.engine.ingest.collection_store.CollectionStore` implements it."""
+    """Names the vector sets of a collection. `ingest.collection_store.CollectionStore` implements it."""
 
     async def get_vector_sets(self, owner: str, name: str) -> VectorSets:
         """Returns the set that serves searches, and the one that is being rebuilt, if any."""

@@ -1,4 +1,4 @@
-"""How much of a file's text its reader found. Shares no code and no parsing library with `gateway.features.documents.engine.ingest.parsers`."""
+"""How much of a file's text its reader found. Shares no code and no parsing library with the parsers."""
 
 from gateway.features.documents.engine.ingest.coverage.measure import measure_coverage
 

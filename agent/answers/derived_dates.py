@@ -1,0 +1,107 @@
+"""Decides whether a date, a time or a span of time follows from the dates, times and spans that are known."""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import cached_property
+
+from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue
+from agent.text.numbers import NumberMention
+from agent.text.values import KnownValues
+
+_MAX_KNOWN = 60
+"""Dates and spans that are combined."""
+_DAY = 86_400
+_MINUTES_OF_DAY = 24 * 60
+
+
+class DerivedDates:
+    """The dates that lie a known span of time before or behind a known date, and the spans between known dates."""
+
+    def __init__(self, *known: KnownValues) -> None:
+        self._known = known
+
+    def explain(self, mention: DateMention | TimeMention) -> bool:
+        """Returns whether a date or a time of day follows from known ones."""
+        if isinstance(mention, TimeMention):
+            return self._has_time(mention.value)
+        return any(one.follows_from(known) for one in mention.readings for known in self._dates)
+
+    def explain_number(self, mention: NumberMention) -> bool:
+        """Returns whether a number of days, weeks, months or years is the span between two known dates, or a year is a
+        known number of years from another."""
+        value = float(mention.value)
+        if mention.unit is None:
+            return value.is_integer() and int(value) in self._years
+        near = float(mention.readings[0].step) / 2
+        if mention.unit.dimension == "time":
+            days = value * float(mention.unit.factor) / _DAY
+            return any(abs(days - span) <= near * float(mention.unit.factor) / _DAY for span in self._spans)
+        if mention.unit.dimension == "months":
+            months = value * float(mention.unit.factor)
+            return any(abs(months - span / 30.44) <= 0.6 * float(mention.unit.factor) for span in self._spans)
+        return False
+
+    def _has_time(self, time: TimeValue) -> bool:
+        wanted = time.hour * 60 + time.minute
+        times = [one.hour * 60 + one.minute for known in self._known for one in known.times]
+        minutes = [int(value / 60) for value in self._list_spans("time") if value < _DAY]
+        if any(
+            (one + sign * span - wanted) % _MINUTES_OF_DAY == 0 for one in times for span in minutes for sign in (1, -1)
+        ):
+            return True
+        # "9.30-17.00" without a word for the time reads as two numbers, and "1:30" may be a span of time.
+        written = Decimal(time.hour) + Decimal(time.minute) / 100
+        return any(known.has_value(written) or known.has_value(Decimal(wanted)) for known in self._known)
+
+    @cached_property
+    def _certain(self) -> list[date]:
+        """The known dates that are complete."""
+        values = [one for known in self._known for one in known.dates if one.year is not None and one.day is not None]
+        return sorted({date(one.year or 1, one.month, one.day or 1) for one in values})[:_MAX_KNOWN]
+
+    @cached_property
+    def _dates(self) -> set[DateValue]:
+        moved = {one for day in self._certain for one in self._iter_moved(day)}
+        return {DateValue(one.year, one.month, one.day) for one in moved}
+
+    def _iter_moved(self, day: date) -> Iterator[date]:
+        for seconds in self._list_spans("time"):
+            for sign in (1, -1):
+                if seconds >= _DAY and seconds % _DAY == 0 and seconds < 40_000 * _DAY:
+                    yield from _shift(day, sign * int(seconds / _DAY))
+        for months in self._list_spans("months"):
+            for sign in (1, -1):
+                count = day.month - 1 + sign * int(months)
+                year, month = day.year + count // 12, count % 12 + 1
+                if 1 <= year <= 9999:
+                    first = date(year, month, 1)
+                    last = (date(year + month // 12, month % 12 + 1, 1) - timedelta(1)).day if year < 9999 else 28
+                    moved = first.replace(day=min(day.day, last))
+                    yield moved
+                    yield from _shift(moved, -1)  # a term of a year ends the day before
+
+    @cached_property
+    def _spans(self) -> list[int]:
+        """The days between two known dates, without and with both of them counted."""
+        dates = self._certain
+        return sorted(
+            {abs((one - other).days) + more for one in dates for other in dates if one != other for more in (0, 1)}
+        )
+
+    @cached_property
+    def _years(self) -> set[int]:
+        spans = [int(months / 12) for months in self._list_spans("months") if months % 12 == 0]
+        years = {one.year for known in self._known for one in known.dates if one.year is not None}
+        years |= {int(one) for known in self._known for one in known.list_years()}
+        return {year + sign * span for year in years for span in spans for sign in (1, -1)}
+
+    def _list_spans(self, dimension: str) -> list[float]:
+        return [float(one) for known in self._known for one in known.list_quantities(dimension)][:_MAX_KNOWN]
+
+
+def _shift(day: date, days: int) -> Iterator[date]:
+    try:
+        yield day + timedelta(days)
+    except OverflowError:
+        return

@@ -1,0 +1,194 @@
+"""Computes the equations that an answer shows: in "17.5 × 240 = 4500" the result is wrong."""
+
+# ruff: noqa: RUF001, RUF002, RUF003 - the multiplication sign is meant
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from agent.text.numbers import NumberMention
+
+_EQUALS = re.compile(r"\\approx|\\simeq|[=≈≃]")
+_BREAK = re.compile(r"[=≈≃\n;:?!]|\\approx|(?<=[^\W\d])[.,]\s|\.\s|,\s")
+_OPERATORS = {
+    "+": "+", "-": "-", "\u2212": "-", "\u2013": "-", "*": "*", "×": "*", "x": "*", "X": "*", "·": "*", "⋅": "*",
+    "∗": "*",    "/": "/", "÷": "/", "∕": "/", "(": "(", ")": ")",
+}  # fmt: skip
+_LATEX = (
+    (re.compile(r"\\times|\\cdot"), "*"),
+    (re.compile(r"\\div"), "/"),
+    (re.compile(r"\\[dt]?frac\{"), "("),
+    (re.compile(r"\}\{"), ")/("),
+    (re.compile(r"\\left|\\right|\\text|\\,|\\;|[$]"), " "),
+    (re.compile(r"\{"), "("),
+    (re.compile(r"\}"), ")"),
+)
+_TOKEN = re.compile(r"\x00\d+\x00|[-+\u2212\u2013*×xX·⋅∗/÷∕()](?![^\W\d_])|[^\W\d_]+|\S")
+_MAX_OPERANDS = 12
+_MAX_READINGS = 64
+Token = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """An equation in an answer: the numbers on its left side, and the one on its right side."""
+
+    operands: tuple[NumberMention, ...]
+    result: NumberMention
+    is_right: bool
+
+
+def find_equations(text: str, numbers: Sequence[NumberMention]) -> list[Equation]:
+    """Returns the equations of a text whose numbers are `numbers`, computed."""
+    return [found for match in _EQUALS.finditer(text) if (found := _read_equation(text, match, numbers)) is not None]
+
+
+def _read_equation(text: str, equals: re.Match[str], numbers: Sequence[NumberMention]) -> Equation | None:
+    result = next((one for one in numbers if one.start >= equals.end()), None)
+    if result is None or re.search(r"[^\W\d_]|\n", text[equals.end() : result.start]):
+        return None
+    after = text[result.end :].lstrip(" *`$")
+    if after[:1] in ("+", "×", "*", "·", "÷") and not text[result.end :].startswith("**"):
+        return None  # a term of a longer right side, which its own sign of equality follows
+    start = _find_start(text, equals.start(), numbers)
+    operands = [one for one in numbers if start <= one.start and one.end <= equals.start()]
+    tokens = _strip_words(_tokenize(text, start, equals.start(), operands))
+    used = [operands[token] for token in tokens if isinstance(token, int)]
+    if not 2 <= len(used) <= _MAX_OPERANDS:
+        return None
+    values = list(_evaluate_readings(tokens, operands))
+    if not values:
+        return None
+    return Equation(tuple(used), result, any(_agrees(value, result, used) for value in values))
+
+
+def _find_start(text: str, end: int, numbers: Sequence[NumberMention]) -> int:
+    """Returns where the left side can begin: behind the last break that is not inside of a number."""
+    start = max(0, end - 300)
+    for match in _BREAK.finditer(text, start, end):
+        if not any(one.start < match.end() and match.start() < one.end for one in numbers):
+            start = match.end()
+    return start
+
+
+def _tokenize(text: str, start: int, end: int, operands: Sequence[NumberMention]) -> list[Token]:
+    parts: list[str] = []
+    at = start
+    for number, mention in enumerate(operands):
+        sign = "-" if mention.value < 0 and parts and text[at : mention.start].strip()[-1:] not in _OPERATORS else ""
+        parts += [text[at : mention.start], sign, f"\x00{number}\x00"]
+        # "17.5 ×" reads as "17.5 times": the sign is the operator here.
+        is_times = mention.unit is not None and mention.unit.name == "x"
+        at = mention.start + len(mention.text.rstrip(" \u00a0×xX")) if is_times else mention.end
+    joined = "".join([*parts, text[at:end]]).replace("**", " ").replace("`", " ")
+    for pattern, plain in _LATEX:
+        joined = pattern.sub(plain, joined)
+    return [int(token.strip("\x00")) if "\x00" in token else token for token in _TOKEN.findall(joined)]
+
+
+def _strip_words(tokens: Sequence[Token]) -> list[Token]:
+    """Returns the longest end of the tokens that is an expression, without the words in it."""
+    kept = [_OPERATORS.get(token, "") if isinstance(token, str) else token for token in tokens]
+    plain = [token for token in kept if token != ""]
+    for start in range(len(plain)):
+        if _is_expression(plain[start:]):
+            return plain[start:]
+    return []
+
+
+def _is_expression(tokens: Sequence[Token]) -> bool:
+    """Whether numbers and operators alternate, with brackets that close. A minus sign may stand before a number."""
+    depth, wants_number = 0, True
+    for part in tokens:
+        if isinstance(part, int) or part == "(":
+            if not wants_number:
+                return False
+            depth, wants_number = depth + (part == "("), part == "("
+        elif part == ")":
+            depth -= 1
+            if wants_number or depth < 0:
+                return False
+        elif wants_number:
+            return False
+        else:
+            wants_number = True
+    return depth == 0 and not wants_number
+
+
+def _evaluate_readings(tokens: Sequence[Token], operands: Sequence[NumberMention]) -> Iterator[float]:
+    """Yields the value of the expression for each reading of its numbers. 20 % is 0.2, 20, or a growth by a fifth."""
+    places = [token for token in tokens if isinstance(token, int)]
+    choices = [_list_values(operands[place]) for place in places]
+    for count, values in enumerate(product(*choices)):
+        if count >= _MAX_READINGS:
+            return
+        try:
+            yield _Evaluator(tokens, dict(zip(places, values, strict=True))).evaluate()
+        except ZeroDivisionError:
+            continue
+
+
+def _list_values(mention: NumberMention) -> list[tuple[float, bool]]:
+    """Returns the values of a number; with True for one that is a percentage."""
+    values = [(abs(float(one.value)), False) for one in mention.readings]
+    if mention.unscaled is not None:
+        values.append((abs(float(mention.unscaled)), False))
+    if mention.unit is not None and mention.unit.dimension == "%":
+        values = [(value / 100, True) for value, _ in values] + values
+    return values
+
+
+class _Evaluator:
+    """A recursive descent over the four operations."""
+
+    def __init__(self, tokens: Sequence[Token], values: dict[int, tuple[float, bool]]) -> None:
+        self._tokens = list(tokens)
+        self._values = values
+        self._at = 0
+
+    def evaluate(self) -> float:
+        """Returns the value of a sum of products."""
+        total, _ = self._read_product()
+        while (sign := self._peek()) in ("+", "-"):
+            self._at += 1
+            value, is_share = self._read_product()
+            value *= total if is_share else 1  # 100 + 25 %
+            total = total + value if sign == "+" else total - value
+        return total
+
+    def _read_product(self) -> tuple[float, bool]:
+        value, is_share = self._read_factor()
+        while (sign := self._peek()) in ("*", "/"):
+            self._at += 1
+            other, _ = self._read_factor()
+            value, is_share = (value * other if sign == "*" else value / other), False
+        return value, is_share
+
+    def _read_factor(self) -> tuple[float, bool]:
+        token = self._tokens[self._at]
+        self._at += 1
+        if isinstance(token, int):
+            return self._values[token]
+        value = self.evaluate()
+        self._at += 1  # the closing bracket
+        return value, False
+
+    def _peek(self) -> Token | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+
+def _agrees(value: float, result: NumberMention, operands: Sequence[NumberMention]) -> bool:
+    """Whether a computed value rounds to the result that is shown, as it is, in percent, or in its scale."""
+    unit = result.unit
+    factors = [1.0]
+    if unit is not None and unit.dimension == "%":
+        factors.append(100.0)
+    # "90 min × 4 = 6 h": the result may be in another unit of its dimension.
+    same = [one.unit for one in operands if unit is not None and one.unit is not None]
+    factors += [float(one.factor / unit.factor) for one in same if unit is not None and one.dimension == unit.dimension]
+    for reading in result.readings:
+        shown, near = abs(float(reading.value)), float(reading.step) / 2
+        if any(abs(abs(value) * factor - shown) <= near * (1 + 1e-9) + 1e-9 for factor in factors):
+            return True
+    return False

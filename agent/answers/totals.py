@@ -1,0 +1,107 @@
+"""Totals and counts that a reader takes from a text: of the columns of its tables, of its lists and of its lines."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from agent.text.numbers import find_numbers
+from agent.text.pieces import split_pieces
+
+MAX_CELLS = 60_000
+"""Cells of tables that are read."""
+_SEPARATORS = ("\t", "|", ";", ",")
+_MIN_ADDENDS = 3
+
+
+def list_totals(text: str) -> list[float]:
+    """Returns the sums and averages of columns, JSON lists and lines with at least three numbers, and counts."""
+    found: list[float] = []
+    for column in _iter_columns(text):
+        numbers = [number for cell in column if (number := _read_number(cell)) is not None]
+        found += _sum_up(numbers)
+        found += [float(count) for count in Counter(map(str, column)).values() if count > 1]
+    lines = [line for line in text.splitlines() if line.strip()]
+    for line in lines[:MAX_CELLS]:
+        if sum(map(str.isdigit, line)) >= _MIN_ADDENDS:
+            found += _sum_up([float(one.value) for one in find_numbers(line[:2_000])])
+    return sorted(set(found))
+
+
+def list_counts(*texts: str) -> list[float]:
+    """Returns how many lines, rows, list items and JSON entries there are."""
+    counts: set[int] = set()
+    for text in texts:
+        lines = sum(bool(line.strip()) for line in text.splitlines())
+        counts |= {lines, lines - 1}
+        counts |= {len(value) for value in _iter_json_lists(text)}
+        blocks = Counter(piece.block for piece in split_pieces(text[:50_000]) if piece.kind == "row" or piece.marker)
+        counts |= set(blocks.values())
+    return sorted(map(float, counts))
+
+
+def _sum_up(numbers: Sequence[float]) -> list[float]:
+    if len(numbers) < _MIN_ADDENDS:
+        return []
+    total = sum(numbers)
+    return [abs(total), abs(total / len(numbers))]
+
+
+def _read_number(cell: object) -> float | None:
+    """Returns the number of a cell that holds nothing else but its unit."""
+    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
+        return None
+    if not isinstance(cell, str):
+        return float(cell)
+    text = cell.strip()
+    if not text or len(text) > 40 or not any(map(str.isdigit, text)):
+        return None
+    found = find_numbers(text)
+    if len(found) != 1 or len(found[0].text) < len(text) - 4:
+        return None
+    return float(found[0].value)
+
+
+def _iter_columns(text: str) -> Iterator[Sequence[object]]:
+    """Yields the columns of JSON lists and of lines with the same number of separators."""
+    for rows in _iter_json_lists(text):
+        objects = [row for row in rows if isinstance(row, Mapping)]
+        if len(objects) == len(rows):
+            keys = {key: None for row in objects for key in row}
+            yield from ([row.get(key) for row in objects] for key in keys)
+        elif lists := [row for row in rows if isinstance(row, list)]:
+            yield from zip(*lists, strict=False)
+        else:
+            yield rows
+    tables: dict[tuple[str, int], list[list[str]]] = {}
+    cells = 0
+    for line in text.splitlines():
+        for separator in _SEPARATORS:
+            if (count := line.count(separator)) and cells < MAX_CELLS:
+                tables.setdefault((separator, count), []).append(line.split(separator))
+                cells += count + 1
+    for table in tables.values():
+        if len(table) >= _MIN_ADDENDS:
+            yield from zip(*table, strict=True)
+
+
+def _iter_json_lists(text: str) -> Iterator[list[object]]:
+    """Yields the lists with at least two entries in the lines, or in the whole, of a text that are JSON."""
+    for part in dict.fromkeys((text, *text.splitlines())):
+        if part.lstrip()[:1] in ("{", "["):
+            try:
+                value = json.loads(part)
+            except (ValueError, RecursionError):
+                continue
+            yield from _walk((value,))
+
+
+def _walk(values: Iterable[object]) -> Iterator[list[object]]:
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list):
+            if len(value) > 1:
+                yield value
+            pending += value
+        elif isinstance(value, dict):
+            pending += value.values()
