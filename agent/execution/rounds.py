@@ -1,8 +1,13 @@
 """Planning in rounds, seen from the run: whether it plans so, and the calls and results of its rounds so far."""
 
+from agent.core.run_state import RunState, StepState
+from agent.execution.catalogue import build_catalogue, drop_unusable
+from agent.execution.ground import find_empty_sources
 from agent.planning.request import RoundResult
+from agent.planning.round_planner import MAY_CHANGE
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
+from agent.tools.catalogue import Catalogue
 
 
 def decides_in_rounds(run: Run) -> bool:
@@ -10,6 +15,21 @@ def decides_in_rounds(run: Run) -> bool:
     room = run.room
     fixed = room.required_tools or room.gates or room.knowledge or room.routing == "intents"
     return run.profile.decides == "rounds" and run.plans_with_model and run.works_with_model and not fixed
+
+
+async def build_round_catalogue(run: Run) -> Catalogue:
+    """Returns the skills and tools of every round of a run, without those whose source holds nothing."""
+    return drop_unusable(build_catalogue(run), await find_empty_sources(run))
+
+
+def find_allowed_changes(state: RunState) -> frozenset[str] | None:
+    """Returns the tools that this run's request asks to change something with, or None if no round had to know."""
+    for proposed in reversed(state.plans):
+        for step in proposed.plan.steps:
+            named = step.args.get(MAY_CHANGE) if step.is_plan_more else None
+            if isinstance(named, list):
+                return frozenset(map(str, named))
+    return None
 
 
 async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
@@ -24,7 +44,17 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
                 continue
             known.add(step.id)
             failed = own.status != "succeeded"
-            verdict = own.last.verdict if own.last is not None else None
-            text = verdict.reason if failed and verdict is not None else (await load_output(run, own.output)).text
+            text = await _describe_result(run, own)
             found.append(RoundResult(number, step.tool, step.args, text, failed, proposed.plan.reasoning))
     return tuple(found)
+
+
+async def _describe_result(run: Run, step: StepState) -> str:
+    """Returns the result of a step, or why it failed: the tool's own message, or else the verdict's reason."""
+    output = step.output
+    if output is None:
+        return ""
+    verdict = step.last.verdict if step.last is not None else None
+    if step.status != "succeeded" and verdict is not None:
+        return output.error or verdict.reason
+    return (await load_output(run, output)).text

@@ -38,6 +38,7 @@ from agent.run_context.call_site import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
 from agent.tools import ExplainingTool, PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
+from agent.tools.unset_inputs import drop_unset_inputs
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ async def call_tool(
     the tool reports the outcome, or the call is recorded as `step.unknown`.
     """
     args, dropped = drop_unknown_args(tool.spec, args)
+    args = drop_unset_inputs(tool.spec, args)
     returned = await _call_or_resume(run, tool, args, site, before, tainted=tainted)
     if returned.error is not None:
         returned = run.redaction.redact(returned)

@@ -7,7 +7,8 @@ look at what they lack.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -18,11 +19,13 @@ from agent.tools.catalogue import SkillCard
 
 MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
+MAX_CHOICES = 3
+"""Tools that one request may ask to change something with."""
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
 NOTHING = "nothing"
 """What is missing where the answer can be written."""
-MISSING_CHARS = 100
+MISSING_CHARS = 300
 """Characters in which a decision says what is missing before it chooses: a model that names it calls the right tool."""
 MORE = "more"
 """The input that takes further optional inputs as one JSON text."""
@@ -35,11 +38,23 @@ _SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
 
 
 def build_decision_schema(
-    tools: Sequence[ToolSpec], skills: Sequence[SkillCard], kinds: Sequence[str], max_calls: int
+    tools: Sequence[ToolSpec],
+    skills: Sequence[SkillCard],
+    kinds: Sequence[str],
+    max_calls: int,
+    *,
+    values: Mapping[str, Mapping[str, Sequence[str]]] = MappingProxyType({}),
 ) -> ResponseSchema:
-    """Returns the schema of one decision: `{"next": {"kind": ..., ...}}` with one closed object for each of `kinds`."""
+    """Returns the schema of one decision: `{"next": {"kind": ..., ...}}` with one closed object for each of `kinds`.
+
+    `values` limits inputs of some tools to a choice.
+    """
     known = {card.name for card in skills}
-    calls = [_build_call_schema(spec.name, build_inputs_schema(spec)) for spec in tools if spec.name not in known]
+    calls = [
+        _build_call_schema(spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
+        for spec in tools
+        if spec.name not in known
+    ]
     calls += [_build_call_schema(card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
     bodies: dict[str, JsonObject] = {
         "calls": {"calls": {"type": "array", "items": _join(calls), "minItems": 1, "maxItems": max_calls}},
@@ -64,10 +79,17 @@ def build_choice_schema(names: Iterable[str]) -> ResponseSchema:
     return ResponseSchema("choice", _close({"tool": {"type": "string", "enum": list(names)}}))
 
 
-def build_inputs_schema(spec: ToolSpec) -> JsonObject:
+def build_choices_schema(names: Iterable[str]) -> ResponseSchema:
+    """Returns the schema of a choice of some of `names`, or none."""
+    one: JsonObject = {"type": "string", "enum": list(names)}
+    return ResponseSchema("choices", _close({"tools": {"type": "array", "items": one, "maxItems": MAX_CHOICES}}))
+
+
+def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = MappingProxyType({})) -> JsonObject:
     """Returns the closed schema of a tool's inputs: required ones first, then a few optional ones.
 
-    What the subset cannot express (open objects, recursion, `oneOf`) is a text that holds JSON.
+    An input in `values` is a choice of them. What the subset cannot express (open objects, recursion, `oneOf`) is a
+    text that holds JSON.
     """
     properties = spec.input_schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
@@ -78,6 +100,8 @@ def build_inputs_schema(spec: ToolSpec) -> JsonObject:
     roots = definitions if isinstance(definitions, dict) else {}
     shown = optional[:OPTIONAL_INPUTS]
     inputs: JsonObject = {str(name): simplify(known[name], roots) for name in (*required, *shown)}
+    for name in values.keys() & inputs.keys():
+        inputs[name] = {"type": "string", "enum": [*values[name]]}
     if len(optional) > len(shown):
         inputs[MORE] = _JSON_TEXT
     return {**_close(inputs), "required": [*required]}

@@ -75,6 +75,10 @@ class PlanningRequest:
     """The calls of earlier rounds with their results, oldest first."""
     decides_in_rounds: bool = False
     """Whether the planner decides on one batch of calls at a time and sees the results before it goes on."""
+    has_read_outside: bool = False
+    """Whether a result so far holds text from outside, which may have chosen the next calls."""
+    may_change: frozenset[str] | None = None
+    """The tools that the request wants to change something with, as an earlier round found; None if none asked."""
     may_call: bool = True
     """Whether the planner may plan another round."""
     checks_answers: bool = False

@@ -19,7 +19,7 @@ from agent.prompts.blocks import format_block
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard, get_first_sentence, is_foreign, shorten
 
-DESCRIPTION_CHARS, SKILL_CHARS = 160, 160
+DESCRIPTION_CHARS, SKILL_CHARS = 160, 110
 """Characters of a tool's and of a skill's description."""
 SHOWN_INPUTS = 8
 """Names of inputs in a tool's line; the grammar holds their types."""
@@ -80,9 +80,8 @@ def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
 
 
 def format_skill_line(card: SkillCard) -> str:
-    """Returns one line: the skill's name, its description, and the tools that a call may name for it."""
-    tools = f" Tools: {', '.join(card.tools)}." if card.tools else ""
-    return f"- {card.name}(task): {shorten(card.description, SKILL_CHARS)}{tools}"
+    """Returns one line: the skill's name and what it does. The grammar holds the tools that a call may name for it."""
+    return f"- {card.name}(task): {get_first_sentence(card.description, SKILL_CHARS)}"
 
 
 def format_tool_line(spec: ToolSpec) -> str:
