@@ -1,10 +1,10 @@
 """Planning in rounds, seen from the run: whether it plans so, and the calls and results of its rounds so far."""
 
-from agent.core.run_state import RunState, StepState
+from agent.core.run_state import StepState
 from agent.execution.catalogue import build_catalogue, drop_unusable
 from agent.execution.ground import find_empty_sources
 from agent.planning.request import RoundResult
-from agent.planning.round_planner import MAY_CHANGE
+from agent.planning.round_parts import MISSING
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
 from agent.tools.catalogue import Catalogue
@@ -22,22 +22,14 @@ async def build_round_catalogue(run: Run) -> Catalogue:
     return drop_unusable(build_catalogue(run), await find_empty_sources(run))
 
 
-def find_allowed_changes(state: RunState) -> frozenset[str] | None:
-    """Returns the tools that this run's request asks to change something with, or None if no round had to know."""
-    for proposed in reversed(state.plans):
-        for step in proposed.plan.steps:
-            named = step.args.get(MAY_CHANGE) if step.is_plan_more else None
-            if isinstance(named, list):
-                return frozenset(map(str, named))
-    return None
-
-
 async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
     """Returns the calls of the model's plans so far with their results, oldest first."""
     state = run.state
     known: set[str] = set()
     found = []
     for number, proposed in enumerate(state.plans):
+        said = next((step.args.get(MISSING) for step in proposed.plan.steps if step.is_plan_more), None)
+        missing = tuple(map(str, said)) if isinstance(said, list) else (proposed.plan.reasoning,)
         for step in proposed.plan.steps:
             own = state.get_step(step.id)
             if step.id in known or not step.is_work or own.output is None:
@@ -45,7 +37,7 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
             known.add(step.id)
             failed = own.status != "succeeded"
             text = await _describe_result(run, own)
-            found.append(RoundResult(number, step.tool, step.args, text, failed, proposed.plan.reasoning))
+            found.append(RoundResult(number, step.tool, step.args, text, failed, missing))
     return tuple(found)
 
 

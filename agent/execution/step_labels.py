@@ -13,7 +13,7 @@ from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.run_state import RunState
 from agent.execution.catalogue import build_catalogue
 from agent.planning.references import find_references, list_literals
-from agent.planning.round_planner import MAY_CHANGE
+from agent.planning.round_parts import MAY_CHANGE
 from agent.policy.approval import has_side_effect
 from agent.run_context.message_labels import collect_own_words, get_own_prompt
 from agent.run_context.run import Run

@@ -25,8 +25,9 @@ OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
 NOTHING = "nothing"
 """What is missing where the answer can be written."""
-MISSING_CHARS = 300
-"""Characters in which a decision says what is missing before it chooses: a model that names it calls the right tool."""
+MISSING_CHARS, MAX_PARTS = 120, 12
+"""Characters and number of the things that a decision names as missing before it chooses: a model that names them calls
+the right tool, and is asked for those that it did not call one for."""
 MORE = "more"
 """The input that takes further optional inputs as one JSON text."""
 MAX_VALUES = 100
@@ -43,11 +44,12 @@ def build_decision_schema(
     kinds: Sequence[str],
     max_calls: int,
     *,
+    part: str = "",
     values: Mapping[str, Mapping[str, Sequence[str]]] = MappingProxyType({}),
 ) -> ResponseSchema:
     """Returns the schema of one decision: `{"next": {"kind": ..., ...}}` with one closed object for each of `kinds`.
 
-    `values` limits inputs of some tools to a choice.
+    `part` is the one thing that is decided on, if it is known. `values` limits inputs of some tools to a choice.
     """
     known = {card.name for card in skills}
     calls = [
@@ -63,15 +65,18 @@ def build_decision_schema(
         "answer": {},
     }
     choices = [
-        _close({"missing": _describe_missing(kind), "kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
+        _close({"missing": _describe_missing(kind, part), "kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
         for kind in kinds
         if kind != "calls" or calls
     ]
     return ResponseSchema("decision", _close({"next": _join(choices)}))
 
 
-def _describe_missing(kind: str) -> JsonObject:
-    return {"type": "string", "enum": [NOTHING]} if kind == "answer" else {"type": "string", "maxLength": MISSING_CHARS}
+def _describe_missing(kind: str, part: str) -> JsonObject:
+    if kind == "answer":
+        return {"type": "string", "enum": [NOTHING]}
+    one: JsonObject = {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": MISSING_CHARS}
+    return {"type": "array", "items": one, "minItems": 1, "maxItems": 1 if part else MAX_PARTS}
 
 
 def build_choice_schema(names: Iterable[str]) -> ResponseSchema:

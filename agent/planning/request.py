@@ -30,7 +30,7 @@ class RoundResult:
     args: JsonObject
     text: str
     failed: bool = False
-    missing: str = ""
+    missing: tuple[str, ...] = ()
     """What the planner said was missing when it planned the round."""
 
 
@@ -75,6 +75,8 @@ class PlanningRequest:
     """The calls of earlier rounds with their results, oldest first."""
     decides_in_rounds: bool = False
     """Whether the planner decides on one batch of calls at a time and sees the results before it goes on."""
+    open_parts: tuple[str, ...] = ()
+    """What the planner said was missing before, and what no call that succeeded was made for."""
     has_read_outside: bool = False
     """Whether a result so far holds text from outside, which may have chosen the next calls."""
     may_change: frozenset[str] | None = None

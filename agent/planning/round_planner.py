@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, PlanStep
 from agent.llm.call_forms import read_calls
-from agent.llm.port import ModelReply
+from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.decision_schema import (
     MAX_TOOLS,
     NOTHING,
@@ -29,8 +29,15 @@ from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
 from agent.planning.refused_inputs import RepeatedCallError, check_repetition, list_other_values
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
-from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.round_prompt import ANSWER, build_round_messages, choose_tools, encode_decision
+from agent.planning.request import PlanningRequest
+from agent.planning.round_parts import MAY_CHANGE, divide_parts
+from agent.planning.round_prompt import (
+    ANSWER,
+    build_reminder,
+    build_round_messages,
+    choose_tools,
+    encode_decision,
+)
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
 from agent.policy.approval import has_side_effect
@@ -41,8 +48,6 @@ MAX_CALLS = 12
 """Calls in one round."""
 NO_TOOL = "none"
 PLAN_MORE = "plan_more"
-MAY_CHANGE = "may_change"
-"""The argument of the step `plan_more` that names the tools that the request allows to change something."""
 _NOTHING = frozenset({"", NO_TOOL, NOTHING})
 """What a model writes as missing when all is there, also if it adds a call that nobody asked for."""
 
@@ -59,6 +64,10 @@ class _Attempt:
     rejected: list[Rejection] = field(default_factory=list)
     values: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     """For inputs that were refused, the values that may be meant, by tool and input."""
+    parts: list[str] = field(default_factory=list)
+    """What is still open of the things that an earlier decision named; the first is decided on."""
+    refusals: int = 0
+    """Unusable replies to the question that is asked now."""
 
 
 class RoundPlanner:
@@ -71,7 +80,12 @@ class RoundPlanner:
     async def plan(self, request: PlanningRequest) -> Planned:
         """Returns a round, an answer or a question. Raises no `ModelError`: on a failure the rules plan."""
         tools = choose_tools(request.catalogue, request.question)
-        attempt = _Attempt(build_round_messages(request, tools), tools, is_questioned=not request.checks_answers)
+        attempt = _Attempt(
+            build_round_messages(request, tools),
+            tools,
+            is_questioned=not request.checks_answers,
+            parts=[*request.open_parts],
+        )
         if not request.may_call:
             return self._build_answer(request, attempt)
         try:
@@ -87,32 +101,35 @@ class RoundPlanner:
         return replace(planned, rejected=tuple(attempt.rejected)) if attempt.rejected else planned
 
     async def _decide(self, request: PlanningRequest, attempt: _Attempt) -> Planned | None:
-        """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`."""
+        """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
+
+        Each open part is asked about first. One that needs no call, or that the model finds none for, is passed over.
+        """
         while True:
-            kinds = _list_kinds(request, attempt)
-            schema = build_decision_schema(
-                attempt.tools, request.catalogue.skills, kinds, MAX_CALLS, values=attempt.values
-            )
-            reply = await self._model.ask(attempt.messages, schema)
+            reply = await self._model.ask(attempt.messages, _build_schema(request, attempt))
             try:
                 meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
                 if isinstance(meant, Answer):
-                    if await self._is_answer_earned(request, attempt):
+                    if attempt.parts:
+                        _pass_part(request, attempt)
+                    elif await self._is_answer_earned(request, attempt):
                         return self._build_answer(request, attempt)
                 elif isinstance(meant, FindTools):
                     _search_tools(request, attempt, meant.query)
                 else:
-                    planned = self._build_planned(request, meant)
+                    planned = self._build_planned(request, meant, attempt.parts)
                     return await self._allow_changes(request, attempt, planned)
             except PlanInvalidError as error:
                 attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
-                if len(attempt.rejected) > 1:
+                attempt.refusals += 1
+                is_known = isinstance(error, RepeatedCallError) and not error.call.failed
+                if attempt.parts and (is_known or attempt.refusals > 1):
+                    _pass_part(request, attempt)
+                elif attempt.refusals > 1:
                     return None
-                if isinstance(error, RepeatedCallError):
-                    _rule_out(request, attempt, error.call)
-                elif isinstance(error, UnaskedChangeError):
-                    attempt.tools = tuple(spec for spec in attempt.tools if spec.name not in error.tools)
-                _add_turn(attempt, reply.text, render("planner_reask", problems=format_problems(error.problems)))
+                else:
+                    _rule_out(request, attempt, error)
+                    _add_turn(attempt, reply.text, render("planner_reask", problems=format_problems(error.problems)))
 
     async def _is_answer_earned(self, request: PlanningRequest, attempt: _Attempt) -> bool:
         """Returns whether the answer may be written now. If a tool is needed first, the next decision must call."""
@@ -147,7 +164,7 @@ class RoundPlanner:
         if unasked := changing - allowed:
             raise UnaskedChangeError(unasked)
         *steps, last = planned.plan.steps
-        marked = last.model_copy(update={"args": {MAY_CHANGE: sorted(allowed)}})
+        marked = last.model_copy(update={"args": {**last.args, MAY_CHANGE: sorted(allowed)}})
         return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))
 
     async def _ask_for_changes(self, request: PlanningRequest, attempt: _Attempt) -> frozenset[str]:
@@ -163,7 +180,8 @@ class RoundPlanner:
         named = whole.get("tools") if isinstance(whole, dict) else None
         return frozenset(changing) & {str(name) for name in (named if isinstance(named, list) else ())}
 
-    def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply) -> Planned:
+    def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, parts: Sequence[str]) -> Planned:
+        """Returns the round of a decision. `parts` are what was open before it, the one that it decides on first."""
         if isinstance(meant, Ask):
             if not request.may_ask:
                 raise PlanInvalidError(["nobody is there to answer a question; go on with what is known"])
@@ -172,7 +190,9 @@ class RoundPlanner:
         check_repetition(meant.data, request.rounds)
         made = build_plan_steps(meant.data, request, notes=notes)
         steps = _defer_effects(made.steps, notes)
-        plan = made.model_copy(update={"steps": (*steps, _build_plan_more(request, steps))})
+        said = [str(part) for part in meant.data.get("missing") or ()]
+        args = divide_parts(said, parts, made.steps, steps)
+        plan = made.model_copy(update={"steps": (*steps, _build_plan_more(request, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
 
     def _build_answer(self, request: PlanningRequest, attempt: _Attempt) -> Planned:
@@ -223,10 +243,13 @@ def _read_next(decided: JsonObject) -> Reply:
             return FindTools(query.strip())
         case {"kind": "answer"}:
             return Answer("")
-        case {"missing": str(missing), "calls": [*_]} if missing.strip().lower() in _NOTHING:
-            return Answer("")
-        case {"calls": [*_]}:
-            return PlanReply({"reasoning": decided.get("missing"), "steps": [*map(_expand_call, decided["calls"])]})
+        case {"calls": [*calls]}:
+            missing = decided.get("missing")
+            parts = [str(part).strip() for part in (missing if isinstance(missing, list) else [missing])]
+            if all(part.lower() in _NOTHING for part in parts):
+                return Answer("")
+            steps = [*map(_expand_call, calls)]
+            return PlanReply({"reasoning": "; ".join(parts), "missing": [*parts], "steps": steps})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
 
 
@@ -246,16 +269,36 @@ def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
     return [*kinds, "answer"]
 
 
-def _rule_out(request: PlanningRequest, attempt: _Attempt, call: RoundResult) -> None:
-    """Keeps the next reply from making this call again: a refused input becomes a choice of other values, and any other
-    tool is no choice. A small model would make the same call again."""
-    spec = request.catalogue.get_tool(call.tool)
-    texts = [*(one.text for one in reversed(request.rounds) if not one.failed), request.question]
-    values = list_other_values(spec, call, texts) if spec is not None and call.failed else {}
-    if values:
-        attempt.values[call.tool] = values
-    else:
-        attempt.tools = tuple(one for one in attempt.tools if one.name != call.tool)
+def _build_schema(request: PlanningRequest, attempt: _Attempt) -> ResponseSchema:
+    part = attempt.parts[0] if attempt.parts else ""
+    kinds = _list_kinds(request, attempt)
+    return build_decision_schema(
+        attempt.tools, request.catalogue.skills, kinds, MAX_CALLS, part=part, values=attempt.values
+    )
+
+
+def _pass_part(request: PlanningRequest, attempt: _Attempt) -> None:
+    """Goes on to the next open part; after the last one, anything that is missing may be decided on."""
+    attempt.parts.pop(0)
+    attempt.refusals = 0
+    attempt.values = {}
+    attempt.tools = choose_tools(request.catalogue, request.question)
+    _add_turn(attempt, encode_decision(ANSWER), build_reminder(request, attempt.parts))
+
+
+def _rule_out(request: PlanningRequest, attempt: _Attempt, error: PlanInvalidError) -> None:
+    """Keeps the next reply from the same mistake, which a small model would make again.
+
+    A refused input becomes a choice of other values. A tool that was called in vain otherwise, or whose change the
+    request does not ask for, is no choice any more."""
+    lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
+    if isinstance(error, RepeatedCallError):
+        call, spec = error.call, request.catalogue.get_tool(error.call.tool)
+        texts = [*(one.text for one in reversed(request.rounds) if not one.failed), request.question]
+        values = list_other_values(spec, call, texts) if spec is not None and call.failed else {}
+        attempt.values |= {call.tool: values} if values else {}
+        lost = frozenset() if values else {call.tool}
+    attempt.tools = tuple(spec for spec in attempt.tools if spec.name not in lost)
 
 
 def _search_tools(request: PlanningRequest, attempt: _Attempt, query: str) -> None:
@@ -281,7 +324,7 @@ def _defer_effects(steps: Sequence[PlanStep], notes: list[str]) -> tuple[PlanSte
     return tuple(step for step in steps if step.id not in names and not names & set(step.depends_on))
 
 
-def _build_plan_more(request: PlanningRequest, steps: Sequence[PlanStep]) -> PlanStep:
+def _build_plan_more(request: PlanningRequest, steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
     taken = request.used_ids | {step.id for step in steps}
     name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in taken)
     return PlanStep(
@@ -289,6 +332,7 @@ def _build_plan_more(request: PlanningRequest, steps: Sequence[PlanStep]) -> Pla
         executor="agent",
         action="plan_more",
         tool=PLAN_MORE,
+        args=args,
         depends_on=tuple(step.id for step in steps),
         intent="read the results and plan on",
     )

@@ -23,6 +23,7 @@ DESCRIPTION_CHARS, SKILL_CHARS = 160, 110
 """Characters of a tool's and of a skill's description."""
 SHOWN_INPUTS = 8
 """Names of inputs in a tool's line; the grammar holds their types."""
+QUESTION_AGAIN_CHARS = 600
 ANSWER: JsonObject = {"next": {"missing": NOTHING, "kind": "answer"}}
 
 
@@ -55,7 +56,7 @@ def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) ->
     for _, calls in groupby(request.rounds, key=lambda call: call.number):
         messages += _build_round(list(calls))
     if request.rounds:
-        messages[-1]["content"] = f"{messages[-1]['content']}\n{_build_reminder(request)}"
+        messages[-1]["content"] = f"{messages[-1]['content']}\n{build_reminder(request, request.open_parts)}"
     return tuple(messages)
 
 
@@ -95,7 +96,7 @@ def format_tool_line(spec: ToolSpec) -> str:
 
 def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
     listed: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
-    made: JsonObject = {"next": {"missing": calls[0].missing, "kind": "calls", "calls": listed}}
+    made: JsonObject = {"next": {"missing": [*calls[0].missing], "kind": "calls", "calls": listed}}
     results = [
         format_block(
             "failed" if call.failed else "result",
@@ -111,12 +112,16 @@ def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
     ]
 
 
-def _build_reminder(request: PlanningRequest) -> str:
-    """Returns the end of the newest message: why the plan changes, and the request once more, after all results."""
+def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
+    """Returns the end of the newest message, after all results: why the plan changes, the request once more, and the
+    next of its open parts."""
     reason = request.replan_reason
     failed = any(call.failed for call in request.rounds)
     note = f"{_cut(reason, RESULT_CHARS)}\n" if reason is not None and not failed else ""
-    return note + render("decide_next" if request.may_call else "decide_last", request=_cut(request.question, 600))
+    question = _cut(request.question, QUESTION_AGAIN_CHARS)
+    if request.may_call and parts:
+        return note + render("decide_part", request=question, part=parts[0])
+    return note + render("decide_next" if request.may_call else "decide_last", request=question)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -28,7 +28,7 @@ from agent.execution.open_questions import WITHHELD_QUESTION
 from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
-from agent.execution.rounds import build_round_catalogue, decides_in_rounds, find_allowed_changes, list_rounds
+from agent.execution.rounds import build_round_catalogue, decides_in_rounds, list_rounds
 from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.execution.step_labels import label_steps, list_message_sources
 from agent.execution.steps import build_failed_output, record_output
@@ -36,6 +36,7 @@ from agent.planning.planned import Planned, Rejection, build_ruled
 from agent.planning.planner import PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
+from agent.planning.round_parts import find_allowed_changes, list_open_parts
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback, has_side_effect
@@ -287,6 +288,7 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         answer_language=_get_answer_language(state),
         rounds=await list_rounds(run) if in_rounds else (),
         decides_in_rounds=in_rounds,
+        open_parts=list_open_parts(state) if in_rounds else (),
         has_read_outside=_has_read_outside(state),
         may_change=find_allowed_changes(state),
         may_call=state.round_count < room.budgets.max_rounds,
