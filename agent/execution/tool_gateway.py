@@ -33,6 +33,7 @@ from agent.execution.nested_calls import NestedCalls
 from agent.execution.repeated_calls import call_once
 from agent.execution.schema_problems import find_argument_problem, find_output_problem
 from agent.execution.tool_models import choose_tool_model
+from agent.policy.redaction.events import ResultParts
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.call_site import CallSite
 from agent.run_context.message_labels import collect_own_words
@@ -304,6 +305,7 @@ async def build_return(
     else:
         clean = await run.redaction.redact_result(result.text, result.value, result.sources, encoded)
         text, value = clean.text, clean.value
+    whole = None if truncated else await run.redaction.store_whole(ResultParts(result.text, result.value, ()), clean)
     content = await _store_content(run, result)
     if value is not result.value:
         encoded = json.dumps(value, ensure_ascii=False, default=str)
@@ -320,6 +322,7 @@ async def build_return(
             text=text,
             blob=blob,
             content_blob=content,
+            whole_blob=whole,
             tainted=spec.tainted or result.tainted,
             truncated=truncated,
             tries=tries,

@@ -80,7 +80,7 @@ class ToolCalled(EventBody):
 class ToolReturned(EventBody):
     """The result of the call with the same `call_id`. A value of more than 16 kB is stored in `blob`. For a tool that
     was called on its own, and for one that makes artifacts, `content_blob` stores the content blocks that `text`
-    describes.
+    describes. `whole_blob` stores a result before personal data was removed from it (see `StepOutput`).
     """
 
     type = "tool.returned"
@@ -90,6 +90,7 @@ class ToolReturned(EventBody):
     text: str = ""
     blob: str | None = None
     content_blob: str | None = None
+    whole_blob: str | None = None
     error_code: str | None = None
     error: str | None = None
     tainted: bool = False
@@ -108,7 +109,8 @@ class ToolReturned(EventBody):
 
     def list_blobs(self) -> tuple[str, ...]:
         """See `EventBody.list_blobs`."""
-        return tuple(checksum for checksum in (self.blob, self.content_blob) if checksum is not None)
+        blobs = (self.blob, self.content_blob, self.whole_blob)
+        return tuple(checksum for checksum in blobs if checksum is not None)
 
 
 class ToolRefused(EventBody):

@@ -14,7 +14,7 @@ AnswerPiiAction = Literal["off", "flag", "redact_answer", "redact", "block"]
 class Budgets(FrozenModel):
     """The limits of one run. Retries count per step, everything else per run."""
 
-    max_steps: int = Field(default=12, ge=1, le=25)
+    max_steps: int = Field(default=12, ge=1, le=32)
     max_parallel: int = Field(default=8, ge=1, le=64)
     max_retries: int = Field(default=1, ge=0, le=1)
     max_replans: int = Field(default=3, ge=0, le=3)

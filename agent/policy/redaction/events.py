@@ -134,6 +134,14 @@ class EventRedactor:
         value = map_json_texts(parts.value, lambda text, _: self.redact_text(text))
         return ResultParts(self.redact_text(parts.text), value, sources)
 
+    def redact_secrets(self, parts: ResultParts, *, by_model: bool) -> ResultParts:
+        """Returns a result without secrets, but with its personal data. Sources are left out."""
+        from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
+
+        finder = self._answers if by_model else self._scanner
+        value = map_json_texts(parts.value, lambda text, _: finder.redact(text))
+        return ResultParts(finder.redact(parts.text), value, ())
+
     def redact_content_blocks(self, blocks: Iterable[JsonObject]) -> list[JsonObject]:
         """Returns a tool's content blocks. A block whose bytes hold a secret of this gateway is left out."""
         bare, parts = strip_bytes(list(blocks))
