@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from agent.core.models import Budgets
+from agent.core.models.request import MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES
 from agent.core.settings import PREFIX, Settings
 from agent.net.client import MAX_REDIRECTS
 from agent.storage.api_keys import KeyLimits
@@ -112,6 +113,8 @@ RUNS = (
 )
 FIXED = (
     ("nesting of objects and lists in a body", MAX_DEPTH, "400"),
+    ("tools of a client in a request", MAX_CLIENT_TOOLS, "413; 400 at the OpenAI door"),
+    ("entries of a request's `metadata`", MAX_METADATA_ENTRIES, "413"),
     ("redirects of one fetch", MAX_REDIRECTS, "the fetch fails"),
     ("characters of an `Idempotency-Key`", MAX_KEY_CHARS, "400"),
     ("bytes of a response stored for one", MAX_STORED_BYTES, "a repetition gets a 409 that names the run"),

@@ -11,10 +11,14 @@ AnswerPiiAction = Literal["off", "flag", "redact_answer", "redact", "block"]
 """`redact_answer` removes others' personal data from what a model writes as an answer; `redact` also from results."""
 
 
+LARGEST_PLAN = 32
+"""The most steps of a plan that a room may allow."""
+
+
 class Budgets(FrozenModel):
     """The limits of one run. Retries count per step, everything else per run."""
 
-    max_steps: int = Field(default=12, ge=1, le=32)
+    max_steps: int = Field(default=12, ge=1, le=LARGEST_PLAN)
     max_parallel: int = Field(default=8, ge=1, le=64)
     max_retries: int = Field(default=1, ge=0, le=1)
     max_replans: int = Field(default=3, ge=0, le=3)

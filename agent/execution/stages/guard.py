@@ -9,6 +9,8 @@ from pydantic import ValidationError
 from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
 from agent.core.models import LOCAL_OWNER, MODEL_OPTIONS, AgentRequest, JsonObject, Room, ToolCallRequest
+from agent.core.models.request import MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES
+from agent.core.models.room import LARGEST_PLAN
 from agent.core.settings import Settings
 from agent.execution.given_plan import take_over_request
 from agent.planning.normalise import COMPLETION_NAMES
@@ -120,6 +122,12 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
     if len(messages) > settings.max_messages:
         told = f"{len(messages):,} messages are given; at most {settings.max_messages:,} are taken (AGENT_MAX_MESSAGES)"
         raise TooLargeError(told, param="messages")
+    for where, what, given, limit in (
+        ("client_tools", "tools", len(request.client_tools), MAX_CLIENT_TOOLS),
+        ("metadata", "entries of metadata", len(request.metadata), MAX_METADATA_ENTRIES),
+    ):
+        if given > limit:
+            raise TooLargeError(f"{given:,} {what} are given; at most {limit:,} are taken", param=where)
     for where, text in (("prompt", request.prompt), *((f"messages[{i}]", m.content) for i, m in enumerate(messages))):
         if len(text) > most:
             told = f"{where} has {len(text):,} characters; the limit is {most:,} (AGENT_MAX_MESSAGE_CHARS)"
@@ -155,6 +163,10 @@ def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ..
     form = f"metadata.tool_calls must be a list; {_CALL_FORM}"
     if not isinstance(calls, list):
         raise BadRequestError(form, param="metadata.tool_calls")
+    if len(calls) > LARGEST_PLAN:  # no room takes as many
+        raise BadRequestError(
+            f"{len(calls):,} tool calls are asked for; at most {LARGEST_PLAN} are made", param="metadata.tool_calls"
+        )
     parsed = []
     for call in calls:
         if not isinstance(call, dict):
