@@ -28,7 +28,7 @@ UPGRADE_FROM ?= HEAD~1
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-run: $(STAMP) ## Start the gateway on http://127.0.0.1:8080 (no key and no server needed)
+run: $(STAMP) ## Start the gateway on http://127.0.0.1:8010 (no key and no server needed)
 	@$(BIN)/stepgate serve
 
 dev: $(DEV_STAMP) ## Install the optional parts and the development tools too

@@ -31,7 +31,7 @@ class Commands(LazyGroup):
             "doctor:doctor",
             "Check the configuration, store, models, skills and files; exit code 1 if something is broken.",
         ),
-        "mcp": ("mcp:mcp", "Serve MCP over stdin and stdout. Shares the data folder with a running gateway."),
+        "mcp": ("mcp:app", "Serve MCP over stdin and stdout. `mcp install CLIENT` adds Stepgate to an IDE."),
         "graph": ("graph:graph", "Print the workflow as a Mermaid diagram."),
         "eval": (
             "gateway.features.evaluation.commands.evaluate:evaluate",

@@ -16,7 +16,7 @@ from agent.core.settings import Settings
 from gateway.app import create_app
 from gateway.auth.authentication import can_others_call
 from gateway.bootstrap import Stepgate, build_gateway
-from gateway.cli.bind_address import bind_socket
+from gateway.cli.bind_address import bind_socket, describe_default_port
 from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
 from gateway.garbage_collector import pause_garbage_collector
 from gateway.limits.http_protocol import make_protocol_with_limits
@@ -150,3 +150,5 @@ class _Server(uvicorn.Server):
             file=sys.stderr,
             flush=True,
         )
+        if (line := describe_default_port(settings)) is not None:
+            print(f"  {line}", file=sys.stderr, flush=True)
