@@ -23,6 +23,7 @@ from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary
 from agent.text.language import LanguageDetector
+from gateway.auth.unshared_sources import UnsharedSources
 from gateway.bootstrap_access import Access
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
@@ -113,6 +114,7 @@ def build_agent_service(
         audit=context.audit,
         redact_request=remove_secrets,
         check_quota=check_quota,
+        list_unshared=UnsharedSources(context.keys, settings).list_for,
         run_concurrency=access.run_concurrency,
         progress=engine.progress,
         client_requests=engine.client_requests,

@@ -329,6 +329,7 @@ async def build_return(
             duration=monotonic() - started,
             sources=clean.sources,
             span=site.span,
+            read_from=spec.read_from,
         )
     except ValidationError:  # the value is nested too deeply for an event
         broken = ToolOutputError(f"{spec.name} returned a value that is nested too deeply", agent_id=spec.name)
@@ -386,6 +387,7 @@ def _build_failed_return(
         error_code=error.code,
         error=error.message,
         tainted=spec.tainted,
+        read_from=spec.read_from,
         tries=tries,
         duration=monotonic() - started,
         span=site.span,

@@ -97,6 +97,10 @@ class ToolReturned(EventBody):
     truncated: bool = False
     tries: int = 1
     implementation: Mode = Field(default="rules", description="llm if a model rewrote the result")
+    read_from: tuple[str, ...] = Field(
+        default=(),
+        description="the user's own sources that the result is made of; arguments: of nothing else; empty: anything",
+    )
     dropped: tuple[str, ...] = Field(
         default=(), description="arguments that the tool does not know; omitted from the call"
     )

@@ -7,7 +7,7 @@ from pydantic import Field
 from agent.core.models.words import LOCAL_OWNER, ApprovalPolicy, FrozenModel, JudgePolicy, RetrievalMode, Tier
 
 GuardAction = Literal["off", "flag", "redact", "block"]
-AnswerPiiAction = Literal["off", "flag", "redact_answer", "redact", "block"]
+AnswerPiiAction = Literal["auto", "off", "flag", "redact_answer", "redact", "block"]
 """`redact_answer` removes others' personal data from what a model writes as an answer; `redact` also from results."""
 
 
@@ -50,7 +50,8 @@ class OutputGuards(FrozenModel):
 
     `pii` is personal data of others: what the caller wrote, what is remembered for them, and what a trusted tool
     returned is theirs. With `redact_answer` it is removed from the answer, also as it streams; steps, results and the
-    quotes of citations keep it. With `redact` it is removed from these too, and the answer is shown as a whole.
+    quotes of citations keep it. With `redact` it is removed from these too, and the answer is shown as a whole. `auto`
+    is `off` in a run that read only what nobody but its caller reads, and `redact_answer` in any other.
     """
 
     pii: AnswerPiiAction = "off"

@@ -18,6 +18,7 @@ from agent.core.models import JsonObject, Source
 from agent.core.run_state import RunState
 from agent.llm.provider_fields import map_reasoning
 from agent.policy.plain_text import has_live_parts, remove_live_parts
+from agent.policy.redaction.answer_guards import get_answer_guards
 from agent.policy.redaction.answers import collect_caller_text, make_answer_secret_finder, remove_personal_data
 from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
 
@@ -72,7 +73,7 @@ class EventRedactor:
         if text == self.clean_text:
             return text
         redacted = self._answers.redact(text)
-        if self._guards.pii == "redact_answer":
+        if get_answer_guards(self._get_state()).pii == "redact_answer":
             redacted = remove_personal_data(redacted, collect_caller_text(self._get_state()))
         else:
             redacted = self._without_personal(redacted)
