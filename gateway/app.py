@@ -22,6 +22,7 @@ from gateway.doors import (
     guardrails,
     memories,
     messages,
+    models_admin,
     openai,
     render,
     runs,
@@ -96,6 +97,7 @@ def create_app(
         conversations, sessions, sources, audit, usage, users, guardrails, recipes, rooms, studio, studio_requests,
         studio_tools, schedules, webhooks, queue, render,
         messages,
+        models_admin,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

@@ -50,7 +50,7 @@ class RunRedaction:
         self._run = weak_run
         """Weak, since the run holds this object: a cycle would keep every ended run, log and all, until the garbage
         collector finds it, which stops the event loop for as long as it searches."""
-        self._secrets = run.engine.settings.list_secrets()
+        self._secrets = (*run.engine.settings.list_secrets(), *run.engine.models.keys)
         self._events = EventRedactor(lambda: weak_run.state, self._secrets)
         self._redacted: dict[int, EventBody] = {}
         """Redacted events that are not yet appended, by identity."""

@@ -20,6 +20,7 @@ Purpose = Literal[
     "entailment",
     "router",
     "recipe",
+    "probe",
 ]
 SubAgentOutcome = Literal["done", "timeout", "turns", "budget", "output", "failed"]
 """How a sub-agent ended: with its result; out of time, turns or budget; with unreadable output; with a failure."""

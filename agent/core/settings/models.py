@@ -60,9 +60,20 @@ class ModelSettings(BaseModel):
         ),
     )
 
+    discover: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description=(
+            "search this machine's usual ports for programs that serve models, to offer them (Ollama, LM Studio, "
+            "llama.cpp, vLLM, Jan); a found one is never used by itself; auto: not in containers, and not where the "
+            "gateway listens beyond this machine"
+        ),
+    )
+
     @property
     def is_llm_configured(self) -> bool:
-        """Whether a model is configured. Without one the gateway works in rules mode."""
+        """Whether the environment names a model. It wins over the saved list; without both the gateway works in rules
+        mode.
+        """
         return self.model_fast is not None or self.llm_base_url is not None
 
     @field_validator("model_endpoints")
