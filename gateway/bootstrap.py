@@ -59,6 +59,7 @@ from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
 from gateway.limits.run_concurrency import MeteredRunConcurrency
 from gateway.live_models import LiveModels, open_models
+from gateway.model_probe.idle_prober import IdleProber, build_prober
 from gateway.observe.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Stepgate:
     journal: Journal
     models: ModelTiers
     live_models: LiveModels
+    prober: IdleProber
+    """Measures the model while the gateway is idle."""
     foreign: ForeignServers | None
     """Foreign MCP servers; None if they are left out."""
     memory: MemoryStore
@@ -180,7 +183,10 @@ async def _assemble(
     check_rooms_at_start(() if is_unchecked else loaded.rooms, studio.room_editor.live.registries)
     access = await build_access(context)
     webhooks = build_webhooks(context, lambda: gateway.service)
-    engine = build_engine(context, loaded.skills, documents, builder, tools, models, access, recipes.store, webhooks)
+    prober = build_prober(context, live_models)
+    engine = build_engine(
+        context, loaded.skills, documents, builder, tools, models, access, recipes.store, webhooks, prober
+    )
     service = build_agent_service(context, engine, loaded.rooms, access, dispatch)
     intakes = build_intakes(context, service, builder, models, webhooks)
     statements, ledger = context.statements, access.usage.ledger
@@ -194,6 +200,7 @@ async def _assemble(
         journal=context.store.journal,
         models=models,
         live_models=live_models,
+        prober=prober,
         foreign=tools.foreign,
         memory=documents.memory,
         library=documents.library,
@@ -264,6 +271,7 @@ async def _run_background_work(
     rooms = asyncio.create_task(gateway.room_editor.live.watch(), name="changes of rooms")
     tools = asyncio.create_task(gateway.generated_tools.watch(), name="changes of generated tools")
     models = asyncio.create_task(gateway.live_models.watch(), name="changes of models")
+    probe = asyncio.create_task(_measure_model(gateway, recover=recover), name="measurement of the model")
     old_runs = asyncio.create_task(_forget_old_runs(gateway, recover=recover), name="retention")
     slots = asyncio.create_task(run_concurrency.renew_slots(worker.list_billed_runs), name="slots of parallel runs")
     try:
@@ -274,7 +282,13 @@ async def _run_background_work(
         left = await drained
         if left:
             log.warning("%d unfinished %s left for the next start", left, "run" if left == 1 else "runs")
-        await cancel_and_wait(leases, slots, rooms, tools, models, old_runs)
+        await cancel_and_wait(leases, slots, rooms, tools, models, probe, old_runs)
+
+
+async def _measure_model(gateway: Stepgate, *, recover: bool) -> None:
+    """Measures the model while nothing runs, unless this process runs only one command."""
+    if recover:
+        await gateway.prober.watch(lambda: gateway.service.worker.live_count)
 
 
 async def _forget_old_runs(gateway: Stepgate, *, recover: bool) -> None:

@@ -40,6 +40,7 @@ from gateway.features.recipes.engine import RecipeStore
 from gateway.features.recipes.engine.recipe_hooks import RecipeHooks
 from gateway.features.schedules.engine.webhooks.sender import WebhookSender
 from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
+from gateway.model_probe.idle_prober import IdleProber
 from gateway.observe.access_log import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
 
@@ -54,6 +55,7 @@ def build_engine(
     access: Access,
     recipes: RecipeStore,
     webhooks: WebhookSender,
+    prober: IdleProber,
 ) -> Engine:
     """Returns what all runs of this process share. Raises `ConfigError`."""
     settings, languages = context.settings, LanguageDetector()
@@ -72,6 +74,7 @@ def build_engine(
         observers=(
             context.metrics.observe_event,
             access.run_concurrency.observe_event,
+            prober.observe_event,
             *_build_trace_observers(context),
         ),
         end_observers=(log_run, access.usage.record_end, webhooks.observe_end),

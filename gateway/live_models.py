@@ -9,8 +9,9 @@ from contextlib import AsyncExitStack
 
 from agent.core.errors import AgentError, ConfigError
 from agent.core.settings import Settings
+from agent.llm.measured_models import MeasuredModels
 from agent.llm.port import ModelClient
-from agent.llm.saved_models import SavedModel, SavedModels
+from agent.llm.saved_models import SavedModel, SavedModels, get_stamp
 from agent.llm.tiers import ConfiguredModel, ModelTiers
 from agent.storage.credentials import Credentials
 from gateway.bootstrap_context import BuildContext
@@ -31,11 +32,13 @@ class LiveModels:
         self.settings = settings
         self.tiers = tiers
         self.saved = SavedModels(settings.saved_models_path)
+        self.measured = MeasuredModels(settings.measured_models_path)
         self.credentials = Credentials(settings.credentials_file)
         self.fault = ""
         self.unused: tuple[ConfiguredModel, ...] = ()
         """Saved models that the environment overrides."""
         self._stamp: tuple[int, ...] | None = _UNREAD
+        self._measured_stamp: tuple[int, ...] | None = _UNREAD
         self._retired: list[ModelClient] = []
         self._lock = asyncio.Lock()
 
@@ -46,23 +49,35 @@ class LiveModels:
             await self.refresh()
 
     async def refresh(self) -> None:
-        """Takes up the saved list if it has changed. A list that cannot be used is reported in `fault`."""
+        """Takes up the saved list and what was measured, if they have changed.
+
+        A list that cannot be used is reported in `fault`.
+        """
         async with self._lock:
-            stamp = await asyncio.to_thread(self.saved.get_stamp)
-            if stamp == self._stamp:
+            stamp, measured = await asyncio.to_thread(self._read_stamps)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                await self._take_up_list()
+            elif measured == self._measured_stamp:
                 return
-            self._stamp = stamp
-            try:
-                entries, keys = await asyncio.to_thread(self._read)
-            except AgentError as error:
-                self.fault = error.message
-                log.warning("the saved models cannot be used: %s", error.message)
-                return
-            self.fault = ""
-            if self.settings.is_llm_configured:
-                self.unused = tuple(describe_saved_model(one, has_key=one.name in keys) for one in entries)
-                return
-            self._use(build_saved_models(self.settings, entries, keys))
+            self._measured_stamp = measured
+            fast = self.tiers.fast_model
+            self.tiers.measured = (
+                await asyncio.to_thread(self.measured.find, fast.base_url, fast.model) if fast is not None else None
+            )
+
+    async def _take_up_list(self) -> None:
+        try:
+            entries, keys = await asyncio.to_thread(self._read)
+        except AgentError as error:
+            self.fault = error.message
+            log.warning("the saved models cannot be used: %s", error.message)
+            return
+        self.fault = ""
+        if self.settings.is_llm_configured:
+            self.unused = tuple(describe_saved_model(one, has_key=one.name in keys) for one in entries)
+            return
+        self._use(build_saved_models(self.settings, entries, keys))
 
     async def save(self, entry: SavedModel, key: str | None = None) -> None:
         """Saves an entry at the head of the list, with its key, and uses it. Raises `ConfigError` and
@@ -91,6 +106,9 @@ class LiveModels:
         """Closes the clients, those that were replaced too."""
         for client in (*self._retired, *([self.tiers.client] if self.tiers.client is not None else ())):
             await client.aclose()
+
+    def _read_stamps(self) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+        return self.saved.get_stamp(), get_stamp(self.settings.measured_models_path)
 
     def _read(self) -> tuple[tuple[SavedModel, ...], dict[str, str]]:
         entries = self.saved.read()

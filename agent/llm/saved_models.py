@@ -58,11 +58,7 @@ class SavedModels:
 
     def get_stamp(self) -> tuple[int, ...] | None:
         """Returns what changes with every change of the file; None if there is no file."""
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return get_stamp(self.path)
 
     def read(self) -> tuple[SavedModel, ...]:
         """Returns the entries in their order; none if there is no file. Raises `ConfigError` if it cannot be used."""
@@ -119,3 +115,12 @@ class SavedModels:
         if removed is not None:
             self.write([one for one in entries if one is not removed])
         return removed
+
+
+def get_stamp(path: Path) -> tuple[int, ...] | None:
+    """Returns what changes with every change of a file; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -8,7 +8,7 @@ from agent.core.model_endpoints import split_models
 from agent.core.models import Room, Tier
 from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
-from agent.llm.profile import ModelProfile
+from agent.llm.profile import MeasuredModel
 from agent.llm.saved_models import Role
 
 
@@ -47,8 +47,8 @@ class ModelTiers:
     """Every configured model, in the order in which they are asked."""
     keys: tuple[str, ...] = field(default=(), repr=False)
     """The endpoints' keys that no setting holds. None of them may appear in a prompt, an answer or a log."""
-    measured: ModelProfile | None = None
-    """How to work with the fast model, as measured; None if it was not."""
+    measured: MeasuredModel | None = None
+    """What was measured of the fast model; None if it was not."""
 
     def replace(self, other: "ModelTiers") -> None:
         """Takes over everything of `other`. Calls in progress go on with the client that they have."""
@@ -59,6 +59,11 @@ class ModelTiers:
     def is_configured(self) -> bool:
         """Whether any model can be asked."""
         return self.client is not None and self.fast is not None
+
+    @property
+    def fast_model(self) -> ConfiguredModel | None:
+        """The model that is asked first; None in rules mode."""
+        return next((one for one in self.configured if "fast" in one.roles), next(iter(self.configured), None))
 
     def get_model_name(self, tier: Tier, room: Room) -> str:
         """Returns the model of a tier in a room that is asked first. Raises `ModelNotConfiguredError`."""

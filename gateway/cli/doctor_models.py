@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from gateway.bootstrap import Stepgate
 from gateway.cli.doctor_finding import Finding
 from gateway.model_choice import check_configured, find_endpoints, format_offer
+from gateway.model_probe.report import format_profile
 from gateway.readiness import ComponentStatus
 
 _WITHOUT_OFFER = (
@@ -19,6 +20,8 @@ async def check_models(stepgate: Stepgate, status: ComponentStatus) -> AsyncIter
     live = stepgate.live_models
     if stepgate.models.is_configured:
         yield Finding("models", status.ok, status.detail, _REMEDY)
+        if live.tiers.measured is not None:
+            yield Finding("model profile", True, format_profile(live.tiers.measured))
     else:
         found = (await find_endpoints(stepgate.settings)).found
         offers = "; ".join(format_offer(endpoint) for endpoint in found)

@@ -1,4 +1,4 @@
-"""`stepgate models list|use|remove`: the models of this gateway, and those found on this machine."""
+"""`stepgate models list|use|probe|remove`: the models of this gateway, and those found on this machine."""
 
 import asyncio
 import logging
@@ -20,11 +20,12 @@ from gateway.cli.session import load_command_settings, print_json, set_up_loggin
 if TYPE_CHECKING:
     from agent.llm.discovery import FoundEndpoint
     from agent.llm.listed_models import ListedModel
+    from agent.llm.tiers import ConfiguredModel
     from gateway.live_models import LiveModels
     from gateway.model_choice import CheckedModel, Discovered
 
 T = TypeVar("T")
-app = typer.Typer(help="Models: list, use, remove.", cls=HelpfulGroup)
+app = typer.Typer(help="Models: list, use, probe, remove.", cls=HelpfulGroup)
 
 _OVERRIDDEN = "note: the environment names other models (AGENT_LLM_BASE_URL, AGENT_MODEL_FAST); they win until unset"
 
@@ -92,6 +93,29 @@ def use(
 
 
 @app.command()
+def probe(
+    model: Annotated[str | None, typer.Argument(help="A configured model, or its name; unset: the fast one.")] = None,
+    seconds: Annotated[float, typer.Option(min=1, help="Time limit of all tasks together.")] = 300.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure a model with about 25 small tasks, print what they cost, and work with it accordingly."""
+    from gateway.model_probe.measuring import ModelMeasurement  # noqa: PLC0415 - as above
+    from gateway.model_probe.report import format_outcome, format_record  # noqa: PLC0415
+
+    async def measure(live: "LiveModels") -> None:
+        measurement = ModelMeasurement(live, _find_configured(live, model))
+        try:
+            record = await measurement.run(
+                seconds=seconds, report=lambda outcome: print(format_outcome(outcome), file=sys.stderr, flush=True)
+            )
+        finally:
+            await measurement.aclose()
+        print(record.model_dump_json(indent=2) if as_json else format_record(record))
+
+    _run(measure)
+
+
+@app.command()
 def remove(name: Annotated[str, typer.Argument(help="The entry's name; see `stepgate models list`.")]) -> None:
     """Remove a saved model and its key."""
 
@@ -101,6 +125,18 @@ def remove(name: Annotated[str, typer.Argument(help="The entry's name; see `step
     if not _run(remove_one):
         raise ConfigError(f"no saved model has the name {name!r}; see `stepgate models list`")
     print(f"{name}: removed")
+
+
+def _find_configured(live: "LiveModels", name: str | None) -> "ConfiguredModel":
+    """Returns a configured model. Raises `ConfigError` for an unknown name."""
+    known = (*live.tiers.configured, *live.unused)
+    if name is None and live.tiers.fast_model is not None:
+        return live.tiers.fast_model
+    found = next((one for one in known if name in (one.name, one.model)), None)
+    if found is None:
+        names = ", ".join(one.name for one in known) or "none; choose one with `stepgate models use`"
+        raise ConfigError(f"{name or 'a model'} is not configured; there is {names}")
+    return found
 
 
 def _run(work: "Callable[[LiveModels], Awaitable[T]]") -> T:

@@ -3,6 +3,7 @@
 """
 
 import asyncio
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path
@@ -12,7 +13,7 @@ from agent.core.errors import AgentError, NotFoundError
 from agent.core.model_endpoints import NAME
 from agent.core.models import LOCAL_OWNER, DeferredModel
 from agent.core.record_item import RecordItem
-from agent.llm.profile import choose_profile
+from agent.llm.profile import Count, ProfileSource, choose_profile, get_profile_source
 from agent.llm.saved_models import BOTH_ROLES, ModelName, Role, SavedModel
 from agent.storage.audit import AuditEvent
 from gateway.auth.dependencies import CurrentCaller, require_scope
@@ -74,12 +75,35 @@ class FoundEndpointItem(DeferredModel):
     offer: str = Field(description="the offer as a line, with the command that accepts it")
 
 
+class MeasuredItem(RecordItem):
+    """What was measured of the fast model."""
+
+    measured_at: datetime
+    is_complete: bool = Field(description="false: not every task was asked")
+    takes_schema: bool
+    call_forms: list[str]
+    longest_catalogue: int
+    context_tokens: int | None
+    languages: list[str]
+    follows_verdicts: bool
+    counts: dict[str, Count] = Field(description="by kind of task: how many were right, how many were asked")
+    first_token_s: float
+    prompt_tokens_per_s: float
+    tokens_per_s: float
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+
 class ProfileItem(DeferredModel):
     """How the engine works with the fast model."""
 
     setting: Literal["auto", "small", "capable"] = Field(description="AGENT_MODEL_PROFILE")
     decides: Literal["rounds", "plans"]
     checks_answers: bool
+    source: ProfileSource = Field(description="`default`: nothing is known of the model yet")
+    measured: MeasuredItem | None = Field(description="null if the model was not measured")
 
 
 class ModelReport(DeferredModel):
@@ -168,7 +192,8 @@ async def _build_report(stepgate: Stepgate) -> ModelReport:
     configured, discovered = await asyncio.gather(
         check_configured(live), find_endpoints(stepgate.settings, (*tiers.configured, *live.unused))
     )
-    profile = choose_profile(stepgate.settings.model_profile)
+    setting, measured = stepgate.settings.model_profile, tiers.measured
+    profile = choose_profile(setting, measured)
     return ModelReport(
         is_configured=tiers.is_configured,
         fast=tiers.fast,
@@ -185,9 +210,11 @@ async def _build_report(stepgate: Stepgate) -> ModelReport:
         ],
         not_searched=discovered.obstacle,
         profile=ProfileItem(
-            setting=stepgate.settings.model_profile,
+            setting=setting,
             decides=profile.decides,
             checks_answers=profile.checks_answers,
+            source=get_profile_source(setting, measured),
+            measured=MeasuredItem.model_validate(measured) if measured is not None else None,
         ),
         fault=live.fault,
     )

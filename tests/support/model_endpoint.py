@@ -1,7 +1,7 @@
 """An OpenAI-compatible endpoint in this process: it lists models, answers with one text, and keeps what it was sent."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,8 @@ class ModelEndpoint:
     key: str | None = None
     answer: Answer = lambda body: "ready"
     delay_s: float = 0.0
+    hold: Callable[[web.Request], Awaitable[None]] | None = None
+    """Awaited before each answer."""
     paths: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     port: int = 0
@@ -34,6 +36,8 @@ class ModelEndpoint:
         self.paths.append(request.path)
         self.headers.append(dict(request.headers))
         await asyncio.sleep(self.delay_s)
+        if self.hold is not None:
+            await self.hold(request)
         if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
             sent = request.headers.get("Authorization", "nothing").removeprefix("Bearer ")
             return web.json_response({"error": {"message": f"Incorrect API key provided: {sent}"}}, status=401)

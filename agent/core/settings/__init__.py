@@ -115,6 +115,11 @@ class Settings(
         return self.data_dir / "models.yaml"
 
     @property
+    def measured_models_path(self) -> Path:
+        """The file of what was measured of models."""
+        return self.data_dir / "model_profiles.json"
+
+    @property
     def credentials_file(self) -> Path:
         """The file of named credentials."""
         return self.credentials_path or self.data_dir / "credentials.json"

@@ -69,6 +69,14 @@ class ModelSettings(BaseModel):
         ),
     )
 
+    model_probe: Literal["auto", "off"] = Field(
+        default="auto",
+        description=(
+            "auto: measure the model with small tasks if it runs on this machine and the gateway has been idle for a "
+            "minute, for at most five minutes; `stepgate models probe` measures any model"
+        ),
+    )
+
     @property
     def is_llm_configured(self) -> bool:
         """Whether the environment names a model. It wins over the saved list; without both the gateway works in rules
