@@ -304,12 +304,15 @@ class CompletionWriter:
         )
 
     def _choose_tier(self) -> Tier:
-        return "fast" if _is_task(self._run) else self._step.tier or self._run.room.answer_tier
+        """Returns the tier of the answer. A room's "high" holds whatever the plan asks for."""
+        if _is_task(self._run):
+            return "fast"
+        return "high" if self._run.room.answer_tier == "high" else self._step.tier or "fast"
 
     def _describe_tier(self, tier: Tier) -> str:
         if _is_task(self._run):
             return "a background prompt of the client goes to the fast tier"
-        if self._step.tier is not None:
+        if self._step.tier is not None and self._run.room.answer_tier != "high":
             return f"the plan asks for the {tier} tier"
         return f"the room answers on the {tier} tier"
 

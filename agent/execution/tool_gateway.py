@@ -27,7 +27,6 @@ from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval
-from agent.execution.arguments import drop_unknown_args
 from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
 from agent.execution.repeated_calls import call_once
@@ -61,19 +60,18 @@ async def call_tool(
     """Calls `tool` once for `site`, or returns the result that an earlier process recorded.
 
     Emits `before` and the intent, but not the return: the caller commits it together with its consequences. The return
-    is redacted and names the dropped unknown arguments. `tainted` is whether an argument holds external text.
+    is redacted. `tainted` is whether an argument holds external text.
 
     Raises `ApprovalPendingError` if a person must allow the call first. For a side effect that started before a crash,
     the tool reports the outcome, or the call is recorded as `step.unknown`.
     """
-    args, dropped = drop_unknown_args(tool.spec, args)
     args = drop_unset_inputs(tool.spec, args)
     returned = await _call_or_resume(run, tool, args, site, before, tainted=tainted)
     if returned.error is not None:
         returned = run.redaction.redact(returned)
     if tainted and not returned.tainted:  # what a tool makes of a text from outside is no cleaner than the text
         returned = run.redaction.mark_redacted(returned.model_copy(update={"tainted": True}))
-    return run.redaction.mark_redacted(returned.model_copy(update={"dropped": dropped})) if dropped else returned
+    return returned
 
 
 async def _call_or_resume(

@@ -150,15 +150,13 @@ class ToolTurns:
         output = await load_output(self._run, to_step_output(returned))
         if self._observer is not None:
             self._observer(returned.tool, args, output)
-        ignored = f"[ignored, for {returned.tool} does not know them: {', '.join(returned.dropped)}]\n"
-        ignored = ignored if returned.dropped else ""
         if returned.error_code is not None:
-            return f"{ignored}Error ({returned.error_code}): {returned.error}"
+            return f"Error ({returned.error_code}): {returned.error}"
         self.tainted = self.tainted or output.tainted
         self.sources += output.sources
         if not output.tainted:
-            return ignored + cut_text(output.text, SKILL_CHARS)
-        return ignored + format_data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
+            return cut_text(output.text, SKILL_CHARS)
+        return format_data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
 
     async def _emit(self, body: ToolRefused | ToolReturned, site: CallSite) -> None:
         await self._run.emit(EventDraft(body, site.step_id, site.attempt))

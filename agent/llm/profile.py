@@ -22,6 +22,8 @@ class ModelProfile(FrozenModel):
     decides: Literal["rounds", "plans"] = "rounds"
     """`rounds`: one batch of calls at a time, each with inputs typed by its tool, planned with the results so far.
     `plans`: the whole graph of steps at once, with references to results that do not exist yet."""
+    judges: bool = False
+    """Whether its verdicts on texts are reliable, so that it judges the free text of a skill."""
     checks_answers: bool = True
     """Whether an answer that was chosen before any tool was called is questioned: is a tool needed to be certain?"""
 
@@ -78,7 +80,7 @@ class MeasuredModel(FrozenModel):
 
 SMALL = ModelProfile()
 """What is safe for a model of which nothing is known."""
-CAPABLE = ModelProfile(decides="plans", checks_answers=False)
+CAPABLE = ModelProfile(decides="plans", judges=True, checks_answers=False)
 
 
 def choose_profile(name: ProfileName, measured: MeasuredModel | None = None) -> ModelProfile:

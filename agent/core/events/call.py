@@ -103,7 +103,7 @@ class ToolReturned(EventBody):
         description="the user's own sources that the result is made of; arguments: of nothing else; empty: anything",
     )
     dropped: tuple[str, ...] = Field(
-        default=(), description="arguments that the tool does not know; omitted from the call"
+        default=(), description="arguments that earlier versions left out of the call; now such a call fails"
     )
     duration: float = 0.0
     sources: tuple[Source, ...] = ()
