@@ -1,5 +1,7 @@
 """Planning in rounds, seen from the run: whether it plans so, and the calls and results of its rounds so far."""
 
+from dataclasses import replace
+
 from agent.core.run_state import StepState
 from agent.execution.catalogue import build_catalogue, drop_unusable
 from agent.execution.ground import find_empty_sources
@@ -18,8 +20,16 @@ def decides_in_rounds(run: Run) -> bool:
 
 
 async def build_round_catalogue(run: Run) -> Catalogue:
-    """Returns the skills and tools of every round of a run, without those whose source holds nothing."""
-    return drop_unusable(build_catalogue(run), await find_empty_sources(run))
+    """Returns the skills and tools of every round of a run, without those whose source holds nothing.
+
+    The skills that come with the gateway only say how to use tools that rounds call themselves. A small model takes
+    them for tools that do the work. Rooms that name them, commands and operators' own skills are not concerned.
+    """
+    usable = drop_unusable(build_catalogue(run), await find_empty_sources(run))
+    if run.room.skills is not None or run.state.request.metadata.get("skills"):
+        return usable
+    own = {skill.name for skill in run.engine.skills.list_visible(None) if skill.origin != "shipped"}
+    return replace(usable, skills=tuple(card for card in usable.skills if card.name in own))
 
 
 async def list_rounds(run: Run) -> tuple[RoundResult, ...]:

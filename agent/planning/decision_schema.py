@@ -19,8 +19,6 @@ from agent.tools.catalogue import SkillCard
 
 MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
-MAX_CHOICES = 3
-"""Tools that one request may ask to change something with."""
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
 NOTHING = "nothing"
@@ -65,7 +63,7 @@ def build_decision_schema(
         "answer": {},
     }
     choices = [
-        _close({"missing": _describe_missing(kind, part), "kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
+        _close({"todo": _describe_missing(kind, part), "kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
         for kind in kinds
         if kind != "calls" or calls
     ]
@@ -73,9 +71,9 @@ def build_decision_schema(
 
 
 def _describe_missing(kind: str, part: str) -> JsonObject:
-    if kind == "answer":
-        return {"type": "string", "enum": [NOTHING]}
     one: JsonObject = {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": MISSING_CHARS}
+    if kind == "answer":
+        return {"type": "array", "items": one, "maxItems": 0}
     return {"type": "array", "items": one, "minItems": 1, "maxItems": 1 if part else MAX_PARTS}
 
 
@@ -84,10 +82,11 @@ def build_choice_schema(names: Iterable[str]) -> ResponseSchema:
     return ResponseSchema("choice", _close({"tool": {"type": "string", "enum": list(names)}}))
 
 
-def build_choices_schema(names: Iterable[str]) -> ResponseSchema:
-    """Returns the schema of a choice of some of `names`, or none."""
+def build_choices_schema(names: Iterable[str], most: int) -> ResponseSchema:
+    """Returns the schema of a choice of one to `most` of `names`."""
     one: JsonObject = {"type": "string", "enum": list(names)}
-    return ResponseSchema("choices", _close({"tools": {"type": "array", "items": one, "maxItems": MAX_CHOICES}}))
+    listed: JsonObject = {"type": "array", "items": one, "minItems": 1, "maxItems": most}
+    return ResponseSchema("choices", _close({"tools": listed}))
 
 
 def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = MappingProxyType({})) -> JsonObject:
@@ -163,7 +162,7 @@ def _simplify_object(schema: JsonObject, definitions: JsonObject, depth: int) ->
 
 def _build_call_schema(name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
     """Returns the schema of a call; that of a skill names those of its tools that the call may use."""
-    choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}}
+    choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}, "maxItems": len(tools)}
     named: JsonObject = {"tools": choice} if tools else {}
     return _close({"tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
 

@@ -77,10 +77,12 @@ class PlanningRequest:
     """Whether the planner decides on one batch of calls at a time and sees the results before it goes on."""
     open_parts: tuple[str, ...] = ()
     """What the planner said was missing before, and what no call that succeeded was made for."""
+    failed_parts: frozenset[str] = frozenset()
+    """Those of them for which a call failed, once."""
     has_read_outside: bool = False
     """Whether a result so far holds text from outside, which may have chosen the next calls."""
-    may_change: frozenset[str] | None = None
-    """The tools that the request wants to change something with, as an earlier round found; None if none asked."""
+    may_change: frozenset[str] = frozenset()
+    """Tools that the request wants to change something with, as earlier rounds found."""
     may_call: bool = True
     """Whether the planner may plan another round."""
     checks_answers: bool = False

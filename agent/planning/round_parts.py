@@ -4,6 +4,7 @@ A small model names all parts of a request, calls tools for the first, and then 
 without a successful call is asked about before the answer.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from pydantic import JsonValue
@@ -11,7 +12,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import RunState
 
-MISSING, PARTS, OPEN = "missing", "parts", "open"
+MISSING, PARTS, OPEN = "todo", "parts", "open"
 """What the decision named; the part that each step is for, by its id; the parts that no step is for."""
 MAY_CHANGE = "may_change"
 """The tools with which the request asks to change something."""
@@ -40,17 +41,28 @@ def list_open_parts(state: RunState) -> tuple[str, ...]:
     last = plan.steps[-1] if plan is not None and plan.steps and plan.steps[-1].is_plan_more else None
     if last is None:
         return ()
-    parts, left = last.args.get(PARTS), last.args.get(OPEN)
+    left = last.args.get(OPEN)
+    return tuple(dict.fromkeys((*_list_failed(state, last), *map(str, left if isinstance(left, list) else ()))))
+
+
+def list_failed_parts(state: RunState) -> frozenset[str]:
+    """Returns the parts for which exactly one call of this run failed."""
+    ends = [step for proposed in state.plans for step in proposed.plan.steps if step.is_plan_more]
+    failed = Counter(part for end in ends for part in _list_failed(state, end))
+    return frozenset(part for part, count in failed.items() if count == 1)
+
+
+def _list_failed(state: RunState, end: PlanStep) -> list[str]:
+    parts = end.args.get(PARTS)
     tried = parts.items() if isinstance(parts, dict) else ()
-    failed = [str(part) for name, part in tried if state.get_step(name).status != "succeeded"]
-    return (*failed, *map(str, left if isinstance(left, list) else ()))
+    return [str(part) for name, part in tried if state.get_step(name).status != "succeeded"]
 
 
-def find_allowed_changes(state: RunState) -> frozenset[str] | None:
-    """Returns the tools that this run's request asks to change something with, or None if no round had to know."""
-    for proposed in reversed(state.plans):
+def find_allowed_changes(state: RunState) -> frozenset[str]:
+    """Returns the tools of which earlier rounds found that this run's request asks to change something with them."""
+    found: set[str] = set()
+    for proposed in state.plans:
         for step in proposed.plan.steps:
             named = step.args.get(MAY_CHANGE) if step.is_plan_more else None
-            if isinstance(named, list):
-                return frozenset(map(str, named))
-    return None
+            found |= set(map(str, named)) if isinstance(named, list) else set()
+    return frozenset(found)

@@ -24,6 +24,7 @@ from agent.planning.decision_schema import (
     build_decision_schema,
     expand_more,
 )
+from agent.planning.looks import look_first
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
@@ -37,6 +38,8 @@ from agent.planning.round_prompt import (
     build_round_messages,
     choose_tools,
     encode_decision,
+    format_skill_line,
+    format_tool_line,
 )
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
@@ -125,8 +128,8 @@ class RoundPlanner:
                 is_known = isinstance(error, RepeatedCallError) and not error.call.failed
                 if attempt.parts and (is_known or attempt.refusals > 1):
                     _pass_part(request, attempt)
-                elif attempt.refusals > 1:
-                    return None
+                elif attempt.refusals > 1 or (is_known and _has_found_much(request)):
+                    return None  # what is known is all that the model finds to look at
                 else:
                     _rule_out(request, attempt, error)
                     _add_turn(attempt, reply.text, render("planner_reask", problems=format_problems(error.problems)))
@@ -152,33 +155,34 @@ class RoundPlanner:
     async def _allow_changes(self, request: PlanningRequest, attempt: _Attempt, planned: Planned) -> Planned:
         """Returns the round if it changes only what the request asks for. Raises `UnaskedChangeError`.
 
-        Once text from outside is in the conversation, it may have chosen a change. The model is therefore asked which
-        changes the request wants before that text, on the beginning of the conversation that endpoints have cached.
+        Once text from outside is in the conversation, it may have chosen a change. The model is therefore asked whether
+        the request wants it before that text, on the beginning of the conversation that endpoints have cached.
         """
         changing = {step.tool for step in planned.plan.steps if has_side_effect(step.tool, step.effect)}
         if planned.question or not request.has_read_outside or not changing:
             return planned
         allowed = request.may_change
-        if allowed is None:
-            allowed = await self._ask_for_changes(request, attempt)
+        if new := sorted(changing - allowed):
+            allowed |= await self._ask_for_changes(request, attempt, new)
         if unasked := changing - allowed:
             raise UnaskedChangeError(unasked)
         *steps, last = planned.plan.steps
         marked = last.model_copy(update={"args": {**last.args, MAY_CHANGE: sorted(allowed)}})
         return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))
 
-    async def _ask_for_changes(self, request: PlanningRequest, attempt: _Attempt) -> frozenset[str]:
-        changing = [
-            *(spec.name for spec in attempt.tools if has_side_effect(spec.name, spec.effect)),
-            *(card.name for card in request.catalogue.skills if has_side_effect(card.name, card.effect)),
-        ]
+    async def _ask_for_changes(
+        self, request: PlanningRequest, attempt: _Attempt, changing: Sequence[str]
+    ) -> frozenset[str]:
+        lines = [format_skill_line(card) for card in request.catalogue.skills if card.name in changing]
+        lines += [format_tool_line(spec) for spec in attempt.tools if spec.name in changing]
         system, first, *_ = attempt.messages
-        question = render("decide_changes", tools=", ".join(changing))
+        question = render("decide_changes", tools="\n".join(lines))
         asked = (system, {**first, "content": f"{first['content']}\n{question}"})
-        reply = await self._model.ask(asked, build_choices_schema(changing))
+        reply = await self._model.ask(asked, build_choices_schema([*changing, NO_TOOL], len(changing)))
         whole = parse_strict(strip_thinking(reply.text))
         named = whole.get("tools") if isinstance(whole, dict) else None
-        return frozenset(changing) & {str(name) for name in (named if isinstance(named, list) else ())}
+        chosen = {str(name) for name in (named if isinstance(named, list) else ())}
+        return frozenset() if NO_TOOL in chosen else frozenset(changing) & chosen
 
     def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, parts: Sequence[str]) -> Planned:
         """Returns the round of a decision. `parts` are what was open before it, the one that it decides on first."""
@@ -190,8 +194,11 @@ class RoundPlanner:
         check_repetition(meant.data, request.rounds)
         made = build_plan_steps(meant.data, request, notes=notes)
         steps = _defer_effects(made.steps, notes)
-        said = [str(part) for part in meant.data.get("missing") or ()]
+        looks = look_first(steps, request, notes)
+        steps = tuple(step for step in steps if step.id not in looks)
+        said = [str(part) for part in meant.data.get("todo") or ()]
         args = divide_parts(said, parts, made.steps, steps)
+        steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, _build_plan_more(request, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
 
@@ -244,12 +251,12 @@ def _read_next(decided: JsonObject) -> Reply:
         case {"kind": "answer"}:
             return Answer("")
         case {"calls": [*calls]}:
-            missing = decided.get("missing")
+            missing = decided.get("todo")
             parts = [str(part).strip() for part in (missing if isinstance(missing, list) else [missing])]
-            if all(part.lower() in _NOTHING for part in parts):
+            if not parts or parts[0].lower() in _NOTHING:
                 return Answer("")
             steps = [*map(_expand_call, calls)]
-            return PlanReply({"reasoning": "; ".join(parts), "missing": [*parts], "steps": steps})
+            return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
 
 
@@ -262,11 +269,17 @@ def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
     if attempt.must_call:
         return ["calls"]
     kinds = ["calls"]
+    if attempt.parts and attempt.parts[0] in request.failed_parts and not attempt.refusals:
+        return kinds if not request.may_ask else [*kinds, "ask"]  # small models give up too soon
     if len(request.catalogue.tools) > MAX_TOOLS and not attempt.searched:
         kinds.append("find_tools")
     if request.may_ask:
         kinds.append("ask")
     return [*kinds, "answer"]
+
+
+def _has_found_much(request: PlanningRequest) -> bool:
+    return sum(not call.failed for call in request.rounds) > 1
 
 
 def _build_schema(request: PlanningRequest, attempt: _Attempt) -> ResponseSchema:

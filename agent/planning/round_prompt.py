@@ -11,7 +11,7 @@ from itertools import groupby
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.planning.decision_schema import MAX_TOOLS, NOTHING
+from agent.planning.decision_schema import MAX_TOOLS
 from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.prompts import render
@@ -24,7 +24,7 @@ DESCRIPTION_CHARS, SKILL_CHARS = 160, 110
 SHOWN_INPUTS = 8
 """Names of inputs in a tool's line; the grammar holds their types."""
 QUESTION_AGAIN_CHARS = 600
-ANSWER: JsonObject = {"next": {"missing": NOTHING, "kind": "answer"}}
+ANSWER: JsonObject = {"next": {"todo": [], "kind": "answer"}}
 
 
 def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[ToolSpec, ...]:
@@ -68,13 +68,14 @@ def encode_decision(decision: JsonObject) -> str:
 def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
     instructions = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
     skills = [format_skill_line(card) for card in request.catalogue.skills]
-    own = [format_tool_line(spec) for spec in tools if not is_foreign(spec)]
+    own = [spec for spec in tools if not is_foreign(spec)]
+    lines = [format_tool_line(spec) for spec in sorted(own, key=lambda spec: spec.hints.source is not None)]
     served = [format_tool_line(spec) for spec in tools if is_foreign(spec)]
     return render(
         "decide",
         ask=render("decide_ask") + "\n" if request.may_ask else "",
-        # Servers' tools last: the prefix before them is the same with every choice of servers.
-        catalogue="\n".join((*own, *skills, *served)),
+        # What differs between users comes last, tools of their files and of servers: endpoints have cached the rest.
+        catalogue="\n".join((*lines, *skills, *served)),
         examples=render("decide_examples"),
         instructions=f"\n\n{instructions}" if instructions else "",
     )
@@ -96,7 +97,7 @@ def format_tool_line(spec: ToolSpec) -> str:
 
 def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
     listed: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
-    made: JsonObject = {"next": {"missing": [*calls[0].missing], "kind": "calls", "calls": listed}}
+    made: JsonObject = {"next": {"todo": [*calls[0].missing], "kind": "calls", "calls": listed}}
     results = [
         format_block(
             "failed" if call.failed else "result",

@@ -55,6 +55,8 @@ class PlanHints:
     stands_for_steps: bool = False
     """Whether the feature that offers it puts steps of its own in its place: a planner may choose it, nothing calls
     it."""
+    looks_first_with: str = ""
+    """A tool that shows what this one works on, from inputs of the same names. In rounds it is called before."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 

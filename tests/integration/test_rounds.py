@@ -216,7 +216,7 @@ async def test_a_reply_that_ignores_the_schema_is_still_read(tmp_path: Path) -> 
 
 
 async def test_two_useless_replies_leave_the_rules_and_say_so(tmp_path: Path) -> None:
-    model = script(says('{"next": {"missing": "x", "kind": "calls"}}', to="planner"), ANSWER)
+    model = script(says('{"next": {"todo": "x", "kind": "calls"}}', to="planner"), ANSWER)
     async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="small") as bench:
         events = await bench.events("Who has T-3?")
     proposed = next(event.body for event in events if isinstance(event.body, PlanProposed))

@@ -141,10 +141,10 @@ def plans(*steps: dict[str, Any], about: str | None = None, times: int | None = 
 
 def decides(*calls: dict[str, Any], missing: Sequence[str] = ("a result",), **conditions: Any) -> Rule:
     """A rule: the planner of a small model decides on these calls; without any, to answer."""
-    decision: dict[str, Any] = {"missing": "nothing", "kind": "answer"}
+    decision: dict[str, Any] = {"todo": [], "kind": "answer"}
     if calls:
         made = [{"tool": call["tool"], "inputs": call.get("inputs", {})} for call in calls]
-        decision = {"missing": [*missing], "kind": "calls", "calls": made}
+        decision = {"todo": [*missing], "kind": "calls", "calls": made}
     return says(json.dumps({"next": decision}), to="planner", **conditions)
 
 
@@ -155,7 +155,7 @@ def needs(tool: str, **conditions: Any) -> Rule:
 
 def wants(*tools: str, **conditions: Any) -> Rule:
     """A rule: asked which tools the request asks to change something with, the model names these."""
-    return says(json.dumps({"tools": [*tools]}), to="planner", about="Before anything else", **conditions)
+    return says(json.dumps({"tools": [*tools] or ["none"]}), to="planner", about="Before anything else", **conditions)
 
 
 def judges(outcome: str, reason: str = "as judged", fix: str = "", **conditions: Any) -> Rule:
