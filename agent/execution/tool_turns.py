@@ -15,7 +15,8 @@ from agent.core.models import JsonObject, Source
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.repeated_calls import LASTING_ERRORS
 from agent.execution.tool_gateway import call_tool, report_lost_effect
-from agent.llm.tool_calls import parse_written_call, to_openai_call
+from agent.llm.call_forms import read_calls
+from agent.llm.tool_calls import to_openai_call
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_data_block, load_output, to_step_output
 from agent.run_context.run import Run
@@ -69,13 +70,14 @@ class ToolTurns:
         self.sources: list[Source] = []
 
     def parse_calls(self, said: AssistantTurn) -> list[RequestedCall]:
-        """Returns the calls of a turn, including a call that a small model wrote as JSON into its text."""
+        """Returns the calls of a turn, including those that a small model wrote into its text."""
         if said.tool_calls:
             return [_parse_requested_call(call) for call in said.tool_calls]
-        written = parse_written_call(said.text)
-        if written is not None and written[0] in self._tools:
-            return [_parse_call(f"text{self._count + 1:05}", *written)]
-        return []
+        read = read_calls(said.text, (), {name: tool.spec.input_schema for name, tool in self._tools.items()})
+        return [
+            RequestedCall(f"text{number:05}", call.name, call.arguments, json.dumps(call.arguments))
+            for number, call in enumerate(read.calls, start=self._count + 1)
+        ]
 
     async def execute_calls(self, calls: list[RequestedCall]) -> list[JsonObject]:
         """Executes a turn's calls concurrently. Returns their results as messages, in the order of the calls.

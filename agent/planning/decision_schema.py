@@ -1,9 +1,9 @@
 """The JSON schema of a planner's decision: calls with inputs typed by each tool, a question, a search, or the answer.
 
 Endpoints that accept `json_schema` compile it into a grammar, so that a small model cannot write anything else. The
-root is an object and every object is closed. A decision says first what is still missing, then chooses, with the answer
-as the last choice: small models take the free choice when it is offered first, and stop early when nothing makes them
-look at what they lack.
+root is an object and every object is closed. A decision to call says first what is to be done, part by part: a model
+that names a step calls the right tool for it. The answer is the last choice: small models take the free choice when it
+is offered first.
 """
 
 import json
@@ -21,8 +21,6 @@ MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
-NOTHING = "nothing"
-"""What is missing where the answer can be written."""
 MISSING_CHARS, MAX_PARTS = 120, 12
 """Characters and number of the things that a decision names as missing before it chooses: a model that names them calls
 the right tool, and is asked for those that it did not call one for."""
@@ -62,18 +60,17 @@ def build_decision_schema(
         "find_tools": {"query": _JSON_TEXT},
         "answer": {},
     }
+    todo: JsonObject = {"todo": _describe_todo(part)}
     choices = [
-        _close({"todo": _describe_missing(kind, part), "kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
+        _close({"kind": {"type": "string", "enum": [kind]}, **(todo if kind == "calls" else {}), **bodies[kind]})
         for kind in kinds
         if kind != "calls" or calls
     ]
     return ResponseSchema("decision", _close({"next": _join(choices)}))
 
 
-def _describe_missing(kind: str, part: str) -> JsonObject:
+def _describe_todo(part: str) -> JsonObject:
     one: JsonObject = {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": MISSING_CHARS}
-    if kind == "answer":
-        return {"type": "array", "items": one, "maxItems": 0}
     return {"type": "array", "items": one, "minItems": 1, "maxItems": 1 if part else MAX_PARTS}
 
 

@@ -18,7 +18,6 @@ from agent.llm.call_forms import read_calls
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.decision_schema import (
     MAX_TOOLS,
-    NOTHING,
     build_choice_schema,
     build_choices_schema,
     build_decision_schema,
@@ -51,8 +50,8 @@ MAX_CALLS = 12
 """Calls in one round."""
 NO_TOOL = "none"
 PLAN_MORE = "plan_more"
-_NOTHING = frozenset({"", NO_TOOL, NOTHING})
-"""What a model writes as missing when all is there, also if it adds a call that nobody asked for."""
+_NOTHING = frozenset({"", NO_TOOL, "nothing"})
+"""What a model writes as a step when all is done, also if it adds a call that nobody asked for."""
 
 
 @dataclass
@@ -106,16 +105,17 @@ class RoundPlanner:
     async def _decide(self, request: PlanningRequest, attempt: _Attempt) -> Planned | None:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
 
-        Each open part is asked about first. One that needs no call, or that the model finds none for, is passed over.
+        Each open part is asked about. One that needs no call, or that the model finds none for, is passed over. Without
+        open parts, the model may name what is missing.
         """
         while True:
             reply = await self._model.ask(attempt.messages, _build_schema(request, attempt))
             try:
                 meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
                 if isinstance(meant, Answer):
-                    if attempt.parts:
+                    if len(attempt.parts) > 1:
                         _pass_part(request, attempt)
-                    elif await self._is_answer_earned(request, attempt):
+                    elif attempt.parts or await self._is_answer_earned(request, attempt):
                         return self._build_answer(request, attempt)
                 elif isinstance(meant, FindTools):
                     _search_tools(request, attempt, meant.query)
@@ -126,9 +126,10 @@ class RoundPlanner:
                 attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 attempt.refusals += 1
                 is_known = isinstance(error, RepeatedCallError) and not error.call.failed
-                if attempt.parts and (is_known or attempt.refusals > 1):
+                gives_up = attempt.refusals > 1 or (is_known and (bool(attempt.parts) or _has_found_much(request)))
+                if gives_up and len(attempt.parts) > 1:
                     _pass_part(request, attempt)
-                elif attempt.refusals > 1 or (is_known and _has_found_much(request)):
+                elif gives_up:
                     return None  # what is known is all that the model finds to look at
                 else:
                     _rule_out(request, attempt, error)
@@ -291,7 +292,7 @@ def _build_schema(request: PlanningRequest, attempt: _Attempt) -> ResponseSchema
 
 
 def _pass_part(request: PlanningRequest, attempt: _Attempt) -> None:
-    """Goes on to the next open part; after the last one, anything that is missing may be decided on."""
+    """Goes on to the next open part."""
     attempt.parts.pop(0)
     attempt.refusals = 0
     attempt.values = {}

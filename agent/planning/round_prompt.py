@@ -24,7 +24,7 @@ DESCRIPTION_CHARS, SKILL_CHARS = 160, 110
 SHOWN_INPUTS = 8
 """Names of inputs in a tool's line; the grammar holds their types."""
 QUESTION_AGAIN_CHARS = 600
-ANSWER: JsonObject = {"next": {"todo": [], "kind": "answer"}}
+ANSWER: JsonObject = {"next": {"kind": "answer"}}
 
 
 def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[ToolSpec, ...]:
@@ -97,7 +97,7 @@ def format_tool_line(spec: ToolSpec) -> str:
 
 def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
     listed: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
-    made: JsonObject = {"next": {"todo": [*calls[0].missing], "kind": "calls", "calls": listed}}
+    made: JsonObject = {"next": {"kind": "calls", "todo": [*calls[0].missing], "calls": listed}}
     results = [
         format_block(
             "failed" if call.failed else "result",

@@ -25,8 +25,8 @@ from agent.core.events import (
 )
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.plan_outcome import is_answer_step
+from agent.llm.call_forms import read_calls
 from agent.llm.port import ModelReply
-from agent.llm.tool_calls import parse_written_call
 from agent.policy.redaction.answers import (
     AnswerFilters,
     CheckedAnswer,
@@ -234,8 +234,7 @@ def _iter_argument_texts(output: StepOutput) -> Iterator[str]:
 
 
 def _is_tool_call_text(text: str, tools: Sequence[JsonObject]) -> bool:
-    written = parse_written_call(text)
-    if written is None:
-        return False
-    functions = (tool.get("function") for tool in tools)
-    return any(isinstance(function, dict) and function.get("name") == written[0] for function in functions)
+    functions = [tool.get("function") for tool in tools]
+    schemas = {str(one.get("name")): one.get("parameters") for one in functions if isinstance(one, dict)}
+    known = {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
+    return bool(read_calls(text, (), known).calls)

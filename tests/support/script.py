@@ -141,7 +141,7 @@ def plans(*steps: dict[str, Any], about: str | None = None, times: int | None = 
 
 def decides(*calls: dict[str, Any], missing: Sequence[str] = ("a result",), **conditions: Any) -> Rule:
     """A rule: the planner of a small model decides on these calls; without any, to answer."""
-    decision: dict[str, Any] = {"todo": [], "kind": "answer"}
+    decision: dict[str, Any] = {"kind": "answer"}
     if calls:
         made = [{"tool": call["tool"], "inputs": call.get("inputs", {})} for call in calls]
         decision = {"todo": [*missing], "kind": "calls", "calls": made}
