@@ -35,6 +35,8 @@ _LINK = re.compile(r"https?://\S+")
 _LINE_NUMBER = re.compile(r"^[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=[ \t]|$)", re.MULTILINE)
 _LINE_WORD = re.compile(r"\b(?:lines?|zeilen?|rad(?:er|erna)?|lignes?)\s+(?:\d+\s*[-\u2013]\s*)?$", re.IGNORECASE)
 _OFFSET = re.compile(r"(?:UTC|GMT) ?[-+\u2212]$", re.IGNORECASE)
+_CLOCK_WORD = re.compile(r" (?:to|past|i|över|vor|nach) (?:[^\W\d_]+)\b", re.IGNORECASE)
+"""Twenty to seven, tjugo i sju, zwanzig vor acht."""
 _DIGIT = re.compile(r"\d")
 _LONG_CODE = re.compile(r"\d{4}")
 _YEARS = range(1900, 2101)
@@ -145,7 +147,7 @@ class _Search:
         """Returns whether a number is more than a count under ten, a line number or a word that may be no number."""
         whole = mention.value == mention.value.to_integral_value()
         if mention.is_word:
-            return whole and abs(mention.value) >= 10 and self._is_whole_word(mention)
+            return whole and abs(mention.value) > 12 and self._is_whole_word(mention)
         is_count = mention.unit is None or mention.unit.dimension in _COUNT_UNITS
         if whole and abs(mention.value) < 10 and is_count and len(mention.readings) == 1:
             return False
@@ -153,6 +155,8 @@ class _Search:
 
     def _is_whole_word(self, mention: NumberMention) -> bool:
         """Returns whether no other number word is beside this one, which would make it a part of another number."""
+        if _CLOCK_WORD.match(self._text, mention.end):
+            return False
         before = re.findall(r"[^\W\d_]+", self._text[max(0, mention.start - 20) : mention.start].lower())[-2:]
         after = re.findall(r"[^\W\d_]+", self._text[mention.end : mention.end + 20].lower())[:2]
         beside = {*before[-1:], *after[:1], *(before[:1] if before[-1:] in (["and"], ["et"], ["och"]) else ())}

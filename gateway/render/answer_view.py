@@ -25,6 +25,8 @@ LEFT_OUT: Final = frozenset({"tool_results", "plan"})
 """Metadata that the steps show already."""
 BLOCK_SECONDS: Final = 0.06
 """The least time between two renderings of a growing answer."""
+MAX_BLOCK_SECONDS: Final = 0.5
+"""The longest that a growing answer waits for its rendering, which takes a quarter of the time at most."""
 _SHOWN_AT: Final = (
     ev.PlanProposed, ev.StepStarted, ev.StepJudged, ev.ApprovalRequested, ev.ApprovalDecided, ev.RunWaiting,
     ev.SubAgentStarted, ev.SubAgentFinished, ev.CancelRequested,
@@ -67,6 +69,7 @@ class AnswerFrames:
 
     async def stream(self, events: AsyncGenerator[ev.Event, None]) -> AsyncGenerator[str, None]:
         """Yields the frames of a followed run. `events` are all of it, from the first one."""
+        await asyncio.to_thread(render_markdown, "")  # loads the parser before the first words come
         async for event in _read_with_pauses(events, BLOCK_SECONDS):
             if event is None:
                 if self._is_dirty:
@@ -85,7 +88,7 @@ class AnswerFrames:
             if body.kind == "text":
                 self._blocks.feed(body.text)
                 self._is_dirty = True
-            due = monotonic() - self._rendered_at > max(BLOCK_SECONDS, 8 * self._cost)
+            due = monotonic() - self._rendered_at > max(BLOCK_SECONDS, min(4 * self._cost, MAX_BLOCK_SECONDS))
             return [await self._render_blocks()] if self._is_dirty and due else []
         line = self._describe(event)
         if line:

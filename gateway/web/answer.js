@@ -1,73 +1,97 @@
-/** One answer: its streamed text, its steps in a collapsed list, its sources, and the question of a waiting run. */
+/** One answer: its text, its steps in a collapsed list, its sources, and the question of a waiting run. It shows a `view`
+ * of a run as the gateway makes it, whether the run has ended or is followed while it is worked on. */
 
-import { Failure, events, get, post, request, errorText } from "./api.js";
-import { button, el, fill, framed, icon } from "./dom.js";
-import { markdown } from "./markdown.js";
+import { errorText, post } from "./api.js";
+import { button, el, fill, icon } from "./dom.js";
+import { OPEN } from "./follow.js";
+import { copy, growing, showHtml } from "./html.js";
 import { citing, sourceRow } from "./panel.js";
 import { headline, trace } from "./trace.js";
 
-export const ENDED = new Set(["run.succeeded", "run.failed", "run.cancelled"]);
-
-/** A streamed answer. Calls `grown()` after each redraw, and `settled(text)` when a decision led to another text. */
-export function answer({ grown = () => {}, settled = () => {} } = {}) {
+/** An answer. `actions` are further buttons below it; `grown()` is called after each change of its size; `again()` sends
+ * its question again, after a failure. */
+export function answer({ actions = [], grown = () => {}, again = null } = {}) {
   const prose = el("div.prose");
-  const now = el("span", { role: "status" }, "Thinking");
+  const now = el("span", { role: "status" }, "Reading your message");
   const lines = el("ol.trace");
-  const fold = el("details.steps", {}, el("summary", {}, el("span.pulse"), now), lines);
+  const pulse = el("span.pulse");
+  const fold = el("details.steps", {}, el("summary", {}, pulse, now), lines);
   const cited = el("div");
   const after = el("div.after");
-  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, prose, cited, fold, after);
+  const tools = el("div.tools", { hidden: true });
+  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, fold, prose, cited, after, tools);
+  const unfolded = new Set();
+  const grow = growing(prose);
   let text = "";
-  let sources = 0;
-  const draw = framed(() => {
-    if (element.getAttribute("aria-busy") === "false") return;
-    markdown(prose, text, (number) => (number <= sources ? () => {} : null));
-    grown();
-  });
+  let decided = "";
+
+  const press = el("button.tool", { type: "button", title: "Copy answer", "aria-label": "Copy answer", onclick: () => copy(text, press) }, icon("copy"));
 
   const self = {
     element,
     get text() {
       return text;
     },
-    add(piece) {
-      text += piece;
-      draw();
-    },
-    replace(whole) {
-      text = whole;
-      draw();
-    },
-    status(line) {
+    /** Says in a line what is being done. */
+    progress({ text: line }) {
       now.textContent = line;
-      lines.append(el("li", {}, el("div.line", {}, el("span.name.aside", {}, line))));
       grown();
     },
-    source() {
-      sources += 1;
-    },
-    /** Shows the complete answer with everything known about its run. */
-    finish(steps, metadata, whole = text) {
-      text = whole;
-      element.setAttribute("aria-busy", "false");
-      markdown(prose, text, citing(metadata), { afresh: true });
-      now.textContent = headline(steps, metadata);
-      fold.classList.add("over");
-      fill(lines, ...trace(steps).childNodes, el("li.line", {}, runLink(metadata.run_id)));
-      fill(cited, sourceRow(metadata));
-      fill(after, notes(metadata), decision(metadata, self, settled, () => fill(after)));
+    /** Shows blocks of the answer so far. */
+    blocks(frame) {
+      grow(frame);
       grown();
     },
-    fail(error, again = null) {
+    /** Says that the connection is lost, or back. */
+    lost(isLost) {
+      element.classList.toggle("lost", isLost);
+      if (isLost) now.textContent = "The connection is lost; trying again. Nothing is missed";
+    },
+    /** Shows everything that is known about the run. */
+    view(view) {
+      const { status, steps, metadata } = view;
+      const isOpen = OPEN.has(status);
+      const isAsked = status === "awaiting_approval" && metadata.approvals?.length > 0;
+      element.setAttribute("aria-busy", String(isOpen && !isAsked));
+      element.dataset.status = status;
+      text = view.text;
+      if (view.html !== null) showHtml(prose, view.html, citing(metadata));
+      else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", {}, text));
+      if (!isOpen || isAsked) now.textContent = summary(view);
+      fold.classList.toggle("over", !isOpen || isAsked);
+      fill(lines, ...trace(steps, unfolded).childNodes, el("li.line", {}, el("a", { href: `#/runs/${view.run_id}` }, "Open the run with its plan")));
+      fill(cited, !isOpen && sourceRow(metadata));
+      if (metadata.failure) fill(after, failed(metadata.failure, again));
+      else fill(after, !isOpen && notes(metadata), isAsked && question(view));
+      tools.hidden = isOpen;
+      fill(tools, text && !metadata.failure && press, actions, stamp(view));
+      grown();
+    },
+    /** Shows a failure of this page, such as one to send the message. */
+    fail(error) {
       element.setAttribute("aria-busy", "false");
-      markdown(prose, text);
       fold.classList.add("over");
-      fold.hidden = !lines.childElementCount;
-      now.textContent = "Stopped";
+      fold.hidden = true;
       fill(after, alarm(errorText(error)), again && el("div.row", {}, button("Try again", again, { picture: "again" })));
       grown();
     },
   };
+
+  /** The buttons of a waiting run; a question that was just answered is not shown again. */
+  function question({ run_id: runId, metadata }) {
+    const ids = metadata.approvals.map((one) => one.approval_id);
+    if (decided === ids.join()) return el("p.quiet", {}, "Continuing …");
+    return approval(async (verb) => {
+      decided = ids.join(); // before the request: the run may have ended when it is answered
+      try {
+        await post(`v1/runs/${runId}/${verb}`, { approvals: ids });
+      } catch (error) {
+        decided = "";
+        throw error;
+      }
+    }, { canChange: true });
+  }
+
   return self;
 }
 
@@ -92,43 +116,26 @@ export function approval(decided, { canChange = false } = {}) {
     canChange && el("span.quiet", {}, "or write what should change"));
 }
 
+/** What became of a run, as one line. */
+function summary({ status, steps, metadata }) {
+  if (status === "cancelled") return metadata.stopped ? "Stopped" : "Stopped before an answer";
+  if (status === "failed") return "Failed";
+  return headline(steps, metadata);
+}
+
+/** A mark for an answer that is not whole. */
+function stamp({ status, metadata }) {
+  if (status !== "cancelled") return null;
+  return el("span.tag.notable", {}, metadata.stopped ? "stopped" : "stopped before an answer");
+}
+
+function failed(failure, again) {
+  return [alarm(failure.message), again && el("div.row", {}, button("Try again", again, { picture: "again" }))];
+}
+
 /** The uncertainties of an answer. */
-function notes({ uncertainties = [], status }) {
+function notes({ uncertainties = [], status, stopped }) {
   const said = uncertainties.map((one) => el(`li.${one.level}`, {}, one.message));
-  if (status === "partial" || status === "aborted") said.unshift(el("li.notable", {}, "This answer is not complete."));
+  if ((status === "partial" || status === "aborted") && !stopped) said.unshift(el("li.notable", {}, "This answer is not complete."));
   return said.length ? el("ul.notes", {}, said) : null;
-}
-
-const runLink = (runId) => el("a", { href: `#/runs/${runId}` }, "Open the run with its plan");
-
-function decision({ approvals, run_id: runId }, self, settled, taken) {
-  if (!approvals?.length) return null;
-  return approval(async (verb) => {
-    const { last_seq: seq } = await get(`v1/runs/${runId}`);
-    await post(`v1/runs/${runId}/${verb}`, { approvals: approvals.map((one) => one.approval_id) });
-    taken();
-    try {
-      const { response } = await goOn(runId, seq, self);
-      self.finish(response.steps, response.metadata, response.response);
-      settled(response.response);
-    } catch (error) {
-      self.fail(error);
-    }
-  }, { canChange: true });
-}
-
-/** Follows a run after a decision, until it ends or asks again. Returns the run. */
-async function goOn(runId, after, self) {
-  const response = await request(`v1/runs/${runId}/events?after=${after}`, { accept: "text/event-stream" });
-  self.element.setAttribute("aria-busy", "true");
-  self.status("Continuing");
-  for await (const { data: event } of events(response)) {
-    if (event.type === "answer.started") self.replace("");
-    else if (event.type === "answer.delta" && event.data.kind === "text") self.add(event.data.text);
-    else if (event.type === "tool.called") self.status(event.data.tool);
-    if (ENDED.has(event.type) || event.type === "run.waiting") break;
-  }
-  const run = await get(`v1/runs/${runId}`);
-  if (run.response.metadata.failure) throw new Failure(run.response.metadata.failure.message);
-  return run;
 }

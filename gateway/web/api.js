@@ -24,19 +24,21 @@ export function askWith(asker) {
 }
 
 /** Returns the response of a successful request; asks for a missing key, once for all waiting requests. Throws `Failure`. */
-export async function request(path, { method = "GET", body, accept = "application/json", signal } = {}) {
+export async function request(path, { method = "GET", body, accept = "application/json", signal, last = "" } = {}) {
   for (;;) {
     const sent = key.get();
     const headers = { accept };
+    if (last) headers["last-event-id"] = last;
     if (sent) headers.authorization = `Bearer ${sent}`;
-    if (body !== undefined) headers["content-type"] = "application/json";
-    const written = body === undefined ? undefined : JSON.stringify(body);
+    const isForm = body instanceof FormData; // the browser writes its type
+    if (body !== undefined && !isForm) headers["content-type"] = "application/json";
+    const written = body === undefined || isForm ? body : JSON.stringify(body);
     let response;
     try {
       response = await fetch(path, { method, headers, signal, body: written });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Failure("The gateway cannot be reached. Is it running?");
+      throw new Failure("The gateway cannot be reached. Is it running?", { code: "unreachable" });
     }
     if (response.ok) return response;
     const failure = await refused(response);
@@ -53,13 +55,21 @@ export const get = async (path, options) => (await request(path, options)).json(
 /** Posts an object and returns the JSON response. */
 export const post = async (path, body = {}) => (await request(path, { method: "POST", body })).json();
 
-/** Yields the events of a stream as `{ event, id, data }` until it ends. */
+/** Sends an object by another method; returns the JSON response, or null if there is none. */
+export async function send(method, path, body) {
+  const response = await request(path, { method, body });
+  return response.status === 204 ? null : response.json();
+}
+
+const SILENCE_MS = 60_000; // the gateway sends a sign of life every few seconds
+
+/** Yields the events of a stream as `{ event, id, data }` until it ends. Throws after a long silence. */
 export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      const { value, done } = await within(reader.read(), SILENCE_MS);
       if (done) return;
       const parts = (rest + value).split("\n\n");
       rest = parts.pop();
@@ -73,6 +83,14 @@ export async function* events(response) {
   } finally {
     reader.cancel().catch(() => {}); // it has ended, or nobody reads on
   }
+}
+
+function within(promise, ms) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Failure("The connection is silent.", { code: "unreachable" })), ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 /** Returns the message of an error. */

@@ -3,7 +3,7 @@
 import { askWith, key } from "./api.js";
 import * as build from "./build.js";
 import * as chat from "./chat.js";
-import { el, fill } from "./dom.js";
+import { el, fill, icon } from "./dom.js";
 import { close } from "./panel.js";
 import * as runs from "./runs.js";
 import * as studio from "./studio.js";
@@ -13,6 +13,8 @@ const main = document.getElementById("main");
 const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");
 const state = document.getElementById("state");
+const themeButton = document.getElementById("theme");
+const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
 
 /** Shows the view of an address like #/runs/run_1 or #/studio/rooms/office. */
 async function route() {
@@ -54,6 +56,20 @@ function askForKey(problem) {
   });
 }
 
+/** The next of light, dark, and the system's colours. */
+function switchTheme() {
+  const names = Object.keys(THEMES);
+  window.stepgateTheme.set(names[(names.indexOf(window.stepgateTheme.get()) + 1) % names.length]);
+  drawTheme();
+}
+
+function drawTheme() {
+  const [picture, word] = THEMES[window.stepgateTheme.get()] ?? THEMES.system;
+  fill(themeButton, icon(picture));
+  themeButton.title = `Colours: ${word}`;
+  themeButton.setAttribute("aria-label", `Colours: ${word}. Change them`);
+}
+
 function drawKey() {
   keyButton.hidden = !key.get();
 }
@@ -90,6 +106,8 @@ build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${
 studio.leadTo(enterChat);
 main.append(...Object.values(VIEWS).map((one) => one.view));
 window.addEventListener("hashchange", route);
+themeButton.addEventListener("click", switchTheme);
+drawTheme();
 drawKey();
 drawState();
 route();

@@ -5,7 +5,7 @@ import { events, get, post, request, errorText } from "./api.js";
 import { composer } from "./composer.js";
 import { button, count, el, fill, framed, icon, moment, pause, pinned, words } from "./dom.js";
 import { guide } from "./guide.js";
-import { markdown } from "./markdown.js";
+import { showMarkdown } from "./html.js";
 import { workbench } from "./pipeline.js";
 import { sign } from "./trace.js";
 
@@ -180,7 +180,7 @@ function conversation(id) {
   async function stream(text, { work, prose, reply }) {
     let whole = "";
     const draw = framed(() => {
-      markdown(prose, whole);
+      fill(prose, el("p.plaintext", {}, whole));
       stick();
     });
     const body = { message: text, stream: true };
@@ -198,6 +198,7 @@ function conversation(id) {
       else if (frame.type === "error") reply.append(alarm(frame.content));
       stick();
     }
+    await showMarkdown(prose, whole);
   }
 
   return { element, load };
@@ -233,7 +234,7 @@ const mine = (text) => el("div.mine", {}, el("p", {}, text));
 
 function theirs(text) {
   const prose = el("div.prose");
-  markdown(prose, text);
+  showMarkdown(prose, text);
   return el("article.answer", { "aria-label": "Answer" }, prose);
 }
 

@@ -1,209 +1,238 @@
-/** Chat with any room through /v1/chat/completions, with streamed answers. */
+/** Chat: the messages of a conversation, which the gateway keeps. The page loads them, and follows what has not ended. */
 
 import { alarm, answer } from "./answer.js";
-import { events, Failure, get, post, request, errorText } from "./api.js";
+import { errorText, get, post, send } from "./api.js";
+import { attachments } from "./attachments.js";
 import { composer } from "./composer.js";
 import { button, el, fill, pinned } from "./dom.js";
-import { markdown } from "./markdown.js";
-import { newTalk, pastChats } from "./past_chats.js";
+import { follow, OPEN } from "./follow.js";
+import { pastChats } from "./past_chats.js";
+import { question, tool, versions } from "./question.js";
+import { welcome } from "./welcome.js";
 
-const SUGGESTIONS = {
-  stepgate: ["What is 17.5 * 240, and what time is it in Stockholm?", "Remember that I prefer short answers."],
-  knowledge: ["What do my documents say about escalation?"],
-  incident: ["P1 incident: user profile picture errors causing latency and failures."],
-  chat: ["Explain in three sentences what an event log is."],
-};
-
-const BUILDER = "pipelines"; // has a view of its own
-
+const PAGE = 30; // exchanges that are loaded at once
 const rooms = el("select.pill", { "aria-label": "Room" });
 const log = el("div.log", { role: "log", "aria-label": "Conversation" });
+const earlier = button("Earlier messages", () => loadEarlier(), { kind: "plain" });
 const hero = el("div.hero");
-const scroll = el("div.scroll", {}, el("div.column", {}, hero, log));
-const fresh = button("New chat", restart, { kind: "plain", picture: "plus" });
-const aside = el("div.row", {}, rooms, fresh);
-const box = composer({ label: "Message", placeholder: "Send a message", send: say, stop, aside });
-
-const past = pastChats({ chosen: (id) => (location.hash = `#/chat/${encodeURIComponent(id)}`) });
+const scroll = el("div.scroll", {}, el("div.column", {}, hero, earlier, log));
+const tray = attachments({ read: (collection) => readInto(collection) });
+const box = composer({
+  label: "Message", placeholder: "Send a message", send: say, stop, aside: rooms, attach: tray.add, tray: tray.element,
+  canSend: () => tray.pictures.length > 0,
+});
+const past = pastChats({ gone: (id) => id === chat.id && (location.hash = "#/chat") });
 
 export const view = el("section.view.chat", { "aria-label": "Chat" }, past.element,
   el("div.talking", {}, scroll, el("div.dock", {}, box.element)));
 
 const stick = pinned(scroll);
-let talk = newTalk();
-let current = null; // { runId, controller } while an answer comes
-let known = [];
-let isWithoutModel = false;
-let loading = null;
-rooms.addEventListener("change", welcome);
+let chat = { id: "", previous: null };
+let current = null; // { id, reply } of the answer that is being written
+let following = new AbortController();
+const start = welcome({ hero, rooms, say, focus: () => box.focus() });
 
 export async function show(id = "") {
-  restartable();
+  if (id !== chat.id || !id) await open(id);
+  else past.refresh(id);
   box.focus();
-  past.refresh(talk.id);
-  await loadRooms();
-  if (id && id !== talk.id) await reopen(id);
-}
-
-/** Loads the rooms once, or `afresh`: the studio may have made one meanwhile. */
-function loadRooms({ afresh = false } = {}) {
-  if (afresh) loading = null;
-  loading ??= fetchRooms();
-  return loading;
-}
-
-async function fetchRooms() {
-  try {
-    const chosen = rooms.value;
-    const ready = fetch("ready").then((response) => response.json()).catch(() => null); // never a reason to show no rooms
-    known = (await get("v1/models")).data;
-    isWithoutModel = Boolean((await ready)?.components?.models?.detail.includes("rules mode"));
-    fill(rooms, known.map((room) => el("option", { value: room.id }, room.name || room.id)));
-    if (known.some((room) => room.id === chosen)) rooms.value = chosen;
-    welcome();
-  } catch (error) {
-    loading = null;
-    const again = button("Try again", () => show(), { picture: "again" });
-    fill(hero, el("p.problem", { role: "alert" }, errorText(error)), again);
-  }
 }
 
 /** Starts a chat in a room with the first words of a question, once the view is shown. Other views link here. */
 export async function enter(room, words) {
-  if (room && !known.some((one) => one.id === room)) await loadRooms({ afresh: true });
-  restart();
+  await start.load(room);
+  await open("");
   if (room) rooms.value = room;
-  welcome();
+  start.draw();
   box.box.value = words;
+  box.grow();
   box.focus();
 }
 
-function welcome() {
-  const room = known.find((one) => one.id === rooms.value) ?? known[0];
-  const card = (one) =>
-    el("button.card", { type: "button", "aria-pressed": String(one === room), onclick: () => choose(one.id) },
-      el("b", {}, one.name || one.id), el("span", {}, one.description));
-  const suggestion = (text) => el("button.suggestion", { type: "button", onclick: () => say(text) }, text);
-  fill(hero,
-    el("h1", {}, "What do you want to do?"),
-    isWithoutModel && el("p.unconnected", {}, "No language model is connected. Arithmetic, time, notes and quotations from your documents ",
-      "work without one. To connect one, start the gateway with ", el("code", {}, "AGENT_LLM_BASE_URL"), " and ",
-      el("code", {}, "AGENT_MODEL_FAST"), "."),
-    el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => one.id !== BUILDER).map(card)),
-    el("div.suggestions", {}, (room?.suggestions?.length ? room.suggestions : SUGGESTIONS[room?.id] ?? []).map(suggestion)));
-  hero.hidden = talk.messages.length > 0;
-}
-
-function choose(id) {
-  rooms.value = id;
-  welcome();
-  box.focus();
-}
-
-function restart() {
-  if (current) current.controller.abort();
-  talk = newTalk();
-  if (location.hash.startsWith("#/chat/")) history.replaceState(null, "", "#/chat");
+/** Shows a chat, or none. What goes on in the one before goes on without being watched. */
+async function open(id) {
+  leave();
+  chat = { id, previous: null };
   log.replaceChildren();
-  restartable();
-  welcome();
-  past.refresh(talk.id);
-  box.focus();
+  earlier.hidden = true;
+  hero.hidden = Boolean(id);
+  past.refresh(id);
+  await start.load();
+  if (!id) return start.draw();
+  await reload();
 }
 
-/** Shows an earlier chat, to be continued. */
-async function reopen(id) {
-  restart();
+function leave() {
+  following.abort();
+  following = new AbortController();
+  current = null;
+  box.busy(false);
+}
+
+/** Loads the messages of the branch that the chat is at, and follows an answer that has not ended. */
+async function reload({ keep = false } = {}) {
+  const { id } = chat;
+  leave();
   try {
-    const { messages, room } = await past.load(id);
-    talk = { id, messages };
-    if (known.some((one) => one.id === room)) rooms.value = room;
-    for (const { role, content } of messages) {
-      if (role === "user") {
-        log.append(mine(content));
-        continue;
-      }
-      const element = el("div.prose");
-      markdown(element, content);
-      log.append(el("article.answer", { "aria-label": "Answer" }, element));
-    }
-    history.replaceState(null, "", `#/chat/${encodeURIComponent(id)}`);
+    const found = await get(`${path(id)}/messages?limit=${PAGE}&render=html`);
+    if (chat.id !== id) return;
+    chat.previous = found.previous;
+    earlier.hidden = !found.previous;
+    if (found.room) start.choose(found.room);
+    const at = scroll.scrollTop;
+    log.replaceChildren(...draw(found.data));
+    hero.hidden = true;
+    if (keep) scroll.scrollTop = at;
+    else stick({ now: true });
+    watchOpen(found.data);
+  } catch (error) {
+    fill(log, alarm(errorText(error)), el("div.row", {}, button("Try again", () => reload(), { picture: "again" })));
+  }
+}
+
+async function loadEarlier() {
+  const before = chat.previous;
+  const height = scroll.scrollHeight;
+  const found = await get(`${path(chat.id)}/messages?limit=${PAGE}&render=html&before=${encodeURIComponent(before)}`);
+  chat.previous = found.previous;
+  earlier.hidden = !found.previous;
+  log.prepend(...draw(found.data));
+  scroll.scrollTop += scroll.scrollHeight - height;
+}
+
+const path = (id) => `v1/conversations/${encodeURIComponent(id)}`;
+const replies = new Map(); // id of a message -> its answer, of those that are shown
+
+function draw(messages) {
+  return messages.map((message) => (message.role === "user" ? drawQuestion(message) : drawAnswer(message)));
+}
+
+function drawQuestion({ id, content, images, parent, siblings }) {
+  return question({
+    text: content, images,
+    resend: (text) => branch({ content: text, images, parent: parent ?? "root" }),
+    pager: versions(siblings, id, choose, "message"),
+  });
+}
+
+function drawAnswer({ id, parent, view: known }) {
+  const again = () => branch({ parent });
+  const reply = answer({ actions: [tool("Answer again", "again", again)], grown: stick, again });
+  replies.set(id, reply);
+  if (known) reply.view(known);
+  return reply.element;
+}
+
+/** Follows the last answer if it has not ended. Only one of a branch can go on. */
+function watchOpen(messages) {
+  const last = messages.at(-1);
+  if (last && OPEN.has(last.status)) watch(last.id, replies.get(last.id));
+}
+
+async function watch(id, reply) {
+  const { signal } = following;
+  current = { id, reply };
+  box.busy(true);
+  const seen = (known) => {
+    reply.view(known);
+    box.busy(known.status === "queued" || known.status === "running"); // who is asked may write what should change
+    if (known.status === "awaiting_approval") past.refresh();
+  };
+  try {
+    await follow(`${path(chat.id)}/messages/${id}/events`, { view: seen, blocks: reply.blocks, progress: reply.progress, lost: reply.lost }, signal);
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    reply.fail(error);
+  }
+  if (signal.aborted) return;
+  current = null;
+  box.busy(false);
+  past.refresh(chat.id);
+}
+
+/** Sends a message at the end of the chat. The first one makes the chat, whose id is in the address at once. */
+async function say(text) {
+  const images = tray.take();
+  hero.hidden = true;
+  const isReply = current !== null; // to a run that waits
+  const asked = question({ text, images });
+  const reply = answer({ grown: stick });
+  if (isReply) current.reply.progress({ text: "Continuing" });
+  else log.append(asked, reply.element);
+  stick({ now: true });
+  box.busy(true);
+  try {
+    if (!chat.id) await begin();
+    const sent = await post(`${path(chat.id)}/messages`, { content: text, images, room: rooms.value });
+    if (isReply && sent.run_id === replyRun()) return; // its own stream goes on
+    if (isReply) return await reload();
+    replace(asked, reply.element, sent);
+  } catch (error) {
+    box.busy(false);
+    if (isReply) return log.append(alarm(errorText(error)));
+    reply.fail(error);
+    box.box.value ||= text;
+    box.grow();
+  }
+}
+
+const replyRun = () => current?.id.replace(/^msg_/, "").replace(/-assistant$/, "");
+
+/** Puts the message that the gateway has stored in place of the one that was sent, and follows its answer. */
+function replace(asked, placeholder, { run_id: runId, user_message: userId, answer: answerId }) {
+  const before = [...log.children].at(-3); // the answer before, whose message the new one follows
+  const parent = [...replies].find(([, one]) => one.element === before)?.[0] ?? null;
+  const text = asked.querySelector(".mine").textContent;
+  const images = [...asked.querySelectorAll("img")].map((one) => one.src);
+  asked.replaceWith(drawQuestion({ id: userId, content: text, images, parent, siblings: [userId] }));
+  placeholder.replaceWith(drawAnswer({ id: answerId, parent: userId, run_id: runId }));
+  stick({ now: true });
+  past.refresh(chat.id);
+  watch(answerId, replies.get(answerId));
+}
+
+async function begin() {
+  const { id } = await post("v1/conversations", {});
+  chat = { id, previous: null };
+  history.replaceState(null, "", `#/chat/${encodeURIComponent(id)}`);
+}
+
+/** Sends a message that begins another branch, and shows that branch. */
+async function branch(message) {
+  leave();
+  try {
+    await post(`${path(chat.id)}/messages`, { ...message, room: rooms.value });
+    await reload();
+    past.refresh(chat.id);
+  } catch (error) {
+    log.append(alarm(errorText(error)));
+    stick({ now: true });
+  }
+}
+
+/** Shows another version of a message, with what followed it. */
+async function choose(message) {
+  try {
+    await send("PUT", `${path(chat.id)}/head`, { message });
+    await reload({ keep: true });
   } catch (error) {
     log.append(alarm(errorText(error)));
   }
-  hero.hidden = log.childElementCount > 0;
-  restartable();
-  past.refresh(talk.id);
-  stick({ now: true });
 }
 
-const mine = (text) => el("div.mine", {}, el("p", {}, text));
-
-function restartable() {
-  fresh.hidden = talk.messages.length === 0;
-}
-
-async function say(text) {
-  if (current) return;
-  const own = talk;
-  own.messages.push({ role: "user", content: text });
-  hero.hidden = true;
-  restartable();
-  const place = own.messages.length;
-  const settled = (whole) => (own.messages[place] = { role: "assistant", content: whole });
-  const reply = answer({ grown: stick, settled });
-  log.append(mine(text), reply.element);
-  stick({ now: true });
-  current = { runId: "", controller: new AbortController() };
-  box.busy(true);
-  try {
-    await stream(own, reply);
-    settled(reply.text);
-  } catch (error) {
-    if (error.name === "AbortError") reply.fail(new Failure("Stopped. The run may still be in progress: see Runs."));
-    else reply.fail(error, () => retry(own, place, text));
-    settled(reply.text || "(no answer)");
-  } finally {
-    current = null;
-    box.busy(false);
-    past.refresh(talk.id);
-  }
-}
-
-/** Removes the unanswered message and sends it again. */
-function retry(own, place, text) {
-  if (own !== talk || current) return;
-  own.messages.length = place - 1;
-  while (log.childElementCount > place - 1) log.lastChild.remove();
-  say(text);
-}
-
-async function stream(own, reply) {
-  const body = { model: rooms.value, messages: own.messages, stream: true, metadata: { chat_id: own.id } };
-  const { signal } = current.controller;
-  const response = await request("v1/chat/completions", { method: "POST", body, accept: "text/event-stream", signal });
-  current.runId = response.headers.get("x-stepgate-run-id") ?? "";
-  let last = null;
-  for await (const { data: chunk } of events(response)) {
-    if (chunk.error) throw new Failure(chunk.error.message, { code: chunk.error.code });
-    const delta = chunk.choices?.[0]?.delta ?? {};
-    if (chunk.event?.type === "replace") reply.replace(chunk.event.data.content);
-    else if (delta.content || delta.refusal) reply.add(delta.content || delta.refusal);
-    if (chunk.event?.type === "status") reply.status(chunk.event.data.description);
-    if (chunk.event?.type === "source") reply.source();
-    if (chunk.stepgate) last = chunk;
-  }
-  if (!last) throw new Failure("The connection ended before the answer was complete. The run continues: see Runs.");
-  reply.finish(last.steps, last.stepgate);
-}
-
-/** Cancels the run; what is known by then is its answer. Without the permission, only the stream ends. */
+/** Stops the answer; what is written by then stays. */
 async function stop() {
-  const { runId, controller } = current;
+  if (!current) return;
+  const { id, reply } = current;
+  reply.progress({ text: "Stopping" });
   try {
-    if (!runId) throw new Failure("there is no run yet");
-    await post(`v1/runs/${runId}/cancel`);
-  } catch {
-    controller.abort();
+    await post(`${path(chat.id)}/messages/${id}/stop`);
+  } catch (error) {
+    if (error.status !== 409) log.append(alarm(errorText(error))); // it has ended meanwhile
   }
+}
+
+/** A file was read into a collection: a plain model cannot look there. */
+function readInto() {
+  if (rooms.value === "chat" && start.has("knowledge")) start.choose("knowledge");
 }

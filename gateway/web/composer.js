@@ -1,22 +1,32 @@
-/** The message box: Enter sends, Shift+Enter adds a line; during an answer the button stops it. */
+/** The message box: Enter sends, Shift+Enter adds a line; during an answer the button stops it. Pictures and files are
+ * attached by a button, by pasting, or by dropping them. */
 
 import { el, fill, icon } from "./dom.js";
 
-/** Calls `send(text)` with the message, and `stop()` while busy. `aside` is shown beside the button. */
-export function composer({ label, placeholder, send, stop = null, aside = null }) {
-  const box = el("textarea", { rows: 1, placeholder, "aria-label": label, enterKeyHint: "send" });
+/** Calls `send(text)` with the message, and `stop()` while busy. `aside` is shown beside the button. `attach(files)` gets
+ * files that were chosen, pasted or dropped; `tray` shows what is attached, and `canSend()` whether that alone is a message. */
+export function composer({ label, placeholder, send, stop = null, aside = null, attach = null, tray = null, canSend = () => false }) {
+  const box = el("textarea", { rows: 1, placeholder, "aria-label": label, enterKeyHint: "send", dir: "auto" });
   const press = el("button.send", { type: "submit" });
-  const form = el("form.composer", { onsubmit: submit }, box, el("div.row", {}, aside, el("span.grow"), press));
+  const files = el("input", { type: "file", multiple: true, hidden: true, onchange: () => give(files.files) });
+  const clip = attach && el("button.tool.clip", { type: "button", title: "Attach files or pictures", "aria-label": "Attach files or pictures", onclick: () => files.click() }, icon("clip"));
+  const form = el("form.composer", { onsubmit: submit }, tray, box, el("div.row", {}, clip, aside, el("span.grow"), press), attach && files);
   let isBusy = false;
 
   function submit(event) {
     event?.preventDefault();
     if (isBusy) return stop?.();
     const text = box.value.trim();
-    if (!text) return box.focus();
+    if (!text && !canSend()) return box.focus();
     box.value = "";
     grow();
     send(text);
+  }
+
+  function give(chosen) {
+    if (chosen?.length) attach([...chosen]);
+    files.value = "";
+    box.focus();
   }
 
   function grow() {
@@ -38,6 +48,23 @@ export function composer({ label, placeholder, send, stop = null, aside = null }
     event.preventDefault();
     if (!isBusy) submit();
   });
+  if (attach) {
+    box.addEventListener("paste", (event) => {
+      if (!event.clipboardData?.files.length) return;
+      event.preventDefault();
+      give(event.clipboardData.files);
+    });
+    form.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      form.classList.add("over");
+    });
+    form.addEventListener("dragleave", () => form.classList.remove("over"));
+    form.addEventListener("drop", (event) => {
+      event.preventDefault();
+      form.classList.remove("over");
+      give(event.dataTransfer?.files);
+    });
+  }
   busy(false);
-  return { element: form, box, busy, focus: () => box.focus() };
+  return { element: form, box, busy, grow, focus: () => box.focus() };
 }

@@ -17,6 +17,18 @@ const ICONS = {
   warning: "M12 4l9 16H3zM12 10v4M12 17v.5",
   blocked: "M12 3a9 9 0 100 18 9 9 0 000-18zM6 6l12 12",
   info: "M12 3a9 9 0 100 18 9 9 0 000-18zM12 11v6M12 7.5v.5",
+  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
+  edit: "M4 20l1-4L16 5l3 3L8 19zM14 7l3 3",
+  more: "M5 12h.01M12 12h.01M19 12h.01",
+  search: "M11 4a7 7 0 100 14 7 7 0 000-14zM16 16l4 4",
+  left: "M15 6l-6 6 6 6",
+  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+  save: "M12 4v11M7 11l5 5 5-5M5 20h14",
+  clip: "M19 11l-7.5 7.5a4.5 4.5 0 01-6.4-6.4L13 4.3a3 3 0 014.2 4.2L9.5 16.2a1.5 1.5 0 01-2.1-2.1L14 7.5",
+  sun: "M12 8a4 4 0 100 8 4 4 0 000-8zM12 2v2M12 20v2M4.5 4.5l1.5 1.5M18 18l1.5 1.5M2 12h2M20 12h2M4.5 19.5L6 18M18 6l1.5-1.5",
+  moon: "M20 14A8 8 0 1110 4a6.5 6.5 0 0010 10z",
+  half: "M12 3a9 9 0 100 18 9 9 0 000-18zM12 3v18M15 5v14M18 7v10",
+  plug: "M9 3v5M15 3v5M6 8h12v3a6 6 0 01-12 0zM12 17v4",
   again: "M19 12a7 7 0 11-2-5l2 2M19 4v5h-5",
 };
 
@@ -27,7 +39,7 @@ export function el(spec, props = {}, ...children) {
   if (classes.length) node.className = classes.join(" ");
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === undefined || value === null || value === false) continue;
-    if (name in node && !name.includes("-")) node[name] = value;
+    if (name in node && name !== "list" && !name.includes("-")) node[name] = value; // `list` can only be read
     else node.setAttribute(name, value === true ? "" : String(value));
   }
   node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));

@@ -1,16 +1,14 @@
 /** The explorer of one run: plan, answer, citations and trace. Updates while the run is in progress. */
 
 import { approval } from "./answer.js";
-import { events, Failure, get, post, request, errorText } from "./api.js";
-import { button, count, el, fill, framed, moment, pause, seconds, words } from "./dom.js";
-import { markdown } from "./markdown.js";
+import { Failure, get, post, errorText } from "./api.js";
+import { button, count, el, fill, moment, pause, seconds, words } from "./dom.js";
+import { follow, OPEN } from "./follow.js";
+import { growing, showHtml } from "./html.js";
 import { citationList, citing } from "./panel.js";
 import { graph } from "./plan.js";
 import { runActions } from "./run_actions.js";
 import { trace } from "./trace.js";
-
-const OPEN = new Set(["queued", "running", "awaiting_approval"]);
-const BETWEEN_MS = 700; // between two looks at a run that goes on
 
 /** Shows a run in `stage` and follows it until it ends or `signal` aborts. Calls `changed()` when it has ended. */
 export async function explore(stage, id, { signal, changed }) {
@@ -19,14 +17,19 @@ export async function explore(stage, id, { signal, changed }) {
     let run = await look(id, signal);
     fill(stage, page.element);
     page.paint(run);
-    let errorText = 0;
-    while (OPEN.has(run.status)) {
-      errorText = await heard(id, { after: errorText, known: run.last_seq }, page, signal);
-      await pause(BETWEEN_MS);
-      run = await look(id, signal);
+    let newest = 0;
+    const seen = async (known) => {
+      const number = (newest += 1);
+      page.read(known);
+      const found = await look(id, signal);
+      if (number < newest) return; // a later look is on its way
+      const hasEnded = OPEN.has(run.status) && !OPEN.has(found.status);
+      run = found;
       page.paint(run);
-      if (!OPEN.has(run.status)) changed();
-    }
+      if (hasEnded) changed();
+    };
+    const view = (known) => seen(known).catch(() => {}); // the next one, or the end, shows it
+    await follow(`v1/runs/${id}/events?render=html`, { view, blocks: page.write }, signal);
   } catch (error) {
     if (error.name !== "AbortError") fill(stage, el("div.scroll", {}, el("p.problem", { role: "alert" }, errorText(error))));
   }
@@ -44,19 +47,6 @@ async function look(id, signal) {
   }
 }
 
-/** Waits until the run has events after seq `known`; shows pieces of its answer at once. Returns the last seq. */
-async function heard(id, { after, known }, page, signal) {
-  const response = await request(`v1/runs/${id}/events?after=${after}`, { accept: "text/event-stream", signal });
-  if (response.status === 204) return after;
-  for await (const { data: event } of events(response)) {
-    after = event.seq;
-    if (event.type === "answer.started") page.write("", true);
-    else if (event.type === "answer.delta" && event.data.kind === "text") page.write(event.data.text);
-    else if (event.seq > known) return after;
-  }
-  return after;
-}
-
 /** The sections of the page; their contents change, they do not. */
 function layout(id) {
   const unfolded = new Set();
@@ -71,9 +61,8 @@ function layout(id) {
   ];
   const element = el("div.scroll", {}, el("div.column.run", {},
     el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, happened, again));
-  let live = "";
   let isAsked = "";
-  const draw = framed(() => live && markdown(prose, live));
+  const grow = growing(prose);
 
   function put(section, ...content) {
     const at = document.activeElement?.closest?.("[data-id]")?.dataset.id;
@@ -83,7 +72,7 @@ function layout(id) {
   }
 
   function paint(run) {
-    const { metadata, response: text, steps } = { ...run.response };
+    const { metadata, steps } = run.response;
     const asked = run.status === "awaiting_approval" ? (metadata.approvals ?? []) : [];
     const ids = asked.map((one) => one.approval_id);
     fill(head, el("h1", {}, run.title || "(no words)"), facts(run));
@@ -95,10 +84,6 @@ function layout(id) {
     put(plan, ...(run.plan && !plain ? [madeOf(run.plan, metadata), graph(run.plan.steps, statesOf(steps), reveal)] : []));
     put(sources, metadata.sources?.length > 0 && citationList(metadata));
     put(happened, steps.length > 0 && trace(steps, unfolded));
-    if (!OPEN.has(run.status) || asked.length) {
-      live = "";
-      markdown(prose, text, citing(metadata), { afresh: true });
-    }
     answer.hidden = !prose.childElementCount;
     put(again, !OPEN.has(run.status) && runActions(run));
   }
@@ -113,13 +98,19 @@ function layout(id) {
     found.firstChild.focus({ preventScroll: true });
   }
 
-  function write(text, afresh = false) {
-    live = afresh ? text : live + text;
+  function write(frame) {
     answer.hidden = false;
-    draw();
+    grow(frame);
   }
 
-  return { element, paint, write };
+  /** Shows the answer, or the question, of a run as the gateway has rendered it. */
+  function read({ html, text, metadata }) {
+    if (html !== null) showHtml(prose, html, citing(metadata));
+    else if (text && metadata.failure) fill(prose, el("p.problem", {}, text));
+    answer.hidden = !prose.childElementCount;
+  }
+
+  return { element, paint, write, read };
 }
 
 function facts({ status, room, forked_from: origin, created_at: created, response: { steps, metadata } }) {

@@ -2,14 +2,14 @@
 
 import { get, request, errorText } from "./api.js";
 import { button, el, fill, icon } from "./dom.js";
-import { link, safeUrl } from "./markdown.js";
+import { link, safeUrl } from "./html.js";
 
 const panel = document.getElementById("panel");
 let opener = null;
 
 const SIGNS = { passed: "done", failed: "failed" };
 
-/** Returns the handler of `[n]` in an answer, for `markdown`. */
+/** Returns the handler of `[n]` in an answer, for `showHtml`. */
 export function citing({ sources = [], citations = [] }) {
   const known = new Map(sources.map((source) => [source.id, source]));
   return (number) => (known.has(number) ? () => openSource(known.get(number), citations) : null);

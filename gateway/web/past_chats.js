@@ -1,50 +1,137 @@
-/** Past chats: the conversations of the newest runs, as a list beside the chat. */
+/** Past chats: searched, renamed, exported and deleted; a dot shows what goes on or waits. */
 
-import { get } from "./api.js";
-import { el, fill, moment } from "./dom.js";
+import { errorText, get, post, request, send } from "./api.js";
+import { button, el, fill, icon, moment } from "./dom.js";
+import { OPEN } from "./follow.js";
 
-const NEWEST_RUNS = 200;
-const MINE = "web-"; // chats of this page; other clients keep lists of their own
+const PAGE = 50;
+const LOOK_MS = 4_000; // between two looks while something goes on
 
-/** Returns a chat without messages, with an id that nobody else has. */
-export function newTalk() {
-  const bytes = crypto.getRandomValues(new Uint8Array(12)); // randomUUID needs HTTPS
-  return { id: MINE + Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(""), messages: [] };
-}
-
-/** The list. Calls `chosen(id)` for a pressed chat. */
-export function pastChats({ chosen }) {
+/** The list. Calls `gone(id)` after a chat was deleted. */
+export function pastChats({ gone }) {
   const list = el("ul.items");
-  const element = el("details.past", { open: matchMedia("(min-width: 60.01rem)").matches },
+  const search = el("input", { type: "search", placeholder: "Search chats", "aria-label": "Search chats", oninput: () => later() });
+  const more = button("Older", () => load(next), { kind: "plain" });
+  const fresh = el("a.button.fresh", { href: "#/chat" }, icon("plus"), "New chat");
+  const element = el("details.past", { open: !matchMedia("(max-width: 60rem)").matches },
     el("summary", {}, "Chats"),
-    el("nav.scroll", { "aria-label": "Past chats" }, list));
-  let rooms = new Map();
+    el("div.shelf", {}, el("div.seek", {}, fresh, search),
+      el("nav.scroll", { "aria-label": "Past chats" }, list, more)));
+  const narrow = matchMedia("(max-width: 60rem)");
+  narrow.addEventListener("change", () => (element.open = !narrow.matches));
+  addEventListener("hashchange", () => narrow.matches && (element.open = false)); // a chat was chosen
+  let rows = [];
+  let next = null;
+  let current = "";
+  let timer = 0;
 
-  async function refresh(current) {
+  function later() {
+    clearTimeout(timer);
+    timer = setTimeout(() => refresh(current), 250);
+  }
+
+  async function load(before) {
+    const wanted = new URLSearchParams({ limit: PAGE });
+    if (before) wanted.set("before", before);
+    if (search.value.trim()) wanted.set("query", search.value.trim());
+    const page = await get(`v1/conversations?${wanted}`);
+    rows = before ? rows.concat(page.data) : page.data;
+    next = page.next;
+    draw();
+  }
+
+  async function refresh(id = current) {
+    current = id;
+    clearTimeout(timer);
     try {
-      const { data } = await get(`v1/runs?limit=${NEWEST_RUNS}`);
-      const talks = new Map();
-      for (const run of data) {
-        const id = run.conversation_id;
-        if (id?.startsWith(MINE)) talks.set(id, { last: run.created_at, ...talks.get(id), title: run.title, room: run.room });
-      }
-      rooms = new Map([...talks].map(([id, talk]) => [id, talk.room]));
-      fill(list, [...talks].map(([id, talk]) => el("li", {}, item(id, talk, id === current))),
-        !talks.size && el("li.quiet.pad", {}, "None yet."));
+      await load(null);
+      if (rows.some((row) => row.open_runs && row.status !== "awaiting_approval")) timer = setTimeout(() => element.checkVisibility() && refresh(), LOOK_MS);
     } catch {
       fill(list, el("li.quiet.pad", {}, "They cannot be listed now."));
+      more.hidden = true;
     }
   }
 
-  const item = (id, { title, room, last }, isCurrent) =>
-    el("button.item", { type: "button", onclick: () => chosen(id), "aria-current": isCurrent ? "true" : null },
-      el("b.cut", {}, title || "(no words)"), el("span.quiet.cut", {}, `${room} · ${moment(last)}`));
-
-  /** Returns the messages of a chat and the room of its newest run. */
-  async function load(id) {
-    const { history } = await get(`v1/conversations/${encodeURIComponent(id)}/state`);
-    return { messages: history.map(({ role, content }) => ({ role, content })), room: rooms.get(id) ?? "" };
+  function draw() {
+    if (list.querySelector("input:focus, :popover-open")) return; // a name is being written, or something chosen
+    const none = search.value.trim() ? "No chat holds these words." : "Your chats appear here.";
+    fill(list, rows.map((row) => el("li.chatrow", {}, item(row), menu(row))), !rows.length && el("li.quiet.pad", {}, none));
+    more.hidden = !next;
   }
 
-  return { element, refresh, load };
+  function item({ id, title, room, status, open_runs: open, updated_at: at }) {
+    const state = open || status === "failed" ? el(`span.dot.${status}`, { title: label(status) }) : null;
+    return el("a.item", { href: `#/chat/${encodeURIComponent(id)}`, "aria-current": id === current ? "page" : null },
+      el("b.cut", {}, state, title || "(no words)"), el("span.quiet.cut", {}, `${room} · ${moment(at)}`));
+  }
+
+  const label = (status) => (status === "awaiting_approval" ? "Waiting for you" : OPEN.has(status) ? "In progress" : "Failed");
+
+  function menu(row) {
+    const popup = el("div.popup", { popover: "auto", role: "group", "aria-label": "Chat" },
+      button("Rename", () => rename(row, box, popup), { kind: "plain", picture: "edit" }),
+      button("Export as Markdown", () => save(row, "markdown", popup), { kind: "plain", picture: "save" }),
+      button("Export as JSON", () => save(row, "json", popup), { kind: "plain", picture: "save" }),
+      button("Delete", (event) => remove(row, event.currentTarget), { kind: "plain", picture: "trash" }));
+    const name = `More for ${row.title || "this chat"}`;
+    const press = el("button.tool", { type: "button", title: "Rename, export or delete", "aria-label": name, onclick: open }, icon("more"));
+    const box = el("div.menu", {}, press, popup);
+
+    function open() {
+      popup.showPopover();
+      const at = press.getBoundingClientRect();
+      popup.style.left = `${Math.max(8, Math.min(at.left, innerWidth - popup.offsetWidth - 8))}px`;
+      popup.style.top = `${Math.min(at.bottom + 4, innerHeight - popup.offsetHeight - 8)}px`;
+      popup.querySelector("button").focus();
+    }
+
+    return box;
+  }
+
+  function rename(row, box, popup) {
+    const field = el("input", { value: row.title, maxLength: 200, "aria-label": "Name of the chat" });
+    const keep = async () => {
+      if (field.value.trim() && field.value.trim() !== row.title)
+        await post(`v1/conversations/${encodeURIComponent(row.id)}`, { metadata: { title: field.value.trim() } }).catch(() => {});
+      field.blur();
+      refresh();
+    };
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") keep();
+      if (event.key === "Escape") {
+        field.replaceWith(item(row));
+        draw();
+      }
+    });
+    field.addEventListener("blur", () => setTimeout(draw), { once: true });
+    popup.hidePopover();
+    box.previousElementSibling.replaceWith(field);
+    field.select();
+  }
+
+  async function save(row, form, popup) {
+    popup.hidePopover();
+    const response = await request(`v1/conversations/${encodeURIComponent(row.id)}/export?format=${form}`, { accept: "*/*" });
+    const name = (row.title || "chat").replace(/[^\p{L}\p{N} _-]/gu, "").trim().slice(0, 60) || "chat";
+    const href = URL.createObjectURL(await response.blob());
+    el("a", { href, download: `${name}.${form === "json" ? "json" : "md"}` }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 60_000);
+  }
+
+  /** Deletes at the second press, because it cannot be undone. */
+  async function remove(row, press) {
+    if (!press.classList.contains("sure")) {
+      press.classList.add("sure");
+      return void (press.lastChild.textContent = "Really delete?");
+    }
+    try {
+      await send("DELETE", `v1/conversations/${encodeURIComponent(row.id)}`);
+      await refresh();
+      gone(row.id);
+    } catch (error) {
+      press.after(el("p.problem", { role: "alert" }, errorText(error)));
+    }
+  }
+
+  return { element, refresh };
 }

@@ -122,9 +122,9 @@ async def test_a_picture_that_a_program_made_is_shown(devtools: str, serve: Serv
     async with serve() as url, page_at(devtools, url) as page, httpx.AsyncClient(base_url=url, timeout=30) as http:
         answer = (await http.post("/v1/agent", json={"metadata": {"tool_calls": calls}})).json()
         await page.evaluate(
-            "import('/web/markdown.js').then(({ markdown }) => {"
+            "import('/web/html.js').then(({ showMarkdown }) => {"
             " const node = document.createElement('div'); document.body.append(node);"
-            f" markdown(node, {answer['response']!r}); }})"
+            f" showMarkdown(node, {answer['response']!r}); }})"
         )
         await page.until("document.querySelector('img[alt=\"dot.png\"]')?.naturalWidth === 1")
 
@@ -138,24 +138,6 @@ async def test_a_chart_of_a_plan_is_shown_in_the_chat(devtools: str, serve: Serv
         await ask(page, "stepgate", "Draw a dot")
         await page.until("document.querySelector('.answer .prose img[alt=\"dot.png\"]')?.naturalWidth === 1")
         assert "Here it is." in await page.text(".answer .prose")
-
-
-async def test_no_text_makes_the_renderer_slow(devtools: str, serve: Serve) -> None:
-    async with serve() as url, page_at(devtools, url) as page:
-        seconds = await page.evaluate(
-            """(async () => {
-                const { markdown } = await import("/web/markdown.js");
-                const times = {};
-                const marks = ["[", "*a ", "**a ", "_a ", "`", "``a `", "![", "[a](", "<h", "> ", "- ", "|-", "1. - "];
-                for (const mark of marks) {
-                    const began = performance.now();
-                    markdown(document.createElement("div"), mark.repeat(6000));
-                    times[mark] = (performance.now() - began) / 1000;
-                }
-                return times;
-            })()"""
-        )
-    assert {mark: time for mark, time in seconds.items() if time > 1} == {}
 
 
 @pytest.mark.row("S000-53")
@@ -237,6 +219,7 @@ async def test_after_a_restart_a_question_still_says_what_is_asked(devtools: str
         place = await page.evaluate("location.hash")
     async with serve(conversations_require_llm=False) as url, page_at(devtools, url, place) as page:
         await page.until("document.querySelector('.decision')")
+        await page.until("document.querySelector('.talk .log').innerText.includes('collection_name: kelp')")
         told = await page.text(".talk .log")
         assert "Approval needed" in told
         assert all(word in told for word in ("apply_pipeline", "collection_name: kelp", "force: true"))
@@ -326,7 +309,7 @@ async def test_the_explorer_shows_plan_outputs_and_citations_to_the_holder_of_a_
             await page.until("document.querySelectorAll('.graph .step').length === 2")
             await page.becomes("document.querySelectorAll('.graph .step.done').length", 2)
             await page.becomes("document.querySelectorAll('.edges path').length", 1)
-            assert "travel desk" in await page.text(".run .prose")
+            await page.until("document.querySelector('.run .prose').innerText.includes('travel desk')")
             await page.click(".graph .step")
             await page.until("document.querySelector('.trace details[open]')")
             step = await page.text(".trace details[open]")

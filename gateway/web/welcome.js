@@ -1,0 +1,65 @@
+/** The beginning of a chat: what can be done here, the rooms, and requests to begin with. */
+
+import { errorText, get } from "./api.js";
+import { button, el, fill } from "./dom.js";
+
+const SUGGESTIONS = {
+  stepgate: ["What is 17.5 * 240, and what time is it in Stockholm?", "Remember that I prefer short answers."],
+  knowledge: ["What do my documents say about escalation?"],
+  incident: ["P1 incident: user profile picture errors causing latency and failures."],
+  chat: ["Explain in three sentences what an event log is."],
+};
+const BUILDER = "pipelines"; // has a view of its own
+
+/** The welcome in `hero`, and the choice of the room in `rooms`. Calls `say(text)` for a pressed suggestion. */
+export function welcome({ hero, rooms, say, focus }) {
+  let known = [];
+  let loading = null;
+  rooms.addEventListener("change", draw);
+
+  /** Loads the rooms once, or again if `room` is not known: the studio may have made it meanwhile. */
+  function load(room = "") {
+    if (room && !has(room)) loading = null;
+    loading ??= fetchRooms();
+    return loading;
+  }
+
+  async function fetchRooms() {
+    try {
+      const chosen = rooms.value;
+      known = (await get("v1/models")).data;
+      fill(rooms, known.map((room) => el("option", { value: room.id }, room.name || room.id)));
+      if (has(chosen)) rooms.value = chosen;
+      draw();
+    } catch (error) {
+      loading = null;
+      fill(hero, el("p.problem", { role: "alert" }, errorText(error)), button("Try again", () => load(), { picture: "again" }));
+    }
+  }
+
+  const has = (id) => known.some((one) => one.id === id);
+
+  function choose(id) {
+    if (has(id)) rooms.value = id;
+    draw();
+  }
+
+  function draw() {
+    if (!known.length) return;
+    const room = known.find((one) => one.id === rooms.value) ?? known[0];
+    const pick = (id) => {
+      choose(id);
+      focus();
+    };
+    const card = (one) =>
+      el("button.card", { type: "button", "aria-pressed": String(one === room), onclick: () => pick(one.id) },
+        el("b", {}, one.name || one.id), el("span", {}, one.description));
+    const suggestion = (text) => el("button.suggestion", { type: "button", onclick: () => say(text) }, text);
+    fill(hero,
+      el("h1", {}, "What do you want to do?"),
+      el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => one.id !== BUILDER).map(card)),
+      el("div.suggestions", {}, (room.suggestions?.length ? room.suggestions : SUGGESTIONS[room.id] ?? []).map(suggestion)));
+  }
+
+  return { load, draw, choose, has };
+}
