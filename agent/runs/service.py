@@ -38,11 +38,10 @@ from agent.rooms import Rooms
 from agent.runs.response import build_response
 from agent.runs.run_concurrency import RunConcurrency, hold_run_slot
 from agent.runs.run_failed import RunFailedError
-from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
+from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits, WorkerFactory
 from agent.runs.stopped_run import StoppedRun
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from agent.storage.journal import Claim, Journal, RunRow
-from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker, RunQueue
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +104,7 @@ class AgentService(Generic[Live]):
         run_concurrency: RunConcurrency | None = None,
         progress: RunProgress | None = None,
         client_requests: ClientRequests | None = None,
-        queue: RunQueue | None = None,
+        make_worker: WorkerFactory[Live] | None = None,
     ) -> None:
         self.progress = progress or RunProgress()
         """Progress messages of the runs that this process executes."""
@@ -122,11 +121,7 @@ class AgentService(Generic[Live]):
         self.rooms = rooms
         self._validate = validate
         limits = limits or ServiceLimits()
-        self.worker: RunWorker[Live] = (
-            RunWorker(journal, executor, worker=worker, limits=limits)
-            if queue is None
-            else QueueRunWorker(journal, executor, worker=worker, limits=limits, queue=queue)
-        )
+        self.worker: RunWorker[Live] = (make_worker or RunWorker[Live])(journal, executor, worker=worker, limits=limits)
 
     def admit(self, request: AgentRequest, owner: str | None = None) -> Room:
         """Returns the room that will serve the request, one that `owner` may use.

@@ -28,14 +28,16 @@ from agent.runs.run_worker import ServiceLimits, make_worker_name
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary, SkillRoot
 from agent.storage.journal_sqlite import SqliteStore
-from agent.subagents.registry import SUBAGENTS, SubAgentClass
+from agent.subagents.registry import RegisteredSubAgent, SubAgentClass, register_subagents
 from agent.subagents.spawn import make_spawn_tools
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store
-from gateway.features.documents.bootstrap_documents import build_library, build_subagent_runner, build_vector_index
+from gateway.bootstrap_tools import SUBAGENTS
+from gateway.features.documents.bootstrap_documents import build_connectors, build_library, build_vector_index
 from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.pipeline_builder.bootstrap_pipeline_builder import register_source_agents
 from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
 from gateway.packaged_files import PACKAGE_ROOT
 from mcp_tools.builtin import BUILTIN_EXTENSIONS, make_builtin_tools
@@ -65,6 +67,19 @@ class Bench:
         """Carry out a request; its whole log."""
         run_id = await self.service.start_run(AgentRequest(prompt=prompt, **request))
         return [event async for event in self.service.follow_events(run_id)]
+
+
+def _register(
+    kinds: Sequence[SubAgentClass],
+    settings: Settings,
+    library: Library,
+    client: SafeClient,
+    languages: LanguageDetector,
+) -> list[RegisteredSubAgent]:
+    """The sub-agents of these kinds, with what their features give them."""
+    sources = register_source_agents(settings, library, build_connectors(settings, client), languages)
+    known = {one.kind: one for one in sources}
+    return [known.get(kind) or register_subagents((kind,))[0] for kind in kinds]
 
 
 @asynccontextmanager
@@ -106,9 +121,7 @@ async def engine_bench(
         SkillLibrary.load(roots),
         memory,
         languages,
-        subagents=SubAgentRunner(
-            build_subagent_runner(configured, library, client_of_sources, languages).materials, kinds
-        ),
+        subagents=SubAgentRunner(_register(kinds, configured, library, client_of_sources, languages)),
         observers=observers,
         extensions=merge_extensions((*BUILTIN_EXTENSIONS, *extensions)),
         ground=GroundSources(builtins.walk_files, library.list_collections),

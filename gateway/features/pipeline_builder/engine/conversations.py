@@ -19,6 +19,7 @@ from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.policy.approval import format_approval_question, parse_decision
 from agent.runs.approval_replies import DECISIONS
+from agent.runs.run_intake import RequestHandler
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.conversation_completion import ConversationCompletion
@@ -39,6 +40,23 @@ class ConversationSettings:
     requires_model: bool
     messages_per_minute: int
     archive_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRequest:
+    """A message to a pipeline conversation."""
+
+    conversation_id: str
+    text: str
+
+
+def make_message_handler(conversations: "BuilderConversations") -> RequestHandler[MessageRequest]:
+    """Returns what accepts messages to conversations."""
+
+    async def accept(caller: Principal, request: MessageRequest, run_id: str | None) -> AcceptedRun:
+        return await conversations.send(request.conversation_id, request.text, principal=caller, run_id=run_id)
+
+    return RequestHandler(MessageRequest, accept)
 
 
 class BuilderConversations:

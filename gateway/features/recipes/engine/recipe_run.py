@@ -13,11 +13,11 @@ from agent.execution.catalogue import build_catalogue, list_callable
 from agent.execution.open_questions import ask_user
 from agent.llm.port import ResponseSchema
 from agent.planning.planned import Planned
-from agent.prompts import render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import SKILL_CHARS, format_data_block
 from agent.run_context.run import Run
 from gateway.features.recipes.engine import NO_RECIPES, Recipe, RecipeSet
+from gateway.features.recipes.engine.prompts import render
 from gateway.features.recipes.engine.recipe_plans import (
     Arguments,
     build_recipe_plan,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import ChatMessage, JsonObject
-from agent.prompts import render
 from agent.run_context.outputs import format_data_block
 from gateway.features.documents.engine.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer
 from gateway.features.documents.engine.grounded_answers.claim_review import (
@@ -15,6 +14,7 @@ from gateway.features.documents.engine.grounded_answers.claim_review import (
 from gateway.features.documents.engine.grounded_answers.entailment import PASSAGE_CHARS, AskEntailment
 from gateway.features.documents.engine.grounded_answers.formats import Format
 from gateway.features.documents.engine.grounded_answers.models import Persona, TailorInput, format_place
+from gateway.features.documents.engine.prompts import render
 
 QUESTION_CHARS = 8_000
 KNOWN_CHARS = 4_000
