@@ -4,15 +4,18 @@ import { askWith, key } from "./api.js";
 import * as build from "./build.js";
 import * as chat from "./chat.js";
 import { el, fill, icon } from "./dom.js";
+import * as models from "./models.js";
 import { close } from "./panel.js";
 import * as runs from "./runs.js";
 import * as studio from "./studio.js";
 
-const VIEWS = { chat, build, runs, studio };
+const VIEWS = { chat, build, runs, studio, models };
 const main = document.getElementById("main");
 const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");
 const state = document.getElementById("state");
+const notice = document.getElementById("notice");
+const LOOK_MS = 30_000; // between two looks at the gateway's status
 const themeButton = document.getElementById("theme");
 const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
 
@@ -76,10 +79,11 @@ function drawKey() {
 
 async function drawState() {
   const ready = await fetch("ready").then((response) => response.json(), () => null);
-  const models = ready?.components?.models;
-  const isRules = models?.detail.includes("rules mode");
-  const word = !ready ? "unreachable" : !ready.ready ? "not ready" : ready.degraded.length ? "degraded" : isRules ? "rules mode" : "ready";
-  fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length ? "awaiting_approval" : "succeeded") : "failed"}`), word);
+  const isRules = ready?.components?.models?.detail.includes("rules mode");
+  const banner = models.banner(ready, drawState);
+  const word = !ready ? "unreachable" : !ready.ready ? "not ready" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : "ready";
+  fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isRules ? "awaiting_approval" : "succeeded") : "failed"}`), word);
+  fill(notice, banner);
   const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail}`);
   state.title = parts.join("\n") || "The gateway does not respond";
 }
@@ -102,6 +106,12 @@ document.querySelector("header nav").addEventListener("click", (event) => {
   if (event.target.hash && event.target.hash === location.hash) route(); // pressed again: look again
 });
 askWith(askForKey);
+models.whenChanged(() => {
+  drawState();
+  chat.refresh();
+});
+setInterval(() => document.hidden || drawState(), LOOK_MS);
+document.addEventListener("visibilitychange", () => document.hidden || drawState());
 build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
 studio.leadTo(enterChat);
 main.append(...Object.values(VIEWS).map((one) => one.view));
