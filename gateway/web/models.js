@@ -37,7 +37,7 @@ function draw(known) {
   fill(stage,
     el("h1", {}, "Models"),
     el("p.lead", {}, known.is_configured
-      ? `Requests go to ${known.fast}${known.high && known.high !== known.fast ? `, and those that need more to ${known.high}` : ""}.`
+      ? `Requests go to ${short(known.fast)}${known.high && known.high !== known.fast ? `, and those that need more to ${short(known.high)}` : ""}.`
       : "No model is connected. Arithmetic, time, notes and quotations from your documents work without one."),
     known.fault && alarm(known.fault),
     known.configured.length > 0 && el("section", {}, el("h2", {}, "In use"), el("ul.cardlist", {}, known.configured.map(configured))),
@@ -54,7 +54,7 @@ function configured(one) {
     await act(press, () => send("DELETE", `${API}/${encodeURIComponent(one.name)}`));
   }, { kind: "plain" });
   return el("li.cardrow", {},
-    el("div", {}, el("b", {}, el(`span.dot.${STATES[one.state]}`), one.model),
+    el("div", {}, el("b", { title: one.model }, el(`span.dot.${STATES[one.state]}`), short(one.model)),
       el("span.quiet", {}, [one.product || one.base_url || one.file, `for ${one.roles.join(" and ")} work`, one.source === "environment" && "set by the environment", one.has_key && "with a key"].filter(Boolean).join(" · ")),
       one.reason && el(one.state === "unused" ? "span.quiet" : "span.problem", {}, one.reason)),
     one.source === "file" && away);
@@ -77,9 +77,12 @@ export function offer({ product, base_url: url, models }) {
   use.append(el("span"));
   pick.addEventListener("change", write);
   write();
-  return el("li.cardrow", {}, el("div", {}, el("b", {}, `${name()} from ${product} on this machine`),
+  return el("li.cardrow", {}, el("div", {}, el("b", {}, `${product} on this machine`),
     el("span.quiet", {}, models.length > 1 ? `${count(models.length, "model")} at ${url}` : url)), models.length > 1 && pick, use);
 }
+
+/** A model's name without the folder of its file or its provider. */
+const short = (name) => name.replace(/@[\w-]+$/, "").split("/").at(-1).replace(/\.gguf$/i, "");
 
 const label = ({ short_name: name, size_bytes: size }) => (size ? `${name} (${(size / 1e9).toFixed(1)} GB)` : name);
 
