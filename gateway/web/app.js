@@ -1,15 +1,20 @@
 /** The page: four views by the hash of its address, the key dialog, and the gateway's status. */
 
+import { me } from "./access.js";
 import { askWith, key } from "./api.js";
 import * as build from "./build.js";
 import * as chat from "./chat.js";
+import * as documents from "./documents.js";
 import { el, fill, icon } from "./dom.js";
 import * as models from "./models.js";
 import { close } from "./panel.js";
 import * as runs from "./runs.js";
+import * as team from "./team.js";
+import { watchApprovals } from "./team_approvals.js";
 import * as studio from "./studio.js";
 
-const VIEWS = { chat, build, runs, studio, models };
+const VIEWS = { chat, documents, build, runs, team, studio, models };
+const NEEDS = { documents: "agent", build: "agent", runs: "agent", studio: "agent" }; // scopes of the views
 const main = document.getElementById("main");
 const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");
@@ -73,6 +78,19 @@ function drawTheme() {
   themeButton.setAttribute("aria-label", `Colours: ${word}. Change them`);
 }
 
+/** Shows the views that the caller may use, and how many questions wait. */
+async function offerViews() {
+  const { scopes } = await me();
+  for (const [name, scope] of Object.entries(NEEDS))
+    document.querySelector(`header nav a[href="#/${name}"]`).hidden = !scopes.includes(scope);
+  if (scopes.includes("approve")) watchApprovals(drawWaiting);
+}
+
+function drawWaiting(number) {
+  const link = document.querySelector('header nav a[href="#/team"]');
+  fill(link, "Team", number > 0 && el("span.count", { title: `${number} waiting for you` }, String(number)));
+}
+
 function drawKey() {
   keyButton.hidden = !key.get();
 }
@@ -113,7 +131,9 @@ models.whenChanged(() => {
 setInterval(() => document.hidden || drawState(), LOOK_MS);
 document.addEventListener("visibilitychange", () => document.hidden || drawState());
 build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
+documents.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
 studio.leadTo(enterChat);
+offerViews();
 main.append(...Object.values(VIEWS).map((one) => one.view));
 window.addEventListener("hashchange", route);
 themeButton.addEventListener("click", switchTheme);
