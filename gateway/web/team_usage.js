@@ -27,13 +27,13 @@ export async function usage(stage) {
   fill(stage,
     el("h1", {}, "Usage"),
     el("div.row", {}, pick, all),
-    el("p.facts.large", {}, fact(total.runs, "runs"), fact(total.model_calls, "model calls"), fact(total.prompt_tokens + total.completion_tokens, "tokens"), total.cost_usd !== null && el("span", {}, el("b", {}, money(total.cost_usd)), " known cost")),
+    el("p.facts.large", {}, fact(total.runs, "run"), fact(total.model_calls, "model call"), fact(total.prompt_tokens + total.completion_tokens, "token"), total.cost_usd !== null && el("span", {}, el("b", {}, money(total.cost_usd)), " known cost")),
     total.runs ? [plot("Tokens a day", byDay.data, days, (one) => one.prompt_tokens + one.completion_tokens, (value) => value.toLocaleString()),
       total.cost_usd > 0 && plot("Cost a day", byDay.data, days, (one) => one.cost_usd ?? 0, money)] : el("p.quiet", {}, "No run has ended in this time."),
     ["model", "room", "key", ...(owner ? ["owner"] : [])].map((by, at) => table(by, tables[at].data)));
 }
 
-const fact = (number, word) => el("span", {}, el("b", {}, number.toLocaleString()), ` ${word}`);
+const fact = (number, word) => el("span", {}, el("b", {}, number.toLocaleString()), ` ${word}${number === 1 ? "" : "s"}`);
 const money = (usd) => `$${usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`;
 
 /** Bars by day. Its numbers are in a title each, and in words for who does not see it. */
