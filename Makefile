@@ -23,7 +23,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -91,6 +91,9 @@ check-long: $(DEV_STAMP) ## Run the tests that are too long for `make test`, one
 
 check-browser: $(DEV_STAMP) ## Use the web page in a real Chromium, and attack the gateway from foreign pages (needs chromium)
 	@$(BIN)/python -m pytest -n0 -v -m browser tests/e2e
+
+check-page: $(DEV_STAMP) ## Go through the web page as three people do, in a real Chromium; pictures into docs/images (needs chromium)
+	@PAGE_PICTURES=docs/images $(BIN)/python -m pytest -n0 -v -m browser tests/page
 
 check-sandbox: $(DEV_STAMP) ## Run hostile programs in both sandboxes of generated tools; five minutes
 	@$(BIN)/python -m pytest -n0 tests/abuse

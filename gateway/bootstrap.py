@@ -23,6 +23,7 @@ from agent.run_context.run import Run
 from agent.runs.conversation_list import ConversationList
 from agent.runs.retention import RunRetention
 from agent.runs.run_intake import RunIntake
+from agent.runs.run_search import RunSearch
 from agent.runs.service import AgentService
 from agent.runs.sessions import SessionStore
 from agent.skills import SkillLibrary
@@ -103,6 +104,7 @@ class Stepgate:
     sessions: SessionStore
     client_conversations: ClientConversations
     conversation_list: ConversationList
+    run_search: RunSearch
     owners: OwnerDeletion
     embedder: Embedder | None
     """The configured embedder; None if texts are found by their words only."""
@@ -216,6 +218,7 @@ async def _assemble(
         sessions=SessionStore(statements),
         client_conversations=ClientConversations(statements, clock, intakes.intake.own_ids),
         conversation_list=ConversationList(statements),
+        run_search=RunSearch(statements),
         owners=OwnerDeletion(
             statements,
             service,
