@@ -197,7 +197,8 @@ class RoundPlanner:
         steps = _defer_effects(made.steps, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
-        said = [str(part) for part in meant.data.get("todo") or ()]
+        todo = meant.data.get("todo")
+        said = [str(part) for part in todo] if isinstance(todo, list) else []
         args = divide_parts(said, parts, made.steps, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, _build_plan_more(request, steps, args))})
