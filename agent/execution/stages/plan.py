@@ -61,7 +61,7 @@ async def plan(run: Run) -> None:
         inquiry = PlanInquiry(run, _build_first_request, _make_plan)
         planned = await find_first_plan(run, inquiry)
     else:
-        planned = await _make_plan(run, await _build_planning_request(run, reason))
+        planned = await _make_next_plan(run, reason)
     if planned.recorded:
         await run.emit(*planned.recorded)
         return
@@ -90,6 +90,7 @@ async def plan(run: Run) -> None:
         labels=label_steps(run, planned.plan, tainted_by),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
         is_round=is_round,
+        follows=planned.follows,
         final=_is_final_plan(run, planned.plan, reason),
         duration=monotonic() - started,
     )
@@ -203,6 +204,17 @@ def _expand(run: Run, planned: Planned) -> Planned:
     for hooks in run.engine.extensions.hooks:
         planned = hooks.expand_plan(run, planned)
     return planned
+
+
+async def _make_next_plan(run: Run, reason: str | None) -> Planned:
+    """Returns the plan after the current one: the next round, or another way after a failure."""
+    request = await _build_planning_request(run, reason)
+    if needs_round(run.state):
+        for hooks in run.engine.extensions.hooks:
+            planned = await hooks.plan_round(run, request)
+            if planned is not None:
+                return planned
+    return await _make_plan(run, request)
 
 
 async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
