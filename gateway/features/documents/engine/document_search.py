@@ -16,12 +16,6 @@ from agent.planning.planner import append_new_steps
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
 from agent.planning.round_planner import build_plan_more
-from agent.planning.search_planner import (
-    SearchReply,
-    build_search_messages,
-    build_search_schema,
-    read_searches,
-)
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
@@ -29,6 +23,12 @@ from agent.text.follow_up import names_subject, refers_back
 from agent.text.requested_form import remove_form, split_questions
 from gateway.features.documents.engine.comparisons import build_search_args, parse_comparison
 from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
+from gateway.features.documents.engine.search_planner import (
+    SearchReply,
+    build_search_messages,
+    build_search_schema,
+    read_searches,
+)
 
 KNOWLEDGE_TOOL = "search_knowledge"
 QUERY_CHARS = 4_000
