@@ -35,6 +35,8 @@ class _JoinedChunk:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.counted = 0
+        """How many of the texts are counted against the limit."""
         self.finish_reason: str | None = None
         self._usage: Usage | None = None
 
@@ -49,7 +51,7 @@ class _JoinedChunk:
         text = "".join(self.texts)
         if text or self.finish_reason is not None or self._usage is not None:
             yield ModelChunk(text, finish_reason=self.finish_reason, usage=self._usage)
-        self.texts, self.finish_reason, self._usage = [], None, None
+        self.texts, self.counted, self.finish_reason, self._usage = [], 0, None, None
 
 
 class ChunkReader:
@@ -81,8 +83,12 @@ class ChunkReader:
         for event in events:
             text = self._read_plain_text(event)
             if text is not None:
-                joined.texts.append(self._count_text(text) if text else "")
-            elif (error := find_body_error(event)) is not None:
+                joined.texts.append(text)
+                continue
+            self._count_joined(joined)
+            if self.is_cut:
+                break
+            if (error := find_body_error(event)) is not None:
                 yield from joined.end()
                 raise build_body_error(error, self._where)
             else:
@@ -92,8 +98,10 @@ class ChunkReader:
                     yield chunk
                 else:
                     joined.add(chunk)
+                    joined.counted = len(joined.texts)
             if self.is_cut:
                 break
+        self._count_joined(joined)
         if self.is_cut:
             joined.finish_reason, self.has_finished = "length", True
         yield from joined.end()
@@ -199,6 +207,23 @@ class ChunkReader:
             if not joiner.is_waiting:
                 del self._joiners[key]
         return joined
+
+    def _count_joined(self, joined: _JoinedChunk) -> None:
+        """Counts the texts that were joined since the last time, together; one by one where the limit is reached."""
+        texts = joined.texts[joined.counted :] if joined.counted else joined.texts
+        if not texts or self.is_cut:
+            return
+        pieces, chars = self._pieces, self._chars
+        self._pieces, self._chars = pieces + len(texts) - texts.count(""), chars + sum(map(len, texts))
+        if self._limit is not None and self._estimate_tokens() > self._limit:
+            self._pieces, self._chars = pieces, chars
+            counted = []
+            for text in filter(None, texts):
+                counted.append(self._count_text(text))
+                if self.is_cut:
+                    break
+            joined.texts[joined.counted :] = counted
+        joined.counted = len(joined.texts)
 
     def _count_text(self, text: str) -> str:
         """Counts a piece of text. Returns it, or its beginning if it exceeds the limit."""
