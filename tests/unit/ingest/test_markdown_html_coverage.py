@@ -108,7 +108,7 @@ SHOWN = {
     "later": "<style>.k{display:none} .k.open{display:block}</style><p class='k open'>Room 701</p>",
     "own": "<style>.k{display:none}</style><p class=k style='display:block'>Room 701</p>",
     "other": "<style>div .k{display:none} .kk{display:none}</style><p class=k>Room 701</p>",
-    "scripts": "<style>.page, body > p {display:none}</style><p class=page>Room 701 and much more, shown by a script.</p>",
+    "scripts": "<style>.page, body > p {display:none}</style><p class=page>Room 701 and more, shown by a script.</p>",
     "broken": "<style>.k{display:none</style><style>}}} @media { .k:::(</style><p>Room 701</p>",
 }
 
