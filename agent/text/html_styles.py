@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import tinycss2
+import tinycss2  # type: ignore[import-untyped]
 from cssselect import GenericTranslator, SelectorError, parse
-from lxml import etree
+from lxml import etree  # type: ignore[import-untyped]
 
 MAX_SHEET_CHARS = 2_000_000
 MAX_RULES = 5_000
