@@ -85,8 +85,7 @@ class ChunkReader:
             if text is not None:
                 joined.texts.append(text)
                 continue
-            self._count_joined(joined)
-            if self.is_cut:
+            if self._count_joined(joined):
                 break
             if (error := find_body_error(event)) is not None:
                 yield from joined.end()
@@ -140,19 +139,22 @@ class ChunkReader:
     def _read_plain_text(self, event: Mapping[str, Any]) -> str | None:
         """Returns the text of a chunk that holds nothing else, as most do; None for other chunks."""
         try:
-            choices = event["choices"]
-            choice = choices[0]
+            (choice,) = event["choices"]
             delta = choice["delta"]
             text = delta["content"]
-            if len(choices) != 1 or choice.get("index") != self._index or choice.get("finish_reason"):
+            if choice.get("index") != self._index:
                 return None
-        except (LookupError, TypeError, AttributeError):
+            if choice.get("finish_reason") or choice.get("error"):
+                return None
+        except (LookupError, TypeError, ValueError):
             return None
-        if not isinstance(text, str) or event.get("error") or event.get("usage") or choice.get("error"):
+        if event.get("usage") or event.get("error") or type(text) is not str:
             return None
         if self._joiners or not (text.isascii() or not has_surrogates(text)):
             return None
-        has_more = len(delta) > 1 and any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
+        if len(delta) == 1:
+            return text
+        has_more = any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
         return None if has_more else text
 
     def _read_chunk(self, event: Mapping[str, Any]) -> ModelChunk:
@@ -208,22 +210,26 @@ class ChunkReader:
                 del self._joiners[key]
         return joined
 
-    def _count_joined(self, joined: _JoinedChunk) -> None:
-        """Counts the texts that were joined since the last time, together; one by one where the limit is reached."""
+    def _count_joined(self, joined: _JoinedChunk) -> bool:
+        """Counts the texts that were joined since the last time, together; one by one where the limit is reached.
+
+        Returns whether the reply is cut."""
         texts = joined.texts[joined.counted :] if joined.counted else joined.texts
         if not texts or self.is_cut:
-            return
+            return self.is_cut
         pieces, chars = self._pieces, self._chars
         self._pieces, self._chars = pieces + len(texts) - texts.count(""), chars + sum(map(len, texts))
         if self._limit is not None and self._estimate_tokens() > self._limit:
             self._pieces, self._chars = pieces, chars
-            counted = []
-            for text in filter(None, texts):
-                counted.append(self._count_text(text))
-                if self.is_cut:
-                    break
-            joined.texts[joined.counted :] = counted
+            joined.texts[joined.counted :] = self._count_until_cut(texts)
         joined.counted = len(joined.texts)
+        return self.is_cut
+
+    def _count_until_cut(self, texts: Iterable[str]) -> Iterator[str]:
+        """Yields the texts, up to the one that is cut."""
+        for text in texts:
+            if text and not self.is_cut:
+                yield self._count_text(text)
 
     def _count_text(self, text: str) -> str:
         """Counts a piece of text. Returns it, or its beginning if it exceeds the limit."""
