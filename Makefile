@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 # All extras but `eval`, whose dependencies' bounds contradict the others'
 # (gateway/features/evaluation/requirements.overrides).
-DEV_EXTRAS := build dev a2a langgraph local-embedder otel scale
+DEV_EXTRAS := build dev a2a langgraph local local-embedder otel scale
 # Tests wait more than they compute: one worker more than there are processors. WORKERS=0 runs them one after another.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 

@@ -32,6 +32,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
         "the evaluation, stepgate eval",
         pip="--no-deps -r gateway/features/evaluation/requirements.lock",
     ),
+    "local": Extra(("xllamacpp", "huggingface_hub"), "a model file served by the gateway itself, AGENT_MODEL_FILE"),
     "scale": Extra(("obstore", "procrastinate"), "workers on a queue, objects in an S3-compatible store"),
 }
 """By the name of the extra in pyproject.toml."""

@@ -49,6 +49,7 @@ class MeasuredModel(FrozenModel):
 
     model: str
     base_url: str
+    """The address of the endpoint, or `file:` and the path of the model's file."""
     fingerprint: str
     """What the endpoint listed of the model when it was measured: another one means another model."""
     measured_at: float

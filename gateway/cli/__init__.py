@@ -86,7 +86,7 @@ class Commands(LazyGroup):
         "skills": ("skills:app", "Skills: list skills, check skill folders."),
         "tools": ("tools:app", "Tools: list, call, generate and apply them."),
         "mcp-servers": ("mcp_servers:app", "Foreign MCP servers: list, add, remove, test, log in, review."),
-        "models": ("models:app", "Models: list, use, probe, remove."),
+        "models": ("models:app", "Models: list, use, probe, pull, remove."),
         "memory": ("memory:app", "Memory: list and delete your memories."),
         "keys": ("keys:app", "API keys with scopes, limits and budgets."),
         "audit": ("audit:app", "The audit record: who did what, when."),
