@@ -1,4 +1,4 @@
-"""A reader whose library is an optional part: skipped where it is missing, and named with the command that installs it."""
+"""A reader whose library is an optional part: skipped where it is missing, named with the command that installs it."""
 
 from pathlib import Path
 
