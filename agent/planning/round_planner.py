@@ -44,6 +44,7 @@ from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
 from agent.policy.approval import has_side_effect
 from agent.prompts import render
+from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
 
 MAX_CALLS = 12
@@ -88,7 +89,7 @@ class RoundPlanner:
             is_questioned=not request.checks_answers,
             parts=[*request.open_parts],
         )
-        if not request.may_call:
+        if not request.may_call or (request.has_changed and not request.open_parts):
             return self._build_answer(request, attempt)
         try:
             planned = await self._decide(request, attempt)
@@ -194,7 +195,7 @@ class RoundPlanner:
         notes: list[str] = []
         check_repetition(meant.data, request.rounds)
         made = build_plan_steps(meant.data, request, notes=notes)
-        steps = _defer_effects(made.steps, notes)
+        steps = _defer_effects(made.steps, request, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
         todo = meant.data.get("todo")
@@ -271,7 +272,7 @@ def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
     if attempt.must_call:
         return ["calls"]
     kinds = ["calls"]
-    if attempt.parts and attempt.parts[0] in request.failed_parts and not attempt.refusals:
+    if attempt.parts and attempt.parts[0] in request.untried_parts and not attempt.refusals:
         return kinds if not request.may_ask else [*kinds, "ask"]  # small models give up too soon
     if len(request.catalogue.tools) > MAX_TOOLS and not attempt.searched:
         kinds.append("find_tools")
@@ -329,13 +330,17 @@ def _read_choice(reply: ModelReply) -> str:
     return str(whole.get("tool")) if isinstance(whole, dict) else ""
 
 
-def _defer_effects(steps: Sequence[PlanStep], notes: list[str]) -> tuple[PlanStep, ...]:
-    """Returns the steps of a round without changes beside calls that read: the planner sees what was read first."""
+def _defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:
+    """Returns the steps of a round without changes beside calls that read: the planner sees what was read first.
+
+    A change whose every value the request gives does not wait: nothing that is read can make it another one."""
     changing = [step for step in steps if has_side_effect(step.tool, step.effect)]
     if not changing or len(changing) == len(steps):
         return tuple(steps)
-    notes += [f"{step.tool} waits until the results of this round are known" for step in changing]
-    names = {step.id for step in changing}
+    words = OwnWords(request.question, request.original)
+    waiting = [step for step in changing if not words.hold(dict(step.args))]
+    notes += [f"{step.tool} waits until the results of this round are known" for step in waiting]
+    names = {step.id for step in waiting}
     return tuple(step for step in steps if step.id not in names and not names & set(step.depends_on))
 
 

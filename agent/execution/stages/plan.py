@@ -36,7 +36,7 @@ from agent.planning.planned import Planned, Rejection, build_ruled
 from agent.planning.planner import PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
-from agent.planning.round_parts import find_allowed_changes, list_failed_parts, list_open_parts
+from agent.planning.round_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback, has_side_effect
@@ -301,7 +301,8 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         rounds=await list_rounds(run) if in_rounds else (),
         decides_in_rounds=in_rounds,
         open_parts=list_open_parts(state),
-        failed_parts=list_failed_parts(state),
+        untried_parts=list_untried_parts(state),
+        has_changed=has_changed(state),
         has_read_outside=_has_read_outside(state),
         may_change=find_allowed_changes(state),
         may_call=state.round_count < room.budgets.max_rounds,
