@@ -9,13 +9,15 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from agent.core.models import JsonObject, PlanStep
+from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.run_state import RunState
 from agent.policy.approval import has_side_effect
 
 MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
 """What the decision named; the part that each step is for, by its id; the parts whose call waits for this round's
 results; all parts that no step is for."""
+CHECK = "check"
+"""Why a person must see the round's changes before they are made."""
 MAY_CHANGE = "may_change"
 """The tools with which the request asks to change something."""
 
@@ -67,6 +69,11 @@ def _list_failed(state: RunState, end: PlanStep) -> list[str]:
     parts = end.args.get(PARTS)
     tried = parts.items() if isinstance(parts, dict) else ()
     return [str(part) for name, part in tried if state.get_step(name).status != "succeeded"]
+
+
+def find_check_reason(plan: Plan) -> str:
+    """Returns why a person must see the changes of a round before they are made; "" if no one must."""
+    return next((str(step.args[CHECK]) for step in plan.steps if step.is_plan_more and CHECK in step.args), "")
 
 
 def find_allowed_changes(state: RunState) -> frozenset[str]:

@@ -24,13 +24,14 @@ from agent.planning.decision_schema import (
     expand_more,
 )
 from agent.planning.looks import look_first
+from agent.planning.made_up_values import MADE_UP, MadeUpValueError, find_made_up_values, format_question
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
 from agent.planning.refused_inputs import RepeatedCallError, check_repetition, list_other_values
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
 from agent.planning.request import PlanningRequest
-from agent.planning.round_parts import MAY_CHANGE, divide_parts
+from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
     ANSWER,
     build_reminder,
@@ -122,7 +123,8 @@ class RoundPlanner:
                     _search_tools(request, attempt, meant.query)
                 else:
                     planned = self._build_planned(request, meant, attempt.parts)
-                    return await self._allow_changes(request, attempt, planned)
+                    allowed = await self._allow_changes(request, attempt, planned)
+                    return self._check_values(request, attempt, allowed)
             except PlanInvalidError as error:
                 attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 attempt.refusals += 1
@@ -168,9 +170,7 @@ class RoundPlanner:
             allowed |= await self._ask_for_changes(request, attempt, new)
         if unasked := changing - allowed:
             raise UnaskedChangeError(unasked)
-        *steps, last = planned.plan.steps
-        marked = last.model_copy(update={"args": {**last.args, MAY_CHANGE: sorted(allowed)}})
-        return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))
+        return _mark_round(planned, {MAY_CHANGE: sorted(allowed)})
 
     async def _ask_for_changes(
         self, request: PlanningRequest, attempt: _Attempt, changing: Sequence[str]
@@ -185,6 +185,20 @@ class RoundPlanner:
         named = whole.get("tools") if isinstance(whole, dict) else None
         chosen = {str(name) for name in (named if isinstance(named, list) else ())}
         return frozenset() if NO_TOOL in chosen else frozenset(changing) & chosen
+
+    def _check_values(self, request: PlanningRequest, attempt: _Attempt, planned: Planned) -> Planned:
+        """Returns the round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once;
+        then the user is asked for the value, or must see the change."""
+        steps = [step for step in planned.plan.steps if step.id not in request.used_ids]
+        made_up = () if planned.question else find_made_up_values(steps, request)
+        if not made_up:
+            return planned
+        if not attempt.refusals:
+            raise MadeUpValueError(made_up)
+        missing = [one for one in made_up if one.is_required and not one.may_follow]
+        if missing and request.may_ask:
+            return Planned(build_completion_plan(request, None), "llm", "llm", question=format_question(missing[0]))
+        return _mark_round(planned, {CHECK: MADE_UP})
 
     def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, parts: Sequence[str]) -> Planned:
         """Returns the round of a decision. `parts` are what was open before it, the one that it decides on first."""
@@ -357,6 +371,13 @@ def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: J
         depends_on=tuple(step.id for step in steps),
         intent="read the results and plan on",
     )
+
+
+def _mark_round(planned: Planned, args: JsonObject) -> Planned:
+    """Returns the round with further arguments of its step `plan_more`."""
+    *steps, last = planned.plan.steps
+    marked = last.model_copy(update={"args": {**last.args, **args}})
+    return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))
 
 
 def _add_turn(attempt: _Attempt, reply: str, answer: str) -> None:

@@ -36,7 +36,13 @@ from agent.planning.planned import Planned, Rejection, build_ruled
 from agent.planning.planner import PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
-from agent.planning.round_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
+from agent.planning.round_parts import (
+    find_allowed_changes,
+    find_check_reason,
+    has_changed,
+    list_open_parts,
+    list_untried_parts,
+)
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback, has_side_effect
@@ -82,7 +88,7 @@ async def plan(run: Run) -> None:
         requested=planned.requested,
         effective=planned.effective,
         fallback_reason=planned.fallback_reason or None,
-        approval_reason=planned.approval_reason,
+        approval_reason=planned.approval_reason or find_check_reason(planned.plan),
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=bool(tainted_by),
