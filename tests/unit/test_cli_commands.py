@@ -24,5 +24,13 @@ def test_the_help_imports_no_command() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "API keys with scopes, limits and budgets." in shown.stdout
-    small = ("cli", "cli.closed_pipes", "cli.groups", "entry", "garbage_collector", "quiet_interrupt")
+    small = (
+        "cli",
+        "cli.closed_pipes",
+        "cli.groups",
+        "cli.terminal_output",
+        "entry",
+        "garbage_collector",
+        "quiet_interrupt",
+    )
     assert shown.stdout.splitlines()[-1] == str([f"gateway.{name}" for name in small])
