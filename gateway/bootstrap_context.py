@@ -12,8 +12,8 @@ from agent.storage.audit import StoredAuditLog
 from agent.storage.sql import SqlClient
 from gateway.bootstrap_database import Storage, build_statements, open_store
 from gateway.bootstrap_extensions import InstalledExtensions
+from gateway.features.incident.tools import INCIDENT_EXTENSION
 from gateway.observe.metrics import Metrics
-from mcp_tools.builtin import BUILTIN_EXTENSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ async def open_context(
     store = storage if storage is not None else await open_store(settings)
     stack.push_async_callback(store.close)
     installed = InstalledExtensions.with_parsers()
-    extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
+    extensions = installed.add_gates(merge_extensions((INCIDENT_EXTENSION,)))
     statements = build_statements(store)
     audit = StoredAuditLog(statements, store.clock)
     client = SafeClient(settings.fetch_allow_hosts)

@@ -11,6 +11,8 @@ from agent.tools import ToolRegistry
 from gateway.bootstrap_context import BuildContext
 from gateway.features.documents.bootstrap_documents import Documents
 from gateway.features.documents.engine.subagents.researcher import Researcher
+from gateway.features.documents.tools import make_document_tools
+from gateway.features.incident.tools import make_incident_tools
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_pipeline_tools
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
@@ -54,10 +56,12 @@ def build_tools(
     with_foreign: bool,
 ) -> Tools:
     """Returns the tools. `get_schedules` is called when a tool for schedules is."""
-    builtins = make_builtin_tools(context.settings, documents.memory, documents.library)
+    builtins = make_builtin_tools(context.settings, documents.memory)
     context.stack.push_async_callback(builtins.aclose)
     registry = ToolRegistry()
-    registry.register(*builtins.tools, *build_pipeline_tools(builder), *make_schedule_tools(get_schedules))
+    registry.register(*builtins.tools, *make_document_tools(context.settings, documents.library))
+    registry.register(*make_incident_tools(context.settings, documents.library))
+    registry.register(*build_pipeline_tools(builder), *make_schedule_tools(get_schedules))
     registry.register(*make_spawn_tools(SUBAGENTS, builder.make_result_keeper))
     context.installed.add_tools(registry)
     return Tools(registry, builtins, _build_foreign_servers(context, registry, rooms) if with_foreign else None)

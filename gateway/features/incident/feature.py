@@ -1,0 +1,8 @@
+"""The feature `incident`: tools and gates of the incident desk."""
+
+from gateway.feature import Feature
+
+FEATURE = Feature(
+    name="incident",
+    needs=("documents",),
+)
