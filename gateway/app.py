@@ -21,8 +21,10 @@ from gateway.doors import (
     audit,
     catalogue,
     guardrails,
+    keys,
     memories,
     messages,
+    models_admin,
     openai,
     render,
     runs,
@@ -139,5 +141,7 @@ _DOORS = (
     (240, guardrails.router),
     (330, render.router),
     (340, messages.router),
+    (350, models_admin.router),
+    (360, keys.router),
 )
 """The kernel's doors with their places in the OpenAPI document."""

@@ -24,6 +24,7 @@ from agent.runs.service import AgentService
 from agent.skills import SkillLibrary
 from agent.subagents.registry import register_subagents
 from agent.text.language import LanguageDetector
+from gateway.auth.unshared_sources import UnsharedSources
 from gateway.bootstrap_access import Access
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
@@ -41,6 +42,7 @@ from gateway.features.recipes.engine.recipe_hooks import RecipeHooks
 from gateway.features.schedules.engine.webhooks.sender import WebhookSender
 from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
 from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
+from gateway.model_probe.idle_prober import IdleProber
 from gateway.observe.access_log import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
 
@@ -55,6 +57,7 @@ def build_engine(
     access: Access,
     recipes: RecipeStore,
     webhooks: WebhookSender,
+    prober: IdleProber,
 ) -> Engine:
     """Returns what all runs of this process share. Raises `ConfigError`."""
     settings, languages = context.settings, LanguageDetector()
@@ -78,6 +81,7 @@ def build_engine(
         observers=(
             context.metrics.observe_event,
             access.run_concurrency.observe_event,
+            prober.observe_event,
             *_build_trace_observers(context),
         ),
         end_observers=(log_run, access.usage.record_end, webhooks.observe_end),
@@ -120,6 +124,7 @@ def build_agent_service(
         audit=context.audit,
         redact_request=remove_secrets,
         check_quota=check_quota,
+        list_unshared=UnsharedSources(context.keys, settings).list_for,
         run_concurrency=access.run_concurrency,
         progress=engine.progress,
         client_requests=engine.client_requests,

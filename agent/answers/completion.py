@@ -48,6 +48,7 @@ CITATION_RULE = (
     "- Cite sources as [n] right after what they support; but put no [n] into a text that is to be used elsewhere, "
     "such as a mail, a message or the content of a file. The sources:\n"
 )
+REFUSED_IN_VAIN = "the model found no answer in the passages that were found"
 MEMORY_CHARS = 4_000
 """Characters of memories in a completion's prompt."""
 
@@ -90,9 +91,7 @@ class CompletionWriter:
             )
         try:
             if self._evidence_writer is not None:
-                tier = self._choose_tier()
-                answer = await self._evidence_writer.write(feedback, tier, self._describe_tier(tier), tainted=tainted)
-                return await self._schema_form.apply(answer, tier)
+                return await self._write_from_passages(self._evidence_writer, feedback, tainted=tainted)
             written = await self._stream_answer(outcomes, sources, feedback)
         except ModelError as error:
             first_break = isinstance(error, ModelOutputError) and self._attempt == 1
@@ -158,6 +157,19 @@ class CompletionWriter:
         writer = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
         return await _read_stream(stream, writer, MarkdownFence() if run.room.planning else None, pictures)
+
+    async def _write_from_passages(self, writer: EvidenceWriter, feedback: str | None, *, tainted: bool) -> StepOutput:
+        tier = self._choose_tier()
+        answer = await writer.write(feedback, tier, self._describe_tier(tier), tainted=tainted)
+        if self._is_refused_in_vain(writer, answer):
+            answer = await writer.quote_passages(REFUSED_IN_VAIN, tainted=tainted)
+        return await self._schema_form.apply(answer, tier)
+
+    def _is_refused_in_vain(self, writer: EvidenceWriter, answer: StepOutput) -> bool:
+        """Returns whether a small model cites nothing though the answer is made from passages alone: the retriever
+        knows better what they hold, and quotes nothing where it is not certain itself."""
+        cited = answer.tailored is not None and bool(answer.tailored.citations)
+        return self._run.profile.decides == "rounds" and writer.is_extractive and not cited
 
     @property
     def _is_structured(self) -> bool:
@@ -304,12 +316,15 @@ class CompletionWriter:
         )
 
     def _choose_tier(self) -> Tier:
-        return "fast" if _is_task(self._run) else self._step.tier or self._run.room.answer_tier
+        """Returns the tier of the answer. A room's "high" holds whatever the plan asks for."""
+        if _is_task(self._run):
+            return "fast"
+        return "high" if self._run.room.answer_tier == "high" else self._step.tier or "fast"
 
     def _describe_tier(self, tier: Tier) -> str:
         if _is_task(self._run):
             return "a background prompt of the client goes to the fast tier"
-        if self._step.tier is not None:
+        if self._step.tier is not None and self._run.room.answer_tier != "high":
             return f"the plan asks for the {tier} tier"
         return f"the room answers on the {tier} tier"
 

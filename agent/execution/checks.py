@@ -60,6 +60,8 @@ class CheckResult:
     figures: tuple[str, ...] = ()
     misfit: str = ""
     """How an accepted answer misses the requested form."""
+    by_model: bool = False
+    """Whether a model wrote an accepted output, and no passages were there to check it against."""
 
 
 def check_output(
@@ -115,7 +117,8 @@ def check_output(
         reason, fix = "the result cites nothing where evidence was asked for", "use the tools and cite what they return"
         return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, fix, step))
     verdict = StepOutcome(outcome=Outcome.SUCCESS, reason="the result passed every check", evidence=output.text[:200])
-    return CheckResult(verdict, _describe_doubts(figures, names), (*figures, *names))
+    by_model = _is_by_model(step, output)
+    return CheckResult(verdict, _describe_doubts(figures, names), (*figures, *names), by_model=by_model)
 
 
 def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
@@ -176,10 +179,13 @@ def _list_unexplained(step: PlanStep, output: StepOutput, evidence: str) -> tupl
     """Returns the figures and the names that a model may have invented.
 
     Skips answers whose claims were checked against passages."""
-    by_model = output.effective == "llm" and output.tailored is None and (step.is_completion or step.action == "skill")
-    if not by_model or not evidence:
+    if not _is_by_model(step, output) or not evidence:
         return (), ()
     return tuple(find_unexplained_figures(output.text, evidence)), tuple(find_unexplained_names(output.text, evidence))
+
+
+def _is_by_model(step: PlanStep, output: StepOutput) -> bool:
+    return output.effective == "llm" and output.tailored is None and (step.is_completion or step.action == "skill")
 
 
 def _describe_doubts(figures: tuple[str, ...], names: tuple[str, ...]) -> str | None:

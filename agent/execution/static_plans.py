@@ -1,8 +1,8 @@
 """Plans without a planner call, for requests whose route or room determines the plan."""
 
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.execution.stages.guard import read_explicit_tool_calls
-from agent.planning.references import quote_literal
+from agent.execution.stages.guard import quote_call_args, read_explicit_tool_calls
+from agent.planning.references import find_references, quote_literal
 from agent.planning.wire import describe_requested_call, get_step_action
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
@@ -69,18 +69,21 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
 
 
 def plan_explicit_calls(run: Run, why: str) -> Plan:
-    """Returns the plan of a request that names its tool calls."""
+    """Returns the plan of a request that names its tool calls. A call waits for those whose results it refers to."""
+    calls = read_explicit_tool_calls(run.state.request)
+    ids = [f"s{number}" for number in range(1, len(calls) + 1)]
     steps = tuple(
         PlanStep(
-            id=f"s{number}",
+            id=ids[place],
             executor="agent",
             action=get_step_action(call.tool),
             tool=call.tool,
-            args=call.args,
+            args=quote_call_args(call, ids[:place]),
+            depends_on=tuple(name for name in ids[:place] if name in find_references(call.args)),
             intent=describe_requested_call(call.tool),
             effect=run.engine.registry.get(call.tool).spec.effect,
         )
-        for number, call in enumerate(read_explicit_tool_calls(run.state.request), start=1)
+        for place, call in enumerate(calls)
     )
     answered = bool(run.state.prompt.strip())
     return Plan(

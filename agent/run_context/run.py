@@ -98,7 +98,7 @@ class Run:
     @property
     def profile(self) -> ModelProfile:
         """How the run works with its model."""
-        return choose_profile(self.engine.settings.model_profile)
+        return choose_profile(self.engine.settings.model_profile, self.engine.models.measured)
 
     @property
     def plans_with_model(self) -> bool:

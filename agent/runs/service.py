@@ -77,6 +77,10 @@ async def _allow_any_cost(key: str, request: AgentRequest, room: Room) -> None:
     return
 
 
+async def _list_nothing(principal: Principal) -> tuple[str, ...]:
+    return ()
+
+
 def _keep_request(request: AgentRequest) -> AgentRequest:
     return request
 
@@ -96,6 +100,7 @@ class AgentService(Generic[Live]):
         audit: AuditLog = NO_AUDIT,
         redact_request: Callable[[AgentRequest], AgentRequest] = _keep_request,
         check_quota: Callable[[str, AgentRequest, Room], Awaitable[None]] = _allow_any_cost,
+        list_unshared: Callable[[Principal], Awaitable[tuple[str, ...]]] = _list_nothing,
         run_concurrency: RunConcurrency | None = None,
         progress: RunProgress | None = None,
         client_requests: ClientRequests | None = None,
@@ -109,6 +114,7 @@ class AgentService(Generic[Live]):
         self.redact_request = redact_request
         """Returns the request without secrets of this gateway, as it may be stored."""
         self._check_quota = check_quota
+        self._list_unshared = list_unshared
         self._run_concurrency = run_concurrency
         self._journal = journal
         self._executor = executor
@@ -172,6 +178,7 @@ class AgentService(Generic[Live]):
             given=given,
             may_skip_approval=principal.may_skip_approval,
             scopes=None if principal.scopes is None else tuple(sorted(principal.scopes)),
+            unshared=await self._list_unshared(principal) if room.guard_output.pii == "auto" else (),
             withheld=withheld or {},
         )
         async with hold_run_slot(self._run_concurrency, principal, run_id):

@@ -32,8 +32,8 @@ COMMANDS = {
         place=50,
     ),
     "mcp": Command(
-        "gateway.cli.mcp:mcp",
-        "Serve MCP over stdin and stdout. Shares the data folder with a running gateway.",
+        "gateway.cli.mcp:app",
+        "Serve MCP over stdin and stdout. `mcp install CLIENT` adds Stepgate to an IDE.",
         place=60,
     ),
     "graph": Command(
@@ -86,6 +86,7 @@ COMMANDS = {
         "Foreign MCP servers: list, add, remove, test, log in, review.",
         place=240,
     ),
+    "models": Command("gateway.cli.models:app", "Models: list, use, probe, remove.", place=245),
     "memory": Command(
         "gateway.cli.memory:app",
         "Memory: list and delete your memories.",

@@ -2,18 +2,18 @@
 
 import contextlib
 from collections.abc import AsyncGenerator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import Field, JsonValue
+from pydantic import AwareDatetime, Field, JsonValue
 
 from agent.core.content_blocks import get_artifact_type, read_artifact
 from agent.core.errors import BadRequestError, NotFoundError
-from agent.core.events import ToolReturned
+from agent.core.events import Event, ModelReturned, ToolReturned
 from agent.core.models import (
     ENDED_STATUSES,
     AgentResponse,
@@ -29,6 +29,7 @@ from agent.core.run_reducer import fold
 from agent.runs.approval_replies import require_approval_ids
 from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
+from agent.runs.run_search import RunFilter
 from agent.runs.service import Decision
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
@@ -56,6 +57,8 @@ class RunSummary(RecordItem):
     created_at: datetime
     updated_at: datetime
     last_seq: int
+    total_tokens: int | None = Field(default=None, description="in lists, of a run that has ended and asked a model")
+    cost_usd: float | None = Field(default=None, description="in lists, where the prices of its models are known")
 
 
 class RunList(DeferredModel):
@@ -73,6 +76,20 @@ class RunVerdict(DeferredModel):
     verdict: StepOutcome
 
 
+class ModelCallItem(DeferredModel):
+    """A call of a model. `ended_at` and `duration` (seconds) place it in time; `step_id` is null outside of steps."""
+
+    step_id: str | None
+    purpose: str
+    model: str
+    ended_at: datetime
+    duration: float
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    error_code: str | None
+
+
 class RunDetail(RunSummary):
     """A run with its plan, the verdicts on its steps, and its response so far."""
 
@@ -81,6 +98,7 @@ class RunDetail(RunSummary):
     steps: list[PlanStep]
     verdicts: list[RunVerdict]
     response: AgentResponse
+    model_calls: list[ModelCallItem] = Field(default=[], description="calls of models, in order")
     forked_from: str | None = Field(default=None, description="the run whose plan this one was started with")
 
 
@@ -97,10 +115,25 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: str | None = None,
     status: RunStatus | None = None,
+    query: Annotated[str, Query(max_length=200, description="words of the request, or the run's id")] = "",
+    room: Annotated[str, Query(max_length=200)] = "",
+    model: Annotated[str, Query(max_length=500, description="a model that it has asked")] = "",
+    since: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
 ) -> RunList:
     """List runs."""
-    rows = await stepgate.service.list_runs(owner=caller.owner, limit=limit, before=before, status=status)
-    return RunList(data=RunSummary.from_records(rows), next=rows[-1].run_id if len(rows) == limit else None)
+    begin, end = (at.timestamp() if at is not None else None for at in (since, until))
+    wanted = RunFilter(before, status, query, room, model, begin, end)
+    if wanted.is_plain:
+        rows = await stepgate.service.list_runs(owner=caller.owner, limit=limit, before=before, status=status)
+    else:
+        rows = await stepgate.run_search.list_runs(caller.owner, wanted, limit)
+    data = RunSummary.from_records(rows)
+    costs = await stepgate.run_search.sum_costs([row.run_id for row in rows])
+    for item in data:
+        if (cost := costs.get(item.id)) is not None:
+            item.total_tokens, item.cost_usd = cost.tokens, cost.usd
+    return RunList(data=data, next=rows[-1].run_id if len(rows) == limit else None)
 
 
 @router.get("/v1/runs/{run_id}", responses=ERRORS)
@@ -122,6 +155,7 @@ async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunD
         steps=list(state.plan.steps) if state.plan else [],
         verdicts=verdicts,
         response=build_response(events),
+        model_calls=_list_model_calls(events),
         forked_from=state.given.from_run if state.given is not None else None,
     )
 
@@ -271,6 +305,24 @@ async def _submit_decision(
         run_id, decision, principal=caller.principal, reason=reason, approvals=approvals, plan=plan
     )
     return RunSummary.model_validate(await stepgate.service.wait_until_resumed(decided))
+
+
+def _list_model_calls(events: list[Event]) -> list[ModelCallItem]:
+    return [
+        ModelCallItem(
+            step_id=event.step_id,
+            purpose=event.body.purpose,
+            model=event.body.model,
+            ended_at=datetime.fromtimestamp(event.at, UTC),
+            duration=event.body.duration,
+            prompt_tokens=event.body.usage.prompt_tokens,
+            completion_tokens=event.body.usage.completion_tokens,
+            cost_usd=event.body.usage.cost_usd,
+            error_code=event.body.error_code,
+        )
+        for event in events
+        if isinstance(event.body, ModelReturned)
+    ]
 
 
 async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncGenerator[str, None]:

@@ -1,18 +1,26 @@
 /** The page: four views by the hash of its address, the key dialog, and the gateway's status. */
 
+import { me } from "./access.js";
 import { askWith, key } from "./api.js";
 import * as build from "./build.js";
 import * as chat from "./chat.js";
+import * as documents from "./documents.js";
 import { el, fill, icon } from "./dom.js";
+import * as models from "./models.js";
 import { close } from "./panel.js";
 import * as runs from "./runs.js";
+import * as team from "./team.js";
+import { watchApprovals } from "./team_approvals.js";
 import * as studio from "./studio.js";
 
-const VIEWS = { chat, build, runs, studio };
+const VIEWS = { chat, documents, build, runs, team, studio, models };
+const NEEDS = { documents: "agent", build: "agent", runs: "agent", studio: "agent" }; // scopes of the views
 const main = document.getElementById("main");
 const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");
 const state = document.getElementById("state");
+const notice = document.getElementById("notice");
+const LOOK_MS = 30_000; // between two looks at the gateway's status
 const themeButton = document.getElementById("theme");
 const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
 
@@ -70,16 +78,30 @@ function drawTheme() {
   themeButton.setAttribute("aria-label", `Colours: ${word}. Change them`);
 }
 
+/** Shows the views that the caller may use, and how many questions wait. */
+async function offerViews() {
+  const { scopes } = await me();
+  for (const [name, scope] of Object.entries(NEEDS))
+    document.querySelector(`header nav a[href="#/${name}"]`).hidden = !scopes.includes(scope);
+  if (scopes.includes("approve")) watchApprovals(drawWaiting);
+}
+
+function drawWaiting(number) {
+  const link = document.querySelector('header nav a[href="#/team"]');
+  fill(link, "Team", number > 0 && el("span.count", { title: `${number} waiting for you` }, String(number)));
+}
+
 function drawKey() {
   keyButton.hidden = !key.get();
 }
 
 async function drawState() {
   const ready = await fetch("ready").then((response) => response.json(), () => null);
-  const models = ready?.components?.models;
-  const isRules = models?.detail.includes("rules mode");
-  const word = !ready ? "unreachable" : !ready.ready ? "not ready" : ready.degraded.length ? "degraded" : isRules ? "rules mode" : "ready";
-  fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length ? "awaiting_approval" : "succeeded") : "failed"}`), word);
+  const isRules = ready?.components?.models?.detail.includes("rules mode");
+  const banner = models.banner(ready, drawState);
+  const word = !ready ? "unreachable" : !ready.ready ? "not ready" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : "ready";
+  fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isRules ? "awaiting_approval" : "succeeded") : "failed"}`), word);
+  fill(notice, banner);
   const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail}`);
   state.title = parts.join("\n") || "The gateway does not respond";
 }
@@ -102,8 +124,16 @@ document.querySelector("header nav").addEventListener("click", (event) => {
   if (event.target.hash && event.target.hash === location.hash) route(); // pressed again: look again
 });
 askWith(askForKey);
+models.whenChanged(() => {
+  drawState();
+  chat.refresh();
+});
+setInterval(() => document.hidden || drawState(), LOOK_MS);
+document.addEventListener("visibilitychange", () => document.hidden || drawState());
 build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
+documents.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
 studio.leadTo(enterChat);
+offerViews();
 main.append(...Object.values(VIEWS).map((one) => one.view));
 window.addEventListener("hashchange", route);
 themeButton.addEventListener("click", switchTheme);

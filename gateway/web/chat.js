@@ -49,6 +49,9 @@ export async function enter(room, words) {
   box.focus();
 }
 
+/** Looks again at the rooms and models: others are in use now. */
+export const refresh = () => start.load("", { afresh: true });
+
 /** Shows a chat, or none. What goes on in the one before goes on without being watched. */
 async function open(id) {
   leave();

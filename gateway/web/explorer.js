@@ -8,11 +8,12 @@ import { growing, showHtml } from "./html.js";
 import { citationList, citing } from "./panel.js";
 import { graph } from "./plan.js";
 import { runActions } from "./run_actions.js";
+import { timeline } from "./timeline.js";
 import { trace } from "./trace.js";
 
 /** Shows a run in `stage` and follows it until it ends or `signal` aborts. Calls `changed()` when it has ended. */
-export async function explore(stage, id, { signal, changed }) {
-  const page = layout(id);
+export async function explore(stage, id, { signal, changed, offers = () => null }) {
+  const page = layout(id, offers);
   try {
     let run = await look(id, signal);
     fill(stage, page.element);
@@ -48,19 +49,19 @@ async function look(id, signal) {
 }
 
 /** The sections of the page; their contents change, they do not. */
-function layout(id) {
+function layout(id, offers) {
   const unfolded = new Set();
   const head = el("header");
   const question = el("div");
   const prose = el("div.prose");
   const stop = button("Stop", () => post(`v1/runs/${id}/cancel`).catch(() => {}), { picture: "stop" });
   const part = (title, inner) => el("section", { hidden: true }, el("h2", {}, title), inner);
-  const [plan, answer, sources, happened, again] = [
-    part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("Trace", el("div")),
+  const [plan, answer, sources, times, happened, again] = [
+    part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("Time", el("div")), part("Trace", el("div")),
     part("Use it again", el("div")),
   ];
   const element = el("div.scroll", {}, el("div.column.run", {},
-    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, happened, again));
+    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, times, happened, again));
   let isAsked = "";
   const grow = growing(prose);
 
@@ -75,13 +76,14 @@ function layout(id) {
     const { metadata, steps } = run.response;
     const asked = run.status === "awaiting_approval" ? (metadata.approvals ?? []) : [];
     const ids = asked.map((one) => one.approval_id);
-    fill(head, el("h1", {}, run.title || "(no words)"), facts(run));
+    fill(head, el("h1", {}, run.title || "(no words)"), facts(run), !OPEN.has(run.status) && offers(run.id));
     stop.parentNode.hidden = !["queued", "running"].includes(run.status);
     const decide = (verb) => post(`v1/runs/${id}/${verb}`, { approvals: ids });
     if (isAsked !== ids.join()) fill(question, ids.length > 0 && approval(decide));
     isAsked = ids.join();
     const plain = run.plan?.steps.length === 1 && run.plan.steps[0].action === "completion";
     put(plan, ...(run.plan && !plain ? [madeOf(run.plan, metadata), graph(run.plan.steps, statesOf(steps), reveal)] : []));
+    put(times, timeline(run, reveal));
     put(sources, metadata.sources?.length > 0 && citationList(metadata));
     put(happened, steps.length > 0 && trace(steps, unfolded));
     answer.hidden = !prose.childElementCount;

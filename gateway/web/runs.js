@@ -1,43 +1,75 @@
-/** Runs: a list of earlier runs beside the explorer of the selected one. */
+/** Runs: earlier runs by words, status, room and time, beside the explorer of the selected one; two runs side by side. */
 
 import { get, errorText } from "./api.js";
-import { button, el, fill, moment, words } from "./dom.js";
+import { button, count, el, fill, moment, words } from "./dom.js";
 import { explore } from "./explorer.js";
 
 const FILTERS = {
   "": "All", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", partial: "Partial",
-  failed: "Failed", cancelled: "Cancelled",
+  failed: "Failed", cancelled: "Stopped",
 };
+const SPANS = { "": "Any time", "1d": "Last day", "7d": "Last week", "30d": "Last month" };
+const DAY_MS = 86_400_000;
 const NONE = "Choose a run to see its plan, its steps and what it cites.";
 
-const filter = el("select.pill", { "aria-label": "Which runs", onchange: () => refresh() },
-  Object.entries(FILTERS).map(([value, word]) => el("option", { value }, word)));
+const choice = (label, options) => el("select.pill", { "aria-label": label, onchange: () => refresh() },
+  Object.entries(options).map(([value, word]) => el("option", { value }, word)));
+const search = el("input", { type: "search", placeholder: "Search requests", "aria-label": "Search requests", oninput: () => later() });
+const filter = choice("Status", FILTERS);
+const span = choice("Time", SPANS);
+const rooms = choice("Room", { "": "All rooms" });
 const list = el("ul.items");
 const more = button("Older", () => load(next), { kind: "plain" });
 const stage = el("div.stage");
 export const view = el("section.view.split", { "aria-label": "Runs" },
   el("nav.side", { "aria-label": "Runs" },
-    el("div.head", {}, el("h2", {}, "Runs"), filter), el("div.scroll", {}, list, more)), stage);
+    el("div.seek", {}, el("h2", {}, "Runs"), search, el("div.filters", {}, filter, span, rooms)), el("div.scroll", {}, list, more)), stage);
 
 let rows = [];
 let next = "";
 let shown = "";
 let following = null;
+let timer = 0;
 
-export async function show(id = "") {
+export async function show(id = "", other = "") {
   hide();
   shown = id;
   view.classList.toggle("chosen", Boolean(id));
   refresh();
+  loadRooms();
   if (!id) return fill(stage, el("div.empty", {}, el("p", {}, NONE)));
   following = new AbortController();
-  await explore(stage, id, { signal: following.signal, changed: refresh });
+  const { signal } = following;
+  if (!other) return explore(stage, id, { signal, changed: refresh, offers: compareWith });
+  const sides = [el("div.stage"), el("div.stage")];
+  fill(stage, el("div.compare", {}, sides));
+  await Promise.all([explore(sides[0], id, { signal, changed: refresh }), explore(sides[1], other, { signal, changed: refresh })]);
 }
 
 /** Stops updating when the view is closed. */
 export function hide() {
   following?.abort();
   following = null;
+}
+
+/** A choice among the listed runs, to be seen beside one. */
+function compareWith(id) {
+  const others = rows.filter((run) => run.id !== id);
+  if (!others.length) return null;
+  const pick = el("select.pill", { "aria-label": "Compare with", onchange: () => pick.value && (location.hash = `#/runs/${id}/${pick.value}`) },
+    el("option", { value: "" }, "Compare with …"), others.map((run) => el("option", { value: run.id }, `${run.title || "(no words)"} · ${moment(run.created_at)}`)));
+  return pick;
+}
+
+async function loadRooms() {
+  if (rooms.options.length > 1) return;
+  const { data } = await get("v1/models").catch(() => ({ data: [] }));
+  rooms.append(...data.map((room) => el("option", { value: room.id }, room.name || room.id)));
+}
+
+function later() {
+  clearTimeout(timer);
+  timer = setTimeout(refresh, 250);
 }
 
 function refresh() {
@@ -49,11 +81,16 @@ async function load(before) {
   const wanted = new URLSearchParams({ limit: 50 });
   if (before) wanted.set("before", before);
   if (filter.value) wanted.set("status", filter.value);
+  if (rooms.value) wanted.set("room", rooms.value);
+  if (search.value.trim()) wanted.set("query", search.value.trim());
+  if (span.value) wanted.set("since", new Date(Date.now() - Number.parseInt(span.value, 10) * DAY_MS).toISOString());
   try {
     const page = await get(`v1/runs?${wanted}`);
     rows = before ? rows.concat(page.data) : page.data;
     next = page.next ?? "";
-    fill(list, rows.map(item), !rows.length && el("li.quiet.pad", {}, "None."));
+    const isFiltered = [...wanted.keys()].some((name) => !["limit", "before"].includes(name));
+    const none = isFiltered ? "No run fits." : "Every request is kept here with its plan and steps.";
+    fill(list, rows.map(item), !rows.length && el("li.quiet.pad", {}, none));
     more.hidden = !next;
   } catch (error) {
     fill(list, el("li.problem", { role: "alert" }, errorText(error)));
@@ -61,7 +98,8 @@ async function load(before) {
 }
 
 function item(run) {
-  const about = [words(run.status), run.room, moment(run.created_at)].join(" · ");
+  const about = [words(run.status === "cancelled" ? "stopped" : run.status), run.room, moment(run.created_at),
+    run.total_tokens && count(run.total_tokens, "token"), run.cost_usd && `$${run.cost_usd.toFixed(4)}`].filter(Boolean).join(" · ");
   return el("li", {}, el("a.item", { href: `#/runs/${run.id}`, "aria-current": run.id === shown ? "page" : null },
-    el("b.cut", {}, run.title || "(no words)"), el("span.quiet.cut", {}, el(`span.dot.${run.status}`), about)));
+    el("b.cut", {}, run.title || "(no words)"), el("span.quiet.cut", { title: about }, el(`span.dot.${run.status}`), about)));
 }

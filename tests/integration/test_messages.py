@@ -274,3 +274,52 @@ async def test_a_failure_is_a_message_that_can_be_sent_again(serve: Serve, broke
             again = await send(client, chat, None, parent=sent["user_message"])
         assert (await contents(client, chat))[1] == "about A"
         assert again["run_id"] != sent["run_id"]
+
+
+async def test_runs_are_found_by_words_room_and_time(serve: Serve) -> None:
+    async with chatting(serve, echo()) as client:
+        chat = await new_chat(client)
+        one = await send(client, chat, "letter A? 50 %")
+        other = await send(client, chat, "letter B?", room="stepgate")
+
+        async def found(**query: Any) -> list[str]:
+            listed = await client.get("/v1/runs", params=query)
+            assert listed.status_code == 200, listed.text
+            return [run["id"] for run in listed.json()["data"]]
+
+        assert await found(query="LETTER a") == [one["run_id"]]
+        assert await found(query="%") == [one["run_id"]]
+        assert await found(query=other["run_id"]) == [other["run_id"]]
+        assert await found(room="stepgate") == [other["run_id"]]
+        assert await found(room="chat", query="letter") == [one["run_id"]]
+        assert await found(since="2020-01-01T00:00:00Z", until="2020-02-01T00:00:00Z") == []
+        assert await found(since="2020-01-01T00:00:00Z") == [other["run_id"], one["run_id"]]
+        assert await found(query="letter", limit=1, before=other["run_id"]) == [one["run_id"]]
+        assert await found(model="small") == [other["run_id"], one["run_id"]]
+        assert await found(model="another") == []
+        detail = (await client.get(f"/v1/runs/{one['run_id']}")).json()
+        assert detail["model_calls"][0]["completion_tokens"] > 0
+        listed = (await client.get("/v1/runs")).json()["data"]
+        assert all(run["total_tokens"] > 0 for run in listed)
+
+
+async def test_keys_are_made_shown_once_and_revoked(serve: Serve) -> None:
+    async with chatting(serve) as client:
+        me = (await client.get("/v1/me")).json()
+        assert (me["key"], "admin" in me["scopes"]) == (None, True)
+        asked = {"owner": "anna", "name": "laptop", "scopes": ["chat"], "limits": {"budget_tokens": 1000}}
+        made = await client.post("/v1/admin/keys", json=asked)
+        assert made.status_code == 201, made.text
+        text, key = made.json()["text"], made.json()["id"]
+        listed = (await client.get("/v1/admin/keys")).json()["data"]
+        assert [(one["id"], one["owner"], one["limits"]["budget_tokens"]) for one in listed] == [(key, "anna", 1000)]
+        assert text not in json.dumps(listed)
+        hers = {"authorization": f"Bearer {text}"}
+        assert (await client.get("/v1/me", headers=hers)).json()["scopes"] == ["chat"]
+        assert (await client.get("/v1/admin/keys", headers=hers)).status_code == 403
+        assert (await client.delete(f"/v1/admin/keys/{key}")).json()["revoked_at"]
+        for _ in range(50):  # each process knows a key for some seconds
+            if (refused := await client.get("/v1/me", headers=hers)).status_code == 401:
+                break
+            await asyncio.sleep(0.2)
+        assert refused.status_code == 401

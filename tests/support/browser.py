@@ -21,7 +21,7 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
     "--disable-extensions", "--hide-scrollbars", "--remote-debugging-port=0",
 )  # fmt: skip
-WAIT_MS = 10_000
+WAIT_MS = 30_000
 _ENTER = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
 _ESCAPE = {"key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}
 KEYS = {"Enter": _ENTER, "Escape": _ESCAPE}

@@ -36,7 +36,7 @@ def render_openapi() -> str:
 
 async def render_mcp_lists(folder: Path) -> str:
     """Tools, prompts, resources and templates that an MCP client of a new gateway in `folder` is offered."""
-    async with serving(_make_settings(folder)) as url, Client(f"{url}/mcp") as client:
+    async with serving(_make_settings(folder)) as url, Client(f"{url}/mcp/all") as client:
         tools = (await client.list_tools()).tools
         prompts = (await client.list_prompts()).prompts
         resources = (await client.list_resources()).resources

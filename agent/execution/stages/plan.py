@@ -21,14 +21,14 @@ from agent.core.events import (
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
-from agent.execution.catalogue import build_catalogue, drop_unusable, list_callable
+from agent.execution.catalogue import build_catalogue, list_callable
 from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
-from agent.execution.ground import build_ground, find_empty_sources, quotes_ground
+from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.open_questions import WITHHELD_QUESTION
 from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
-from agent.execution.rounds import decides_in_rounds, list_rounds
+from agent.execution.rounds import build_round_catalogue, decides_in_rounds, list_rounds
 from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.execution.step_labels import label_steps, list_message_sources
 from agent.execution.steps import build_failed_output, record_output
@@ -36,6 +36,7 @@ from agent.planning.planned import Planned, Rejection, build_ruled
 from agent.planning.planner import PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
+from agent.planning.round_parts import find_allowed_changes, list_failed_parts, list_open_parts
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback, has_side_effect
@@ -255,10 +256,10 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
     facts = extract_context(state.request.metadata)
-    catalogue = _build_plan_catalogue(run, reason)
     in_rounds = decides_in_rounds(run)
-    if in_rounds:
-        catalogue = drop_unusable(catalogue, await find_empty_sources(run))
+    # Rounds share one catalogue, which endpoints keep in their cache. Their changes after text from outside are asked
+    # about one by one.
+    catalogue = await build_round_catalogue(run) if in_rounds else _build_plan_catalogue(run, reason)
     return PlanningRequest(
         question=question,
         room=room,
@@ -287,6 +288,10 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         answer_language=_get_answer_language(state),
         rounds=await list_rounds(run) if in_rounds else (),
         decides_in_rounds=in_rounds,
+        open_parts=list_open_parts(state),
+        failed_parts=list_failed_parts(state),
+        has_read_outside=_has_read_outside(state),
+        may_change=find_allowed_changes(state),
         may_call=state.round_count < room.budgets.max_rounds,
         checks_answers=run.profile.checks_answers,
     )

@@ -10,8 +10,10 @@ from agent.answers.translator import Translator
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import RequestUnderstood
 from agent.core.languages import ENGLISH
+from agent.core.models import JsonObject
 from agent.execution.catalogue import build_catalogue
 from agent.execution.stages.guard import read_explicit_tool_calls
+from agent.llm.profile import get_profile_source
 from agent.planning.routing import Route, route_request
 from agent.run_context.run import Run
 
@@ -47,9 +49,16 @@ async def understand(run: Run) -> None:
             translated=translation.english is not None,
             translate_answer=translation.answer_too,
             fallback_reason=translation.fallback_reason,
+            profile=describe_profile(run) if run.has_model else None,
             duration=translation.duration,
         )
     )
+
+
+def describe_profile(run: Run) -> JsonObject:
+    """Returns the profile of the run's model for the trace, and its source: a setting, a measurement or the default."""
+    source = get_profile_source(run.engine.settings.model_profile, run.engine.models.measured)
+    return {**run.profile.model_dump(mode="json"), "source": source}
 
 
 def _choose_route(run: Run, question: str) -> Route:

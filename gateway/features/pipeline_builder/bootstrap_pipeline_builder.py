@@ -92,7 +92,10 @@ def build_conversations(
         messages_per_minute=settings.conversation_messages_per_minute,
         archive_days=settings.conversation_archive_days,
     )
-    has_model = models.is_configured and settings.executor_mode != "rules"
+
+    def has_model() -> bool:
+        return models.is_configured and settings.executor_mode != "rules"
+
     conversations = BuilderConversations(
         builder, service, terms, has_model=has_model, clock=context.store.clock, follows=context.recover
     )

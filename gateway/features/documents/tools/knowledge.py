@@ -69,7 +69,10 @@ class SearchKnowledgeOutput(DeferredModel):
 
 class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]):
     name = "search_knowledge"
-    description = "Search the user's own documents, read in by `stepgate ingest`, and return passages to cite."
+    description = (
+        "Search the user's own documents (collections of PDF, Word, web pages, mail and other files that were read in) "
+        "by words and meaning, and return passages to cite. Not for files on disk: use search_files."
+    )
     annotations = READ_ONLY
     tainted = True
     keywords = ("document", "documents", "knowledge", "collection", "policy", "manual", "report", "handbook", "files")

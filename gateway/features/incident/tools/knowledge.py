@@ -91,6 +91,7 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
     )
     annotations = READ_ONLY
     tainted = True
+    reads = ("collections",)
     is_opt_in = True
     keywords = (
         "incident", "outage", "latency", "error", "severity", "policy", "runbook", "escalation", "procedure", "company",

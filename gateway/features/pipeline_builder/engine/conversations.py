@@ -62,8 +62,8 @@ def make_message_handler(conversations: "BuilderConversations") -> RequestHandle
 class BuilderConversations:
     """The conversations of this gateway.
 
-    `has_model` tells whether a model is configured. A short-lived process sets `follows=False`: it leaves the results
-    of its runs to the gateway, because messages may be kept in memory there.
+    `has_model` tells whether a model is configured now. A short-lived process sets `follows=False`: it leaves the
+    results of its runs to the gateway, because messages may be kept in memory there.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class BuilderConversations:
         service: AgentService[Any],
         terms: ConversationSettings,
         *,
-        has_model: bool,
+        has_model: Callable[[], bool],
         clock: Callable[[], float],
         follows: bool = True,
     ) -> None:
@@ -91,7 +91,7 @@ class BuilderConversations:
         source, analysis and uncertainties. Raises `LLMNotConfiguredError`, `NotFoundError` for the source or the other
         conversation, and `BadRequestError` if neither names a source.
         """
-        if self._settings.requires_model and not self._has_model:
+        if self._settings.requires_model and not self._has_model():
             raise LLMNotConfiguredError(
                 "LLM provider not configured: set AGENT_LLM_BASE_URL or AGENT_MODEL_FAST, or let rules carry "
                 "conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact commands only",

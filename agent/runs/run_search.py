@@ -1,0 +1,84 @@
+"""`RunSearch`: an owner's runs by words, room, time and model, with what their models have cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.core.models import RunStatus
+from agent.storage.journal import RunRow
+from agent.storage.journal_rows import RUN_COLUMNS, parse_run_row
+from agent.storage.sql import SqlClient, format_marks
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are listed. Times are UTC seconds; `before` is the id of the run to continue after."""
+
+    before: str | None = None
+    status: RunStatus | None = None
+    query: str = ""
+    room: str = ""
+    model: str = ""
+    since: float | None = None
+    until: float | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Returns whether only the status and the place in the list are asked for."""
+        return not (self.query or self.room or self.model or self.since is not None or self.until is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunCost:
+    """What the models of a run have used; `usd` is None where no price is known."""
+
+    tokens: int
+    usd: float | None
+
+
+class RunSearch:
+    """Searches runs by owner. Methods raise `StoreError`."""
+
+    def __init__(self, statements: SqlClient) -> None:
+        self._statements = statements
+
+    async def list_runs(self, owner: str, wanted: RunFilter, limit: int) -> list[RunRow]:
+        """Returns the runs that fit, newest first."""
+        conditions, values = ["owner = ?", "NOT hidden"], list[object]([owner])
+        for condition, value in (
+            ("status = ?", wanted.status),
+            ("room = ?", wanted.room or None),
+            ("created_at >= ?", wanted.since),
+            ("created_at < ?", wanted.until),
+        ):
+            if value is not None:
+                conditions.append(condition)
+                values.append(value)
+        if wanted.query.strip():
+            escaped = "".join(f"!{sign}" if sign in "!%_" else sign for sign in wanted.query.strip().lower()[:200])
+            conditions.append("(lower(title) LIKE ? ESCAPE '!' OR run_id = ?)")
+            values += [f"%{escaped}%", wanted.query.strip()]
+        if wanted.model:
+            conditions.append("EXISTS (SELECT 1 FROM model_usage u WHERE u.run_id = runs.run_id AND u.model = ?)")
+            values.append(wanted.model)
+        if wanted.before is not None:
+            conditions.append(
+                "(created_at, run_id) < (SELECT b.created_at, b.run_id FROM runs b WHERE b.run_id = ? AND b.owner = ?)"
+            )
+            values += [wanted.before, owner]
+        rows = await self._statements.read(
+            f"SELECT {RUN_COLUMNS} FROM runs WHERE {' AND '.join(conditions)} "  # noqa: S608 - constants
+            "ORDER BY created_at DESC, run_id DESC LIMIT ?",
+            *values, limit,
+        )  # fmt: skip
+        return [parse_run_row(row) for row in rows]
+
+    async def sum_costs(self, run_ids: Sequence[str]) -> dict[str, RunCost]:
+        """Returns what the models of each run have used; runs that asked none, or have not ended, are absent."""
+        if not run_ids:
+            return {}
+        rows = await self._statements.read(
+            "SELECT run_id, sum(prompt_tokens + completion_tokens), sum(cost_usd) FROM model_usage "  # noqa: S608 - marks
+            f"WHERE run_id IN ({format_marks(run_ids)}) AND model_calls > 0 GROUP BY run_id",
+            *run_ids,
+        )
+        return {str(run_id): RunCost(int(tokens), None if usd is None else float(usd)) for run_id, tokens, usd in rows}

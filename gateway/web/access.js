@@ -1,0 +1,17 @@
+/** What the caller may do, so that nothing else is offered. */
+
+import { get } from "./api.js";
+
+let asking = null;
+
+/** Returns who calls and with which scopes; asked once. A gateway that cannot say refuses by itself later. */
+export function me() {
+  asking ??= get("v1/me").catch(() => {
+    asking = null;
+    return { owner: "", key: null, scopes: ["chat", "agent", "approve", "ingest", "admin"], requires_key: false };
+  });
+  return asking;
+}
+
+/** Returns whether the caller has a scope. */
+export const may = async (scope) => (await me()).scopes.includes(scope);

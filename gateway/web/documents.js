@@ -1,0 +1,172 @@
+/** Documents: collections, files that are dropped into them, what was read of each and what was not, and its passages. */
+
+import { alarm } from "./answer.js";
+import { errorText, get, request, send } from "./api.js";
+import { may } from "./access.js";
+import { button, count, el, fill, icon, moment } from "./dom.js";
+
+const list = el("ul.items");
+const stage = el("div.stage");
+export const view = el("section.view.split", { "aria-label": "Documents" },
+  el("nav.side", { "aria-label": "Collections" },
+    el("div.head", {}, el("h2", {}, "Documents"), el("a.button.plain", { href: "#/documents", title: "Add files" }, icon("plus", "Add files"))),
+    el("div.scroll", {}, list)), stage);
+
+let shown = "";
+let lead = () => {};
+
+/** The target of "Ask about them". */
+export const leadTo = (go) => (lead = go);
+
+export async function show(collection = "", documentId = "") {
+  shown = collection;
+  view.classList.toggle("chosen", Boolean(collection));
+  const rows = await refresh();
+  if (!collection) return fill(stage, page(start(rows)));
+  try {
+    if (documentId) fill(stage, page(await document_(collection, documentId)));
+    else fill(stage, page(await files(collection)));
+  } catch (error) {
+    fill(stage, page(alarm(errorText(error))));
+  }
+}
+
+const page = (...inner) => el("div.scroll", {}, el("div.column.run", {}, inner));
+const address = (...parts) => `#/documents/${parts.map(encodeURIComponent).join("/")}`;
+
+async function refresh() {
+  try {
+    const { data } = await get("v1/collections");
+    fill(list, data.map((one) => el("li", {}, el("a.item", { href: address(one.name), "aria-current": one.name === shown ? "page" : null },
+      el("b.cut", {}, one.name), el("span.quiet.cut", {}, `${count(one.documents, "document")} · ${one.status}`)))),
+    !data.length && el("li.quiet.pad", {}, "No collection yet."));
+    return data;
+  } catch (error) {
+    fill(list, el("li.problem.pad", { role: "alert" }, errorText(error)));
+    return [];
+  }
+}
+
+/** What one does first: files into a collection. */
+function start(rows) {
+  const name = el("input", { value: rows[0]?.name ?? "documents", list: "known-collections", maxLength: 200, required: true });
+  return [
+    el("h1", {}, "Add documents"),
+    el("p.lead", {}, "Answers cite the passages they rest on. A collection is what is searched together."),
+    el("label", {}, "Collection", name, el("datalist", { id: "known-collections" }, rows.map((one) => el("option", { value: one.name })))),
+    uploader(() => name.value.trim() || "documents"),
+    el("p.quiet", {}, "A folder, a site or a Drive is read as a whole in ", el("a", { href: "#/build" }, "Build"), "."),
+  ];
+}
+
+/** A place to drop files; each is shown with what was read of it. */
+function uploader(target, done = () => {}) {
+  const reports = el("ul.cardlist", { "aria-live": "polite" });
+  const chosen = el("input", { type: "file", multiple: true, hidden: true, onchange: () => take(chosen.files) });
+  const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"));
+  const over = (is) => (event) => {
+    event.preventDefault();
+    box.classList.toggle("over", is);
+  };
+  box.addEventListener("dragover", over(true));
+  box.addEventListener("dragleave", over(false));
+  box.addEventListener("drop", (event) => {
+    over(false)(event);
+    take(event.dataTransfer.files);
+  });
+
+  /** Reads the files one after another: the gateway reads a file at a time anyway. */
+  async function take(files) {
+    const waiting = [...files].map((file) => {
+      const state = el("span.quiet", {}, "waiting");
+      const row = el("li.cardrow", {}, el("div", {}, el("b.cut", {}, file.name), state));
+      reports.append(row);
+      return { file, state, row };
+    });
+    chosen.value = "";
+    for (const { file, state, row } of waiting) {
+      state.textContent = "reading …";
+      try {
+        const form = new FormData();
+        form.set("file", file);
+        form.set("collection", target());
+        const found = await (await request("v1/documents", { method: "POST", body: form })).json();
+        state.textContent = found.unchanged ? "The collection has this file already." : said(found);
+        row.append(el("a.button", { href: address(found.collection, found.document_id) }, "Look"));
+        if (found.note) row.append(el("span.quiet", {}, found.note));
+      } catch (error) {
+        state.textContent = errorText(error);
+        state.className = "problem";
+      }
+    }
+    refresh();
+    done();
+  }
+
+  return el("div.upload", {}, box, chosen, reports);
+}
+
+/** How much of a file was read, in words. */
+function said({ passages, pages, coverage, uncertainties = [] }) {
+  const share = coverage ? `${Math.floor(coverage.share * 1000) / 10} % of its ${coverage.unit} read` : "";
+  return [count(passages, "passage"), pages > 1 && count(pages, "page"), share, uncertainties.length && count(uncertainties.length, "doubt")].filter(Boolean).join(" · ");
+}
+
+async function files(collection) {
+  const path = `v1/collections/${encodeURIComponent(collection)}`;
+  const [detail, { data }, mayChange] = await Promise.all([get(path), get(`${path}/documents`), may("ingest")]);
+  const row = (one) => el("li", {}, el("a.item.row-of", { href: address(collection, one.document_id) },
+    el("b.cut", {}, one.title || one.name), el("span.quiet.cut", {}, `${one.name} · ${said(one)}`), bar(one.coverage)));
+  return [
+    el("a.back.always", { href: "#/documents" }, "All collections"),
+    el("header", {}, el("h1", {}, collection),
+      el("p.facts", {}, el("span", {}, count(data.length, "document")), detail.template && el("span", {}, `pipeline ${detail.template}`),
+        detail.embedder && el("span", {}, `vectors by ${detail.embedder}`), detail.updated_at && el("span", {}, moment(detail.updated_at)))),
+    el("div.row", {}, button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
+      mayChange && deleting("Delete the collection", () => send("DELETE", path), "#/documents")),
+    uploader(() => collection, () => show(collection)),
+    el("section", {}, el("h2", {}, "Files"), data.length ? el("ul.items", {}, data.map(row)) : el("p.quiet", {}, "None yet.")),
+  ];
+}
+
+/** How much of a file was read, as a bar; nothing where it cannot be counted. */
+function bar(coverage) {
+  if (!coverage) return null;
+  return el("progress.share", { max: 1, value: coverage.share, title: `${Math.floor(coverage.share * 1000) / 10} % read`, "aria-label": "Share that was read" });
+}
+
+async function document_(collection, id) {
+  const path = `v1/documents/${encodeURIComponent(id)}`;
+  const of = `?collection=${encodeURIComponent(collection)}`;
+  const [found, mayChange] = await Promise.all([get(path + of), may("ingest")]);
+  const omitted = Object.entries(found.coverage?.omitted ?? {}).map(([kind, number]) => `${kind} (${number})`);
+  const lacks = [...(found.uncertainties ?? []), omitted.length && `Left out on purpose: ${omitted.join(", ")}`].filter(Boolean);
+  const passage = (one) => el("li.passage", {}, el("h3", {}, one.title || "Passage", one.metadata.page && el("span.quiet", {}, ` page ${one.metadata.page}`)), el("p", { dir: "auto" }, one.text));
+  const shownPassages = el("ol.passages", {}, found.chunks.slice(0, 50).map(passage));
+  const more = found.chunks.length > 50 && button(`Show all ${found.chunks.length}`, (event) => {
+    shownPassages.append(...found.chunks.slice(50).map(passage));
+    event.currentTarget.remove();
+  }, { kind: "plain" });
+  return [
+    el("a.back.always", { href: address(collection) }, collection),
+    el("header", {}, el("h1", {}, found.title || found.name), el("p.facts", {}, el("span", {}, found.name), el("span", {}, said(found)), el("span", {}, moment(found.read_at)))),
+    el("div.row", {}, mayChange && deleting("Delete", () => send("DELETE", path + of), address(collection))),
+    lacks.length > 0 && el("section", {}, el("h2", {}, "What was not read, or is doubtful"), el("ul.lines", {}, lacks.map((one) => el("li", {}, one)))),
+    el("section", {}, el("h2", {}, count(found.chunks.length, "passage")), shownPassages, more),
+  ];
+}
+
+/** A button that deletes at the second press, because it cannot be undone. */
+function deleting(word, action, then) {
+  return button(word, async ({ currentTarget: press }) => {
+    if (press.textContent === word) return void (press.lastChild.textContent = "Really delete?");
+    press.disabled = true;
+    try {
+      await action();
+      location.hash = then;
+    } catch (error) {
+      press.after(el("p.problem", { role: "alert" }, errorText(error)));
+      press.disabled = false;
+    }
+  }, { kind: "plain", picture: "trash" });
+}

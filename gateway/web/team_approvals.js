@@ -1,0 +1,73 @@
+/** The inbox: what agents ask before they go on, and since when. */
+
+import { approval } from "./answer.js";
+import { get, post } from "./api.js";
+import { el, fill, moment } from "./dom.js";
+import { showMarkdown } from "./html.js";
+
+const LOOK_MS = 15_000;
+let counted = () => {};
+let known = new Set();
+
+/** Calls `draw(number)` with how many questions are open, again and again. */
+export function watchApprovals(draw) {
+  counted = draw;
+  const look = () => document.hidden || list().catch(() => draw(0));
+  look();
+  setInterval(look, LOOK_MS);
+  document.addEventListener("visibilitychange", look);
+}
+
+async function list() {
+  const { data } = await get("v1/approvals");
+  counted(data.length);
+  const fresh = data.filter((one) => !known.has(one.id));
+  if (known.size || fresh.length < data.length) fresh.forEach(notify);
+  known = new Set(data.map((one) => one.id));
+  return data;
+}
+
+/** Tells a person who looks elsewhere, if they have allowed it. */
+function notify(one) {
+  if (document.hasFocus() || window.Notification?.permission !== "granted") return;
+  const note = new Notification("Stepgate waits for you", { body: one.reason || one.room, tag: one.id });
+  note.onclick = () => {
+    window.focus();
+    location.hash = "#/team/approvals";
+  };
+}
+
+export async function approvals(stage) {
+  const data = await list();
+  const runs = Map.groupBy ? Map.groupBy(data, (one) => one.run_id) : grouped(data);
+  fill(stage,
+    el("h1", {}, "Approvals"),
+    asksToNotify(),
+    runs.size ? el("ul.cardlist", {}, [...runs].map(([runId, asked]) => question(runId, asked, stage)))
+      : el("p.quiet", {}, "Nothing waits for you. What an agent may not do without a person is asked here and in its chat."));
+}
+
+function question(runId, asked, stage) {
+  const prose = el("div.prose");
+  showMarkdown(prose, asked[0].question);
+  const ids = asked.map((one) => one.id);
+  const buttons = approval(async (verb) => {
+    await post(`v1/runs/${runId}/${verb}`, { approvals: ids });
+    await approvals(stage);
+  });
+  return el("li.cardrow", {}, el("div", {},
+    el("p.facts", {}, el("span", {}, `room ${asked[0].room}`), el("span", {}, `since ${moment(asked[0].asked_at)}`), el("span", {}, `until ${moment(asked[0].expires_at)}`), el("a", { href: `#/runs/${runId}` }, "Open the run")),
+    prose, buttons));
+}
+
+function asksToNotify() {
+  if (!window.Notification || Notification.permission !== "default") return null;
+  const press = el("button.button.plain", { type: "button", onclick: async () => (await Notification.requestPermission(), press.remove()) }, "Notify me in this browser");
+  return el("div.row", {}, press);
+}
+
+function grouped(data) {
+  const found = new Map();
+  for (const one of data) found.set(one.run_id, [...(found.get(one.run_id) ?? []), one]);
+  return found;
+}

@@ -1,0 +1,70 @@
+/** API keys: made with their scopes and limits, shown once, revoked. */
+
+import { alarm } from "./answer.js";
+import { errorText, get, post, send } from "./api.js";
+import { button, count, el, fill, icon, moment } from "./dom.js";
+import { copy } from "./html.js";
+
+const SCOPES = {
+  chat: "Chat, and their own conversations", agent: "Runs, documents and rooms", approve: "Decide on approvals", ingest: "Add and delete documents",
+  mcp: "Use it from an IDE (MCP)", metrics: "Read metrics", admin: "Everything, for all owners",
+};
+const USUAL = new Set(["chat", "agent", "approve"]);
+
+export async function keys(stage) {
+  const { data } = await get("v1/admin/keys");
+  const valid = data.filter((key) => !key.revoked_at);
+  fill(stage, el("h1", {}, "API keys"),
+    el("p.lead", {}, "Each person or program has a key of their own. What belongs to an owner is seen only with that owner's keys."),
+    form(stage),
+    el("section", {}, el("h2", {}, count(valid.length, "key")), valid.length ? el("ul.cardlist", {}, valid.map((key) => row(key, stage))) : el("p.quiet", {}, "None yet: who calls from this machine needs none.")),
+    data.length > valid.length && el("details", {}, el("summary", {}, `${data.length - valid.length} revoked`), el("ul.cardlist", {}, data.filter((key) => key.revoked_at).map((key) => row(key, stage)))));
+}
+
+function row(key, stage) {
+  const limits = Object.entries(key.limits).filter(([, value]) => value !== null).map(([name, value]) => `${name.replaceAll("_", " ")} ${value.toLocaleString()}`);
+  const revoke = button("Revoke", async ({ currentTarget: press }) => {
+    if (press.textContent !== "Really revoke?") return void (press.textContent = "Really revoke?");
+    await send("DELETE", `v1/admin/keys/${key.id}`);
+    await keys(stage);
+  }, { kind: "plain" });
+  const used = key.tokens ? `${count(key.tokens, "token")} used` : "not used yet";
+  return el("li.cardrow", {}, el("div", {}, el("b", {}, `${key.name} `, el("span.tag", {}, key.owner)),
+    el("span.quiet", {}, [key.scopes.join(", "), ...limits, used, key.last_used_at && `last ${moment(key.last_used_at)}`, key.expires_at && `until ${moment(key.expires_at)}`].filter(Boolean).join(" · "))),
+  key.revoked_at ? el("span.tag.blocking", {}, `revoked ${moment(key.revoked_at)}`) : revoke);
+}
+
+function form(stage) {
+  const said = el("div", { role: "status" });
+  const field = (title, props) => el("label", {}, title, el("input", { autocomplete: "off", ...props }));
+  const made = el("form.form", { onsubmit: make },
+    el("div.pair", {}, field("Owner", { name: "owner", required: true, maxLength: 200, placeholder: "anna" }), field("Name", { name: "name", required: true, maxLength: 200, placeholder: "laptop" })),
+    el("fieldset", {}, el("legend", {}, "May"), Object.entries(SCOPES).map(([scope, word]) =>
+      el("label.check", {}, el("input", { type: "checkbox", name: "scopes", value: scope, checked: USUAL.has(scope) }), el("span", {}, el("b", {}, scope), ` ${word}`)))),
+    el("div.pair", {}, field("Tokens in all", { name: "budget_tokens", type: "number", min: 1, placeholder: "no limit" }),
+      field("Cost in all, USD", { name: "budget_usd", type: "number", min: 0.01, step: "any", placeholder: "no limit" }),
+      field("Requests a minute", { name: "requests_per_minute", type: "number", min: 1, placeholder: "no limit" })),
+    el("div.row", {}, el("button.button.primary", { type: "submit" }, icon("key"), "Make the key")));
+
+  async function make(event) {
+    event.preventDefault();
+    const given = new FormData(made);
+    const limits = Object.fromEntries(["budget_tokens", "budget_usd", "requests_per_minute"].filter((name) => given.get(name)).map((name) => [name, Number(given.get(name))]));
+    try {
+      const { text } = await post("v1/admin/keys", { owner: given.get("owner"), name: given.get("name"), scopes: given.getAll("scopes"), limits });
+      await keys(stage);
+      stage.querySelector(".made")?.replaceChildren(shownOnce(text));
+    } catch (error) {
+      fill(said, alarm(errorText(error)));
+    }
+  }
+
+  return el("details.offer", {}, el("summary", {}, "Make a key"), made, said, el("div.made"));
+}
+
+/** A key's text: it cannot be shown again. */
+function shownOnce(text) {
+  const press = el("button.tool", { type: "button", title: "Copy key", "aria-label": "Copy key", onclick: () => copy(text, press) }, icon("copy"));
+  queueMicrotask(() => press.closest("details")?.setAttribute("open", ""));
+  return el("div.banner.info", { role: "status" }, icon("key"), el("div", {}, el("p", {}, "Copy it now: it is not shown again."), el("code", {}, text)), press);
+}

@@ -1,0 +1,71 @@
+/** Usage and cost: by day as bars, and by room, model, key and owner as tables. */
+
+import { get } from "./api.js";
+import { may } from "./access.js";
+import { el, fill } from "./dom.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days" };
+const WORDS = { room: "Room", model: "Model", key: "Key", owner: "Owner" };
+let span = "30d";
+let everybody = false;
+
+export async function usage(stage) {
+  const days = Number.parseInt(span, 10);
+  const since = new Date(Date.now() - days * 86_400_000).toISOString();
+  const isAdmin = await may("admin");
+  const owner = everybody && isAdmin ? "&owner=*" : "";
+  const ask = (by) => get(`v1/usage?since=${encodeURIComponent(since)}&by=${by}${owner}`);
+  const [byDay, ...tables] = await Promise.all(["day", "model", "room", "key", ...(owner ? ["owner"] : [])].map(ask));
+  const again = (change) => (event) => {
+    change(event.currentTarget);
+    usage(stage);
+  };
+  const pick = el("select.pill", { "aria-label": "Time", onchange: again((at) => (span = at.value)) }, Object.entries(SPANS).map(([value, word]) => el("option", { value, selected: value === span }, word)));
+  const all = isAdmin && el("label.check", {}, el("input", { type: "checkbox", checked: everybody, onchange: again((at) => (everybody = at.checked)) }), "Everybody's");
+  const { total } = byDay;
+  fill(stage,
+    el("h1", {}, "Usage"),
+    el("div.row", {}, pick, all),
+    el("p.facts.large", {}, fact(total.runs, "run"), fact(total.model_calls, "model call"), fact(total.prompt_tokens + total.completion_tokens, "token"), total.cost_usd !== null && el("span", {}, el("b", {}, money(total.cost_usd)), " known cost")),
+    total.runs ? [plot("Tokens a day", byDay.data, days, (one) => one.prompt_tokens + one.completion_tokens, (value) => value.toLocaleString()),
+      total.cost_usd > 0 && plot("Cost a day", byDay.data, days, (one) => one.cost_usd ?? 0, money)] : el("p.quiet", {}, "No run has ended in this time."),
+    ["model", "room", "key", ...(owner ? ["owner"] : [])].map((by, at) => table(by, tables[at].data)));
+}
+
+const fact = (number, word) => el("span", {}, el("b", {}, number.toLocaleString()), ` ${word}${number === 1 ? "" : "s"}`);
+const money = (usd) => `$${usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`;
+
+/** Bars by day. Its numbers are in a title each, and in words for who does not see it. */
+function plot(title, data, days, value, format) {
+  const known = new Map(data.map((one) => [one.day, value(one)]));
+  const dates = Array.from({ length: days + 1 }, (_, at) => new Date(Date.now() - (days - at) * 86_400_000).toISOString().slice(0, 10));
+  const most = Math.max(...dates.map((date) => known.get(date) ?? 0), 1e-9);
+  const node = (name, attributes, text) => {
+    const made = document.createElementNS(SVG, name);
+    for (const [key, one] of Object.entries(attributes)) made.setAttribute(key, one);
+    if (text) made.textContent = text;
+    return made;
+  };
+  const width = 600 / dates.length;
+  const svg = node("svg", { viewBox: "0 0 600 120", class: "plot", role: "img", "aria-label": `${title}: at most ${format(most)}`, preserveAspectRatio: "none" });
+  dates.forEach((date, at) => {
+    const amount = known.get(date) ?? 0;
+    const height = (110 * amount) / most;
+    const bar = node("rect", { x: at * width + width * 0.12, y: 118 - height, width: width * 0.76, height: Math.max(height, amount ? 2 : 0.6), rx: 1.5, class: amount ? "amount" : "none" });
+    bar.append(node("title", {}, `${date}: ${format(amount)}`));
+    svg.append(bar);
+  });
+  return el("figure.figure", {}, el("figcaption", {}, el("b", {}, title), el("span.quiet", {}, `at most ${format(most)}`)), svg,
+    el("div.axis.quiet", { "aria-hidden": "true" }, el("span", {}, dates[0]), el("span", {}, dates.at(-1))));
+}
+
+function table(by, data) {
+  if (!data.length) return null;
+  const cells = (one) => [one[by] || (by === "key" ? "without a key" : "none"), one.runs, one.model_calls, one.prompt_tokens, one.completion_tokens, one.cost_usd === null ? "unknown" : money(one.cost_usd)];
+  const sorted = [...data].sort((one, other) => other.prompt_tokens + other.completion_tokens - one.prompt_tokens - one.completion_tokens);
+  return el("section", {}, el("h2", {}, `By ${WORDS[by].toLowerCase()}`),
+    el("div.table.prose", { tabIndex: 0, role: "region", "aria-label": `Usage by ${by}` }, el("table", {},
+      el("thead", {}, el("tr", {}, [WORDS[by], "Runs", "Calls", "Tokens in", "Tokens out", "Cost"].map((word, at) => el(at ? "th.end" : "th", { scope: "col" }, word)))),
+      el("tbody", {}, sorted.map((one) => el("tr", {}, cells(one).map((cell, at) => el(at ? "td.end" : "td", {}, typeof cell === "number" ? cell.toLocaleString() : cell))))))));
+}

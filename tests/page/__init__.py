@@ -1,0 +1,1 @@
+"""Journeys through the web page in a real Chromium: `make check-page`."""

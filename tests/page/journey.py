@@ -1,0 +1,61 @@
+"""What journeys share: a page without faults, messages, and pictures of what is seen."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.support.browser import Page, open_page
+
+SIZES = {"phone": (390, 844), "tablet": (800, 1000), "desk": (1280, 860)}
+PICTURES = os.environ.get("PAGE_PICTURES", "")
+"""The folder that pictures are written to; none without it."""
+
+
+@asynccontextmanager
+async def page_at(devtools: str, url: str, place: str = "") -> AsyncIterator[Page]:
+    """A page that throws nothing, and whose policy has nothing to refuse."""
+    async with open_page(devtools, f"{url}/{place}") as page:
+        yield page
+        assert page.faults == []
+        assert page.dialogs == []
+
+
+async def choose_room(page: Page, room: str) -> None:
+    """Choose a room as its select does."""
+    await page.until(f"document.querySelector('.composer select option[value={room}]')")
+    await page.evaluate(f"document.querySelector('.composer select').value = '{room}'")
+
+
+async def send(page: Page, text: str, room: str = "chat") -> None:
+    """Write a message and send it."""
+    await choose_room(page, room)
+    await page.write(".chat textarea", text)
+    await page.press("Enter")
+
+
+async def reload(page: Page) -> None:
+    """Load the page again, and wait for it."""
+    await page.evaluate("window.isOld = true")
+    await page.send("Page.reload")
+    for _ in range(200):
+        try:
+            if await page.evaluate("!window.isOld && document.querySelectorAll('.composer option').length > 0"):
+                return
+        except AssertionError:  # between the two pages
+            continue
+    raise AssertionError("the page was not loaded again")
+
+
+async def picture(page: Page, name: str, sizes: tuple[str, ...] = ("desk",), *, dark: bool = False) -> None:
+    """Keep what is seen, at these widths; and see that nothing reaches beyond the window."""
+    for size in sizes:
+        width, height = SIZES[size]
+        await page.look_like(width, height, dark=dark)
+        await page.until(f"document.documentElement.scrollWidth <= {width}")
+        if PICTURES:
+            suffix = ("" if size == "desk" else f"-{size}") + ("-dark" if dark else "")
+            seen = await page.screenshot()
+            await asyncio.to_thread((Path(PICTURES) / f"page-{name}{suffix}.png").write_bytes, seen)
+    await page.look_like(*SIZES["desk"])

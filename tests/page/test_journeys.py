@@ -1,0 +1,275 @@
+"""Three people's days with the page: at home, with documents, in a team; and what goes wrong on such days."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve, model_server, serve
+from tests.page.journey import choose_room, page_at, picture, reload, send
+from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.script import plans, says, script
+
+__all__ = ["model_server", "serve"]  # fixtures
+
+pytestmark = BROWSER_TEST
+
+LONG = "The harbour was quiet, and the boats lay still. " * 60
+REPORT = """# Quarterly report
+
+Revenue rose by **12 %**; the model is $a^2 + b^2 = c^2$.
+
+| Region | Sales |
+| :-- | --: |
+| North | 1,200 |
+
+- [x] read the report
+
+```python
+def total(rows: list[int]) -> int:
+    return sum(rows)
+```
+
+<details><summary>Method</summary>
+
+Figures are *rounded*.
+
+</details>
+"""
+ANSWER = "document.querySelector('.answer:last-of-type .prose')?.innerText ?? ''"
+IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
+
+
+@pytest.fixture(scope="module")
+def devtools() -> Iterator[str]:
+    with running_chromium() as address:
+        yield address
+
+
+async def test_a_chat_keeps_everything(devtools: str, serve: Serve) -> None:
+    model = script(
+        says(REPORT, about="report", chunk=40, pause_s=0.01), says(LONG, about="harbour", chunk=16, pause_s=0.08),
+        says("Fine.", chunk=8),
+    )  # fmt: skip
+    async with serve(model) as url, page_at(devtools, url) as page:
+        await page.until("document.querySelectorAll('.card').length > 2")
+        await picture(page, "welcome", ("phone", "tablet", "desk"))
+        await send(page, "Describe the harbour")
+        await page.until("location.hash.startsWith('#/chat/conv_')")
+        await page.until(f"({ANSWER}).length > 100")
+        place = await page.evaluate("location.hash")
+
+        await reload(page)  # in the middle of the answer
+        assert await page.evaluate("location.hash") == place
+        await page.until(f"({ANSWER}).length > 200")
+        assert await page.text(".mine") == "Describe the harbour"
+        assert LONG.startswith((await page.evaluate(ANSWER)).strip()), "from its beginning"
+
+        await page.click(".fresh")  # it goes on without being watched
+        await page.until("document.querySelector('.past .dot.running, .past .dot.queued')")
+        await page.click(".chatrow .item")
+        await page.until(f"({ANSWER}).length > 300")
+        await page.click(".send[aria-label=Stop]")
+        await page.until(IS_DONE)
+        stopped = (await page.evaluate(ANSWER)).strip()
+        assert LONG.startswith(stopped)
+        assert 300 < len(stopped) < len(LONG) - 100
+        assert "stopped" in await page.text(".answer .tools")
+        await reload(page)
+        await page.until(IS_DONE)
+        assert (await page.evaluate(ANSWER)).strip() == stopped
+        assert "stopped" in await page.text(".answer .tools")
+
+
+async def test_a_message_has_versions_and_a_chat_a_name(devtools: str, serve: Serve) -> None:
+    model = script(says(REPORT, about="report", chunk=40, pause_s=0.01), says("Quiet.", chunk=8))
+    async with serve(model) as url, page_at(devtools, url) as page:
+        await send(page, "Describe the harbour")
+        await page.until(IS_DONE)
+        await page.click("button[title='Edit and send again']")
+        await page.write(".edit textarea", "Show the report")
+        await page.click(".edit .primary")
+        await page.until("document.querySelector('.answer[aria-busy=false] .codeblock .k')")
+        assert await page.evaluate("document.querySelector('.prose math msup') !== null")
+        assert await page.text(".pager") == "2 / 2"
+        await picture(page, "chat", ("phone", "tablet", "desk"))
+        await picture(page, "chat", dark=True)
+        await page.click("button[title='Earlier version']")
+        await page.until("document.querySelector('.mine').innerText === 'Describe the harbour'")
+        await page.click("button[title='Later version']")
+        await page.until("document.querySelector('.mine').innerText === 'Show the report'")
+        await page.click("button[title='Answer again']")
+        await page.until("document.querySelector('.pager')?.innerText === '3 / 3'")
+        await page.until(IS_DONE)
+
+        await page.write(".seek input", "rounded")
+        await page.until("document.querySelectorAll('.chatrow').length === 1")
+        await page.write(".seek input", "submarine")
+        await page.until("document.querySelectorAll('.chatrow').length === 0")
+        await page.write(".seek input", "")
+        await page.until("document.querySelectorAll('.chatrow').length === 1")
+        await page.click(".menu .tool")
+        await page.click(".popup:popover-open .button:nth-child(1)")
+        await page.write(".chatrow input", "Harbour")
+        await page.press("Enter")
+        await page.until("document.querySelector('.chatrow .item')?.innerText.includes('Harbour')")
+        await page.click("#theme")
+        await page.until("document.documentElement.dataset.theme === 'light'")
+        await reload(page)
+        assert await page.evaluate("document.documentElement.dataset.theme") == "light"
+        await page.click(".menu .tool")
+        await page.click(".popup:popover-open .button:nth-child(4)")
+        await page.until("document.querySelector('.popup .sure')")
+        await page.click(".popup:popover-open .sure")
+        await page.until("location.hash === '#/chat' && document.querySelectorAll('.chatrow').length === 0")
+
+
+async def test_nothing_is_lost_with_the_connection_or_between_tabs(devtools: str, serve: Serve) -> None:
+    model = script(says(LONG, chunk=16, pause_s=0.06))
+    offline = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    async with serve(model) as url, page_at(devtools, url) as page:
+        await send(page, "Describe the harbour")
+        await page.until(f"({ANSWER}).length > 100")
+        place = await page.evaluate("location.hash")
+        async with page_at(devtools, url, place) as other:
+            await other.until(f"({ANSWER}).length > 100")
+            await other.send("Network.enable")
+            await other.send("Network.emulateNetworkConditions", **offline)
+            await asyncio.sleep(0.5)
+            await other.send("Network.emulateNetworkConditions", **(offline | {"offline": False}))
+            await other.until(IS_DONE)
+            await page.until(IS_DONE)
+            shown = [(await one.evaluate(ANSWER)).strip() for one in (page, other)]
+            other.faults.clear()  # the browser reports the requests that it could not send
+        assert shown == [LONG.strip()] * 2
+
+
+async def test_a_question_and_a_failure_are_there_after_leaving(devtools: str, serve: Serve) -> None:
+    model = script(
+        says(fault="status_500", about="break", times=4),
+        plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}, about="Compute"),
+        says("It is 42.", to="completion"), says("It works again."),
+    )  # fmt: skip
+    rooms = {"approval": "always", "name": "Careful", "supervision": "checks"}
+    async with serve(model, llm_retries=0) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        made = await client.post("/v1/rooms", json={"id": "careful", **rooms})
+        assert made.status_code in (200, 201), made.text
+        async with page_at(devtools, url) as page:
+            await send(page, "Compute it, please", "careful")
+            await page.until("document.querySelector('.decision .primary')")
+            await page.until("document.querySelector('.count')?.innerText === '1'", 40_000)
+            await reload(page)
+            await page.until("document.querySelector('.decision .primary')")
+            assert "calculator" in await page.evaluate(ANSWER)
+            await picture(page, "approval", ("phone", "desk"))
+            await page.click(".decision .primary")
+            await page.until(f"({ANSWER}).includes('It is 42')")
+            await page.until("document.querySelector('.decision') === null")
+            await send(page, "Do not break", "chat")
+            await page.until("document.querySelector('.answer:last-of-type .banner.blocking')")
+            await reload(page)
+            await page.until("document.querySelector('.answer:last-of-type .banner.blocking')")
+            await choose_room(page, "chat")
+            await page.click(".answer:last-of-type .after .button")
+            await page.until(f"({ANSWER}).includes('It works again') || document.querySelector('.banner.blocking')")
+
+
+async def test_documents_are_added_read_asked_and_deleted(devtools: str, serve: Serve) -> None:
+    text = "# Travel\n\nTrain tickets are booked by the travel desk.\n\n# Devices\n\nLost devices go to the desk.\n"
+    async with serve() as url, page_at(devtools, url, "#/documents") as page:
+        await page.until("document.querySelector('.drop')?.checkVisibility()")
+        drop = f"""(() => {{
+            const data = new DataTransfer();
+            data.items.add(new File([{json.dumps(text)}], "handbook.md", {{ type: "text/markdown" }}));
+            const event = new DragEvent("drop", {{ dataTransfer: data, bubbles: true }});
+            document.querySelector(".drop").dispatchEvent(event);
+        }})()"""
+        await page.evaluate(drop)
+        await page.until("document.querySelector('.upload .cardrow')?.innerText.includes('% of its')")
+        await page.evaluate(drop)
+        await page.until("document.querySelector('.upload')?.innerText.includes('has this file already')")
+        await page.evaluate("location.hash = '#/documents/documents'")
+        await page.until("document.querySelector('.row-of')")
+        await picture(page, "documents", ("phone", "desk"))
+        await page.click(".row-of")
+        await page.until("document.querySelector('.passages')?.innerText.includes('Train tickets')")
+        await page.evaluate("location.hash = '#/documents/documents'")
+        await page.click(".run .row .primary")
+        await page.until("document.querySelector('.chat textarea').value.includes('documents in documents')")
+        await page.write(".chat textarea", "Who books train tickets?")
+        await page.press("Enter")
+        await page.until("document.querySelector('.answer[aria-busy=false] .chip')")
+        await reload(page)
+        await page.until("document.querySelector('.answer .chip')")
+        await page.click(".answer .chip")
+        await page.until("document.getElementById('panel').innerText.includes('travel desk')")
+        await page.press("Escape")
+        await page.evaluate("location.hash = '#/documents/documents'")
+        await page.click(".run .row .plain")
+        await page.until("document.querySelector('.run .row .plain').innerText === 'Really delete?'")
+        await page.click(".run .row .plain")
+        await page.until("location.hash === '#/documents'")
+
+
+async def test_a_team_has_keys_usage_and_a_record(devtools: str, serve: Serve) -> None:
+    async with serve(script(says("Fine."))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        await client.post("/v1/agent", json={"prompt": "hello", "room": "chat"})
+        async with page_at(devtools, url, "#/team/keys") as page:
+            await page.click(".team .offer summary")
+            await page.write(".team input[name=owner]", "anna")
+            await page.write(".team input[name=name]", "laptop")
+            await page.click(".team .form [type=submit]")
+            text = await page.until("document.querySelector('.made code')?.innerText")
+            assert (await client.get("/v1/me", headers={"x-api-key": text})).json()["owner"] == "anna"
+            await picture(page, "keys", ("phone", "desk"))
+            await page.evaluate("location.hash = '#/team/usage'")
+            await page.until("document.querySelector('.plot .amount')")
+            await picture(page, "usage", ("phone", "desk"))
+            await page.evaluate("location.hash = '#/team/audit'")
+            await page.until("document.querySelector('.team tbody')?.innerText.includes('key.create')")
+        async with page_at(devtools, url) as page:
+            await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(text)})")
+            await reload(page)
+            await page.until("[...document.querySelectorAll('header nav a')].filter((a) => !a.hidden).length > 2")
+            await page.evaluate("location.hash = '#/team'")
+            await page.until("document.querySelector('.tabs')?.innerText.includes('Approvals')")
+            assert "Keys" not in await page.text(".wide > .tabs"), "not offered without the scope"
+
+
+async def test_runs_are_searched_timed_and_compared(devtools: str, serve: Serve) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}, about="Compute"),
+        says("It is 42.", to="completion"), says("Fine."),
+    )  # fmt: skip
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        for prompt, room in (("Compute it, please", "stepgate"), ("Hello", "chat")):
+            await client.post("/v1/agent", json={"prompt": prompt, "room": room})
+        async with page_at(devtools, url, "#/runs") as page:
+            await page.until("document.querySelectorAll('[aria-label=Runs] .item').length === 2")
+            await page.write("[aria-label=Runs] input", "compute")
+            await page.until("document.querySelectorAll('[aria-label=Runs] .item').length === 1")
+            await page.click("[aria-label=Runs] .item")
+            await page.until("document.querySelectorAll('.timeline .bar-of').length >= 3")
+            assert "15 tokens" in await page.text(".timeline")
+            await picture(page, "run", ("phone", "tablet", "desk"))
+            await page.write("[aria-label=Runs] input", "")
+            await page.until("document.querySelectorAll('[aria-label=Runs] .item').length === 2")
+
+
+async def test_long_chats_long_answers_and_other_scripts(devtools: str, serve: Serve) -> None:
+    huge = "".join(f"## Part {number}\n\n{'word ' * 200}\n\n" for number in range(400))
+    model = script(says(huge, about="huge", chunk=4000), says("שלום, **עולם**", chunk=8))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
+        chat = (await client.post("/v1/conversations", json={})).json()["id"]
+        for number in range(40):
+            asked = {"prompt": f"שאלה {number}", "conversation_id": chat, "room": "chat"}
+            assert (await client.post("/v1/agent", json=asked)).status_code == 200
+        async with page_at(devtools, url, f"#/chat/{chat}") as page:
+            await page.until("document.querySelectorAll('.answer').length === 30")
+            await page.evaluate("document.querySelector('.column > .button.plain').click()")
+            await page.until("document.querySelectorAll('.answer').length === 40")
+            assert await page.evaluate("getComputedStyle(document.querySelector('.mine')).direction") == "rtl"
+            await send(page, "Something huge")
+            await page.until(f"{IS_DONE} && ({ANSWER}).includes('Part 399')", 120_000)
