@@ -13,6 +13,7 @@ from agent.core.settings.loading import load_settings
 from gateway import errors
 from gateway.auth.authentication import Caller, read_key
 from gateway.bootstrap import Stepgate, build_gateway
+from gateway.bootstrap_context import choose_configured
 from gateway.bootstrap_database import Storage
 from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
@@ -34,7 +35,6 @@ from gateway.doors import (
     web_page,
 )
 from gateway.doors.lazy_mcp import LazyMcpDoor
-from gateway.feature_loader import load_features
 from gateway.feature_routes import collect_routes, collect_upload_limits
 from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
 from gateway.features.fleet.serve_workers.worker_sessions import WorkerSessionMiddleware
@@ -87,7 +87,7 @@ def create_app(
         # `gateway/observe/` has the traces and metrics; FastAPI would ask OpenTelemetry at every request.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    features = load_features(settings.features)
+    features = choose_configured(settings)
     # Not `include_router`: nested routers add a match and a frame to every request.
     routes = [*collect_routes(_list_doors(settings), features, settings), *mcp.routes]
     app.router.routes.extend(routes)

@@ -13,8 +13,6 @@ from agent.core.settings import Settings
 from gateway.bootstrap import Stepgate
 from gateway.doors.mcp_messages import McpMessageMiddleware
 from gateway.errors import RequestFormatError, build_error_response
-from gateway.features.recipes.mcp_prompts import RecipePrompts
-from gateway.features.studio.mcp_prompts import SavedPrompts
 from gateway.origin_check.body_type import is_json
 from gateway.render.errors import MCP_PATH
 from mcp_tools.server.mcp_server import ServerDependencies, build_server
@@ -119,5 +117,5 @@ def _is_plain_text_refusal(start: Message) -> bool:
 
 def build_served(stepgate: Stepgate) -> ServerDependencies:
     """Returns what the MCP server offers of this gateway."""
-    prompts = (RecipePrompts(stepgate.recipes.store), SavedPrompts(stepgate.studio.prompts))
+    prompts = stepgate.host.list_mcp_prompts()
     return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills, prompts)

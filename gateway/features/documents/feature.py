@@ -4,6 +4,9 @@ from gateway.feature import Command, Door, Feature
 
 FEATURE = Feature(
     name="documents",
+    tools="gateway.features.documents.hooks:list_tools",
+    subagents="gateway.features.documents.hooks:list_subagents",
+    extensions="gateway.features.documents.hooks:list_extensions",
     routes=(
         Door("gateway.features.documents.doors.embeddings:router", place=50),
         Door("gateway.features.documents.doors.collections:router", place=120),

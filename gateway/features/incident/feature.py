@@ -5,4 +5,6 @@ from gateway.feature import Feature
 FEATURE = Feature(
     name="incident",
     needs=("documents",),
+    tools="gateway.features.incident.hooks:list_tools",
+    extensions="gateway.features.incident.hooks:list_extensions",
 )

@@ -5,6 +5,7 @@ from gateway.feature import Door, Feature
 FEATURE = Feature(
     name="protocols",
     needs=("documents",),
+    request_handlers="gateway.features.protocols.hooks:list_request_handlers",
     routes=(
         Door("gateway.features.protocols.doors.responses:router", place=20),
         Door("gateway.features.protocols.doors.client_conversations:router", place=30),

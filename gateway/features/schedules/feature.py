@@ -5,6 +5,7 @@ from gateway.feature import Command, Door, Feature
 FEATURE = Feature(
     name="schedules",
     needs=("protocols", "studio"),
+    tools="gateway.features.schedules.hooks:list_tools",
     routes=(
         Door("gateway.features.schedules.doors.schedules:router", place=300),
         Door("gateway.features.schedules.doors.webhooks:router", place=310),

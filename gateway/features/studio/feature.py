@@ -5,6 +5,9 @@ from gateway.feature import Command, Door, Feature
 FEATURE = Feature(
     name="studio",
     needs=("documents", "pipeline_builder"),
+    subagents="gateway.features.studio.hooks:list_subagents",
+    extensions="gateway.features.studio.hooks:list_extensions",
+    mcp_prompts="gateway.features.studio.hooks:list_mcp_prompts",
     routes=(
         Door("gateway.features.studio.doors.rooms:router", place=260),
         Door("gateway.features.studio.doors.studio:router", place=270),
