@@ -23,12 +23,12 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-page check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-run: $(STAMP) ## Start the gateway on http://127.0.0.1:8080 (no key and no server needed)
+run: $(STAMP) ## Start the gateway on http://127.0.0.1:8010 (no key and no server needed)
 	@$(BIN)/stepgate serve
 
 dev: $(DEV_STAMP) ## Install the optional parts and the development tools too
@@ -60,6 +60,13 @@ bench-fleet: $(DEV_STAMP) ## Print what several workers on one PostgreSQL do, al
 
 eval: $(DEV_STAMP) ## Run the evaluation's tasks against the configured model (EVAL_OPTIONS; docs/evaluation.md)
 	@$(BIN)/stepgate eval $(EVAL_OPTIONS)
+
+eval-model: $(DEV_STAMP) ## Print the tables of docs/evaluation.md with the configured model, beside rules and the model alone; hours
+	@$(BIN)/stepgate eval --beside rules --beside model --resume data/eval/model.jsonl $(EVAL_OPTIONS)
+
+check-model: $(DEV_STAMP) ## Try the engine with a real model at AGENT_LLM_BASE_URL: contract tests, then 20 sampled tasks
+	@$(BIN)/python -m pytest -n0 -v -s -m model tests/model
+	@$(BIN)/stepgate eval --sample 20 $(EVAL_OPTIONS)
 
 eval-degraded: $(DEV_STAMP) ## Print right answers against the rate of damage, with a scripted model; ten minutes
 	@$(BIN)/python -m tests.bench.degraded

@@ -23,6 +23,7 @@ from gateway.doors import (
     keys,
     memories,
     messages,
+    models_admin,
     openai,
     render,
     runs,
@@ -96,7 +97,7 @@ def create_app(
         agent, ag_ui, query, runs, approvals, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, usage, users, guardrails, recipes, rooms, studio, studio_requests,
         studio_tools, schedules, webhooks, queue, render,
-        messages, keys,
+        messages, models_admin, keys,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

@@ -37,7 +37,6 @@ from gateway.bootstrap_access import build_access
 from gateway.bootstrap_context import BuildContext, open_context
 from gateway.bootstrap_database import Storage
 from gateway.bootstrap_dispatch import Dispatch, build_dispatch
-from gateway.bootstrap_models import open_models
 from gateway.bootstrap_rooms import load_rooms_and_skills
 from gateway.bootstrap_runs import build_agent_service, build_engine, build_intakes
 from gateway.bootstrap_tools import build_tools
@@ -60,6 +59,8 @@ from gateway.foreign_servers import ForeignServers
 from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
 from gateway.limits.run_concurrency import MeteredRunConcurrency
+from gateway.live_models import LiveModels, open_models
+from gateway.model_probe.idle_prober import IdleProber, build_prober
 from gateway.observe.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ class Stepgate:
     registry: ToolRegistry
     journal: Journal
     models: ModelTiers
+    live_models: LiveModels
+    prober: IdleProber
+    """Measures the model while the gateway is idle."""
     foreign: ForeignServers | None
     """Foreign MCP servers; None if they are left out."""
     memory: MemoryStore
@@ -171,7 +175,8 @@ async def _assemble(
         lambda: gateway.schedules.service,
         with_foreign=with_foreign,
     )
-    models = await open_models(context)
+    live_models = await open_models(context)
+    models = live_models.tiers
     dispatch = await build_dispatch(context, loaded)
     studio = await build_studio(context, loaded, tools, documents.library)
     recipes = add_recipes(context, tools.registry, loaded.skills, lambda: gateway.service)
@@ -180,7 +185,10 @@ async def _assemble(
     check_rooms_at_start(() if is_unchecked else loaded.rooms, studio.room_editor.live.registries)
     access = await build_access(context)
     webhooks = build_webhooks(context, lambda: gateway.service)
-    engine = build_engine(context, loaded.skills, documents, builder, tools, models, access, recipes.store, webhooks)
+    prober = build_prober(context, live_models)
+    engine = build_engine(
+        context, loaded.skills, documents, builder, tools, models, access, recipes.store, webhooks, prober
+    )
     service = build_agent_service(context, engine, loaded.rooms, access, dispatch)
     intakes = build_intakes(context, service, builder, models, webhooks)
     statements, ledger = context.statements, access.usage.ledger
@@ -193,6 +201,8 @@ async def _assemble(
         registry=tools.registry,
         journal=context.store.journal,
         models=models,
+        live_models=live_models,
+        prober=prober,
         foreign=tools.foreign,
         memory=documents.memory,
         library=documents.library,
@@ -263,6 +273,8 @@ async def _run_background_work(
     leases = asyncio.create_task(worker.maintain_leases(recover=recover), name="leases of runs")
     rooms = asyncio.create_task(gateway.room_editor.live.watch(), name="changes of rooms")
     tools = asyncio.create_task(gateway.generated_tools.watch(), name="changes of generated tools")
+    models = asyncio.create_task(gateway.live_models.watch(), name="changes of models")
+    probe = asyncio.create_task(_measure_model(gateway, recover=recover), name="measurement of the model")
     old_runs = asyncio.create_task(_forget_old_runs(gateway, recover=recover), name="retention")
     slots = asyncio.create_task(run_concurrency.renew_slots(worker.list_billed_runs), name="slots of parallel runs")
     try:
@@ -273,7 +285,13 @@ async def _run_background_work(
         left = await drained
         if left:
             log.warning("%d unfinished %s left for the next start", left, "run" if left == 1 else "runs")
-        await cancel_and_wait(leases, slots, rooms, tools, old_runs)
+        await cancel_and_wait(leases, slots, rooms, tools, models, probe, old_runs)
+
+
+async def _measure_model(gateway: Stepgate, *, recover: bool) -> None:
+    """Measures the model while nothing runs, unless this process runs only one command."""
+    if recover:
+        await gateway.prober.watch(lambda: gateway.service.worker.live_count)
 
 
 async def _forget_old_runs(gateway: Stepgate, *, recover: bool) -> None:

@@ -4,33 +4,41 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
 from agent.core.settings import Settings
 from agent.dispatch.local import LocalDispatcher
-from agent.dispatch.port import Dispatcher, Lane
+from agent.dispatch.port import RUN_JOB, Dispatcher, Lane
 from agent.rooms import Rooms
-from agent.runs.run_worker import is_dead_worker
+from agent.run_context.run import Run
+from agent.runs.run_worker import RunWorker, WorkerFactory, is_dead_worker
 from agent.skills import SkillLibrary
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_database import check_queue_settings
 from gateway.bootstrap_rooms import LoadedRooms
+from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker
 from gateway.features.fleet.engine.queue_state import QueueState
 from gateway.features.fleet.queue_gauges import QueueGauges
 
 if TYPE_CHECKING:
     from gateway.features.fleet.engine.queue import QueueDispatcher
-    from gateway.features.fleet.engine.queue_run_worker import RunQueue
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """How work reaches processes. `queue` is None where each process executes the runs that it accepts."""
+    """How work reaches processes."""
 
     dispatcher: Dispatcher
-    queue: "RunQueue | None" = None
+    make_worker: WorkerFactory[Run] | None = None
+    """None where each process executes the runs that it accepts."""
     gauges: QueueGauges | None = None
     state: QueueState | None = None
+
+    def register_worker(self, worker: RunWorker[Run]) -> None:
+        """Has jobs of runs handled by this process's worker, if it shares them."""
+        if isinstance(worker, QueueRunWorker):
+            self.dispatcher.register(RUN_JOB, worker.execute_job)
 
 
 async def build_dispatch(context: BuildContext, loaded: LoadedRooms) -> Dispatch:
@@ -71,8 +79,8 @@ async def build_dispatch(context: BuildContext, loaded: LoadedRooms) -> Dispatch
     if context.recover:
         dispatcher.add_background(sweeper.run)
     state = QueueState(context.statements, context.audit)
-    runs = _SharedRuns(dispatcher, metrics.count_queue_event)
-    return Dispatch(dispatcher, runs, QueueGauges(metrics.registry, state), state)
+    make_worker = partial(QueueRunWorker, queue=_SharedRuns(dispatcher, metrics.count_queue_event))
+    return Dispatch(dispatcher, make_worker, QueueGauges(metrics.registry, state), state)
 
 
 def compute_digest(settings: Settings, rooms: Rooms, skills: SkillLibrary) -> str:

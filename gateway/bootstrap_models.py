@@ -1,6 +1,7 @@
-"""The models' part of the composition root: endpoints, providers and fallbacks from the settings."""
+"""The models' part of the composition root: endpoints, providers and fallbacks from the settings or the saved list."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agent.core.errors import ConfigError, ModelError
@@ -11,22 +12,14 @@ from agent.llm.fallback import FallbackClient
 from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
 from agent.llm.retrying import RetryingClient
+from agent.llm.saved_models import Role, SavedModel
 from agent.llm.sdk import LiteLLMClient
-from agent.llm.tiers import ModelTiers
-from gateway.bootstrap_context import BuildContext
+from agent.llm.tiers import ConfiguredModel, ModelTiers
 
 if TYPE_CHECKING:
     from agent.llm.http import HttpModelClient
 
 log = logging.getLogger(__name__)
-
-
-async def open_models(context: BuildContext) -> ModelTiers:
-    """Returns the configured models, which the end of the gateway closes. Raises `ConfigError`."""
-    models = await build_models(context.settings)
-    if models.client is not None:
-        context.stack.push_async_callback(models.client.aclose)
-    return models
 
 
 async def build_models(settings: Settings) -> ModelTiers:
@@ -43,7 +36,9 @@ async def build_models(settings: Settings) -> ModelTiers:
         fast = fast or await _find_first_model(endpoint)
         default = endpoint
     else:
-        default = LiteLLMClient(api_key=key)
+        names = [*split_models(fast or ""), *split_models(settings.model_high or "")]
+        own = [name for name in names if name.rpartition("@")[2] not in settings.model_endpoints]
+        default = LiteLLMClient(api_key=key, models=own)
     named = _build_endpoint_clients(settings)
     for upstream in (*split_models(fast or ""), *split_models(settings.model_high or "")):
         _, mark, name = upstream.rpartition("@")
@@ -59,7 +54,68 @@ async def build_models(settings: Settings) -> ModelTiers:
         timeout_s=settings.llm_timeout_s,
         max_tokens=settings.llm_max_tokens,
         prices=Prices(settings.model_prices),
+        configured=_list_configured(settings, fast),
     )
+
+
+def build_saved_models(settings: Settings, entries: Sequence[SavedModel], keys: Mapping[str, str]) -> ModelTiers:
+    """Returns the models of the saved list. `keys` are the endpoints' keys by the names of the entries."""
+    if not entries:
+        return ModelTiers()
+    from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as in `build_models`
+
+    clients: dict[str, ModelClient] = {
+        entry.name: HttpModelClient(entry.base_url or "", keys.get(entry.name)) for entry in entries
+    }
+
+    def join(role: Role) -> str | None:
+        return ",".join(f"{entry.model}@{entry.name}" for entry in entries if role in entry.roles) or None
+
+    fast, high = join("fast"), join("high")
+    return ModelTiers(
+        client=RetryingClient(FallbackClient(clients[entries[0].name], clients)),
+        fast=fast or high,
+        high=high,
+        timeout_s=settings.llm_timeout_s,
+        max_tokens=settings.llm_max_tokens,
+        prices=Prices(settings.model_prices),
+        configured=tuple(describe_saved_model(entry, has_key=entry.name in keys) for entry in entries),
+        keys=tuple(keys.values()),
+    )
+
+
+def describe_saved_model(entry: SavedModel, *, has_key: bool) -> ConfiguredModel:
+    """Returns an entry of the saved list as it is shown."""
+    return ConfiguredModel(
+        name=entry.name,
+        model=entry.model,
+        base_url=entry.base_url,
+        roles=entry.roles,
+        source="file",
+        has_key=has_key,
+        product=entry.product,
+        file=entry.file,
+    )
+
+
+def _list_configured(settings: Settings, fast: str | None) -> tuple[ConfiguredModel, ...]:
+    """Returns the models of the settings: one entry for each place in the lists of the roles."""
+    roles: dict[str, list[Role]] = {}
+    for upstream in split_models(fast or ""):
+        roles.setdefault(upstream, []).append("fast")
+    for upstream in split_models(settings.model_high or fast or ""):
+        roles.setdefault(upstream, []).append("high")
+    return tuple(_describe_upstream(settings, upstream, tuple(kinds)) for upstream, kinds in roles.items())
+
+
+def _describe_upstream(settings: Settings, upstream: str, roles: tuple[Role, ...]) -> ConfiguredModel:
+    model, mark, name = upstream.rpartition("@")
+    endpoint = settings.model_endpoints.get(name) if mark else None
+    if endpoint is not None:
+        has_key = endpoint.api_key is not None
+        return ConfiguredModel(name, model, endpoint.base_url, roles, "environment", has_key=has_key)
+    has_key = settings.llm_api_key is not None
+    return ConfiguredModel("default", upstream, settings.llm_base_url, roles, "environment", has_key=has_key)
 
 
 def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:

@@ -4,15 +4,16 @@ from dataclasses import dataclass
 
 from agent.core.models import AgentRequest, Room
 from agent.core.own_ids import OwnIds
-from agent.dispatch.port import RUN_JOB
 from agent.execution.executor import RunExecutor
 from agent.execution.graph import build_langgraph_driver
 from agent.execution.stages.guard import validate_request
+from agent.execution.subagent_runner import SubAgentRunner
 from agent.execution.workflow import drive
 from agent.llm.tiers import ModelTiers
 from agent.policy.redaction.requests import redact_request
 from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
+from agent.run_context.extensions import Extension, merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
@@ -21,20 +22,27 @@ from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary
+from agent.subagents.registry import register_subagents
 from agent.text.language import LanguageDetector
+from gateway.auth.unshared_sources import UnsharedSources
 from gateway.bootstrap_access import Access
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
 from gateway.bootstrap_tools import Tools
-from gateway.features.documents.bootstrap_documents import Documents, build_subagent_runner
-from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker
-from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations
+from gateway.features.documents.bootstrap_documents import Documents
+from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
+from gateway.features.documents.engine.subagents.researcher import Researcher
+from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations, register_source_agents
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
-from gateway.features.pipeline_builder.engine.conversations import BuilderConversations
+from gateway.features.pipeline_builder.engine.conversations import BuilderConversations, make_message_handler
 from gateway.features.protocols.engine.task_store import TaskStore
-from gateway.features.protocols.engine.tasks import TaskService
+from gateway.features.protocols.engine.tasks import TaskService, make_task_handler
 from gateway.features.recipes.engine import RecipeStore
+from gateway.features.recipes.engine.recipe_hooks import RecipeHooks
 from gateway.features.schedules.engine.webhooks.sender import WebhookSender
+from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
+from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
+from gateway.model_probe.idle_prober import IdleProber
 from gateway.observe.access_log import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
 
@@ -49,6 +57,7 @@ def build_engine(
     access: Access,
     recipes: RecipeStore,
     webhooks: WebhookSender,
+    prober: IdleProber,
 ) -> Engine:
     """Returns what all runs of this process share. Raises `ConfigError`."""
     settings, languages = context.settings, LanguageDetector()
@@ -61,18 +70,26 @@ def build_engine(
         skills,
         documents.memory,
         languages,
-        subagents=build_subagent_runner(
-            settings, documents.library, context.client, languages, builder.find_source, documents.connectors
+        subagents=SubAgentRunner(
+            (
+                *register_source_agents(
+                    settings, documents.library, documents.connectors, languages, builder.find_source
+                ),
+                *register_subagents((Researcher, *STUDIO_AGENTS)),
+            )
         ),
         observers=(
             context.metrics.observe_event,
             access.run_concurrency.observe_event,
+            prober.observe_event,
             *_build_trace_observers(context),
         ),
         end_observers=(log_run, access.usage.record_end, webhooks.observe_end),
         quota_reservations=access.quotas,
-        extensions=context.extensions,
-        recipes=recipes,
+        extensions=merge_extensions(
+            (DOCUMENT_EXTENSION, Extension("recipes", hooks=(RecipeHooks(recipes),)), INTENT_EXTENSION),
+            context.extensions,
+        ),
         ground=GroundSources(tools.builtins.walk_files, documents.library.list_collections, tools.list_instructions),
     )
 
@@ -107,13 +124,13 @@ def build_agent_service(
         audit=context.audit,
         redact_request=remove_secrets,
         check_quota=check_quota,
+        list_unshared=UnsharedSources(context.keys, settings).list_for,
         run_concurrency=access.run_concurrency,
         progress=engine.progress,
         client_requests=engine.client_requests,
-        queue=dispatch.queue,
+        make_worker=dispatch.make_worker,
     )
-    if isinstance(service.worker, QueueRunWorker):
-        dispatch.dispatcher.register(RUN_JOB, service.worker.execute_job)
+    dispatch.register_worker(service.worker)
     return service
 
 
@@ -144,7 +161,15 @@ def build_intakes(
     conversations = build_conversations(context, builder, service, models)
     own_ids = OwnIds(context.settings.data_dir / OWN_IDS_KEY)
     tree = ConversationTree(context.statements, context.store.clock)
-    return Intakes(tasks, conversations, RunIntake(service, tasks, conversations, webhooks, own_ids, tree))
+    intake = RunIntake(
+        service,
+        own_ids,
+        tree,
+        handlers=(make_task_handler(tasks), make_message_handler(conversations)),
+        conversations=conversations,
+        webhooks=webhooks,
+    )
+    return Intakes(tasks, conversations, intake)
 
 
 def _build_trace_observers(context: BuildContext) -> tuple[Observer, ...]:

@@ -62,12 +62,12 @@ async def _check_store(stepgate: "Stepgate") -> ComponentStatus:
 async def _check_models(stepgate: "Stepgate") -> ComponentStatus:
     models = stepgate.models
     if models.client is None:
-        return ComponentStatus(True, "no model is configured: rules mode (set AGENT_MODEL_FAST)")
+        return ComponentStatus(True, "no model is configured: rules mode (`stepgate models use`, or AGENT_MODEL_FAST)")
     try:
         await models.client.check()
     except ModelError as error:
         return ComponentStatus(False, error.message)
-    where = stepgate.settings.llm_base_url or "LiteLLM"
+    where = next((one.base_url for one in models.configured if one.base_url), "LiteLLM")
     return ComponentStatus(True, f"{where}: fast={models.fast}, high={models.high or models.fast}")
 
 

@@ -12,6 +12,7 @@ from agent.core.settings import PREFIX, Settings
 from agent.core.settings.aliases import ALIASES, PREFIXES, REPLACED
 from gateway.limits.reference_table import build_limits_page
 from gateway.render.errors import DOOR_FAILURES
+from gateway.tool_reference_page import build_mcp_tools_page
 
 _SETTINGS = """# Settings
 
@@ -69,7 +70,12 @@ def build_failures_page() -> str:
     return "".join([_FAILURES, *rows])
 
 
-PAGES = {"settings.md": build_settings_page, "failures.md": build_failures_page, "limits.md": build_limits_page}
+PAGES = {
+    "settings.md": build_settings_page,
+    "failures.md": build_failures_page,
+    "limits.md": build_limits_page,
+    "mcp-tools.md": build_mcp_tools_page,
+}
 
 
 def write_pages(folder: Path) -> None:

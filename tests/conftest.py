@@ -22,6 +22,8 @@ gc.set_threshold(50_000, 20, 50)
 
 # Scripted models reply as a capable one does; tests of what small models need say so (`model_profile="small"`).
 os.environ.setdefault("AGENT_MODEL_PROFILE", "capable")
+# No test may ask programs that happen to run on this machine; the gateways that tests start inherit it.
+os.environ.setdefault("AGENT_DISCOVER", "off")
 
 # A background job of a shell starts with SIGINT ignored, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

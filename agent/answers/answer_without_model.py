@@ -17,7 +17,6 @@ from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.text.plurals import format_count
 from agent.tools import PlanHints
-from gateway.features.studio.engine.intents import describe_doors
 
 RESULT_CHARS = 6_000
 """Characters of one result in an answer."""
@@ -81,16 +80,17 @@ def answer_without_results(run: Run) -> str:
 
 
 def format_listing(run: Run) -> str:
-    """Returns the skills, the recipes and the tools of this room for `/help`, `/skills` and `/tools`."""
+    """Returns the skills, the features' commands and the tools of this room for `/help`, `/skills` and `/tools`."""
     command = run.state.prompt.strip().split()[0].lower()
     lines: list[str] = []
     if command != "/tools":
         lines += ["**Skills** (call one with `/name what to do`)", ""]
         skills = _list_commands(run)
         lines += [f"- `/{skill.name}`: {_get_first_sentence(skill.description)}" for skill in skills] or ["- none"]
-        if run.recipes:
-            lines += ["", "**Recipes**", ""]
-            lines += [f"- `{one.usage}`: {_get_first_sentence(one.description)}" for one in run.recipes]
+        for hooks in run.engine.extensions.hooks:
+            if commands := hooks.list_commands(run):
+                lines += ["", f"**{hooks.heading}**", ""]
+                lines += [f"- `{one.usage}`: {_get_first_sentence(one.description)}" for one in commands]
     if command != "/skills":
         specs = run.engine.registry.list_specs(list_allowed_tools(run))
         lines += ["", "**Tools**", ""] if command != "/tools" else ["**Tools**", ""]
@@ -103,7 +103,7 @@ def describe_unknown_command(run: Run) -> str:
     name = run.state.prompt.strip().split()[0].lower().removeprefix("/")
     if name in LISTINGS:
         return ""
-    known = [*LISTINGS, *(skill.name for skill in _list_commands(run)), *(one.name for one in run.recipes)]
+    known = [*LISTINGS, *(skill.name for skill in _list_commands(run)), *(one.name for one in run.list_commands())]
     near = " or ".join(f"`/{one}`" for one in get_close_matches(name, known))
     return f"There is no command `/{name}`.{f' Did you mean {near}?' if near else ''} `/help` lists the commands."
 
@@ -133,12 +133,12 @@ def _describe_capabilities(run: Run) -> str:
             f"I did not understand: {cut_text(' '.join(unknown.split()), _UNKNOWN_CHARS)!r}. Nothing was done.",
             "",
         ]
-    doors = describe_doors(names) if run.room.routing == "intents" else ""
-    if doors:
-        lines += ["Without a model I cannot read free text here. These do the same:", "", doors, ""]
+    alternatives = describe_alternatives(run)
+    if alternatives:
+        lines += ["Without a model I cannot read free text here. These do the same:", "", alternatives, ""]
     examples = _KNOWLEDGE_EXAMPLES if run.room.knowledge else list_examples(names)
     works = [f"- {text}: `{example}`" for tool, text, example in examples if tool in names]
-    if not works and not doors:
+    if not works and not alternatives:
         works = ["- nothing: this room's tools need a model" if names else "- nothing: this room allows no tools"]
     lines += ["What works now, without any model:", *works, ""] if works else []
     lines += [
@@ -146,6 +146,21 @@ def _describe_capabilities(run: Run) -> str:
         "`AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1 AGENT_MODEL_FAST=llama3.1`), then start Stepgate again.",
     ]
     return "\n".join(lines)
+
+
+def describe_alternatives(run: Run) -> str:
+    """Returns where people do by themselves what this room does with a model; "" if they cannot."""
+    return "\n".join(filter(None, (hooks.describe_alternatives(run) for hooks in run.engine.extensions.hooks)))
+
+
+def build_alternatives_output(alternatives: str, reason: str) -> StepOutput:
+    """Returns the answer of a room that no model can read requests for: where people do the same by themselves."""
+    lines = [
+        f"I cannot read free text now: {reason}. Nothing was done. The same without a model:",
+        "",
+        alternatives,
+    ]
+    return StepOutput(text="\n".join(lines), value="\n".join(lines), effective="rules", fallback_reason=reason)
 
 
 def list_examples(tools: Iterable[str]) -> list[tuple[str, str, str]]:

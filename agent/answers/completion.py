@@ -27,6 +27,7 @@ from agent.run_context.conversation import (
     split_at_prompt,
     take_newest_messages,
 )
+from agent.run_context.evidence_answers import EvidenceWriter
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import (
     JUDGE_CHARS,
@@ -37,8 +38,6 @@ from agent.run_context.outputs import (
     number_sources,
 )
 from agent.run_context.run import Run
-from gateway.features.documents.engine.grounded_answers.answer_tailor import AnswerTailor
-from gateway.features.documents.engine.grounded_answers.brief import build_brief
 
 HISTORY_MESSAGES = 20
 """Earlier messages in a completion's prompt. They fit a context of 8k tokens."""
@@ -49,6 +48,7 @@ CITATION_RULE = (
     "- Cite sources as [n] right after what they support; but put no [n] into a text that is to be used elsewhere, "
     "such as a mail, a message or the content of a file. The sources:\n"
 )
+REFUSED_IN_VAIN = "the model found no answer in the passages that were found"
 MEMORY_CHARS = 4_000
 """Characters of memories in a completion's prompt."""
 
@@ -60,8 +60,7 @@ class CompletionWriter:
         self._run = run
         self._step = step
         self._attempt = attempt
-        self._tailor: AnswerTailor | None = None
-        self._extractive = False
+        self._evidence_writer: EvidenceWriter | None = None
         self._models = MeteredModels(run, step.id, attempt)
         self._schema_form = SchemaForm(self._models, run.state.question, run.state.request.options)
 
@@ -76,11 +75,7 @@ class CompletionWriter:
         recalled = self._run.state.retrieval.items if self._run.state.retrieval else ()
         tainted = self._run.state.has_outside_text or any(output.tainted for _, output in outcomes)
         tainted = tainted or any(item.tainted for item in recalled)
-        brief = build_brief(self._run, outcomes)
-        if brief is not None:
-            shows_early = not self._schema_form.is_requested
-            self._tailor = AnswerTailor(self._run, self._step, self._attempt, brief, shows_early=shows_early)
-            self._extractive = brief.is_extractive
+        self._evidence_writer = self._prepare_evidence(outcomes)
         if _is_command(self._run):
             return await self._compose_by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
         if self._run.engine.settings.executor_mode == "rules":  # the operator chose rules, so this is no fallback
@@ -95,10 +90,8 @@ class CompletionWriter:
                 outcomes, sources, "the documents say nothing about it", tainted=tainted
             )
         try:
-            if self._tailor is not None:
-                tier = self._choose_tier()
-                answer = await self._tailor.write(feedback, tier, self._describe_tier(tier), tainted=tainted)
-                return await self._schema_form.apply(answer, tier)
+            if self._evidence_writer is not None:
+                return await self._write_from_passages(self._evidence_writer, feedback, tainted=tainted)
             written = await self._stream_answer(outcomes, sources, feedback)
         except ModelError as error:
             first_break = isinstance(error, ModelOutputError) and self._attempt == 1
@@ -111,6 +104,14 @@ class CompletionWriter:
             composed = await self._compose_by_rules(outcomes, sources, EMPTY_REPLIES[finish], tainted=tainted)
             return composed.model_copy(update={"finish_reason": finish})
         return self._make_output(written, sources, finish, tainted=tainted)
+
+    def _prepare_evidence(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> EvidenceWriter | None:
+        """Returns the writer of an answer from evidence; None for a plain completion."""
+        evidence = self._run.engine.extensions.evidence_answers
+        if evidence is None:
+            return None
+        shows_early = not self._schema_form.is_requested
+        return evidence.prepare(self._run, self._step, self._attempt, outcomes, shows_early=shows_early)
 
     def _make_output(
         self, written: ModelReply, sources: tuple[Source, ...], finish: FinishReason, *, tainted: bool
@@ -157,6 +158,19 @@ class CompletionWriter:
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
         return await _read_stream(stream, writer, MarkdownFence() if run.room.planning else None, pictures)
 
+    async def _write_from_passages(self, writer: EvidenceWriter, feedback: str | None, *, tainted: bool) -> StepOutput:
+        tier = self._choose_tier()
+        answer = await writer.write(feedback, tier, self._describe_tier(tier), tainted=tainted)
+        if self._is_refused_in_vain(writer, answer):
+            answer = await writer.quote_passages(REFUSED_IN_VAIN, tainted=tainted)
+        return await self._schema_form.apply(answer, tier)
+
+    def _is_refused_in_vain(self, writer: EvidenceWriter, answer: StepOutput) -> bool:
+        """Returns whether a small model cites nothing though the answer is made from passages alone: the retriever
+        knows better what they hold, and quotes nothing where it is not certain itself."""
+        cited = answer.tailored is not None and bool(answer.tailored.citations)
+        return self._run.profile.decides == "rounds" and writer.is_extractive and not cited
+
     @property
     def _is_structured(self) -> bool:
         """Returns whether the answer is JSON that is compared with its schema before anybody reads it."""
@@ -170,8 +184,9 @@ class CompletionWriter:
         *,
         tainted: bool,
     ) -> StepOutput:
-        if self._tailor is not None and self._extractive:
-            return await self._schema_form.apply(await self._tailor.quote_passages(reason, tainted=tainted), None)
+        if self._evidence_writer is not None and self._evidence_writer.is_extractive:
+            quoted = await self._evidence_writer.quote_passages(reason, tainted=tainted)
+            return await self._schema_form.apply(quoted, None)
         text = (
             compose_results(self._list_shown_results(outcomes), self._run)
             if outcomes
@@ -301,12 +316,15 @@ class CompletionWriter:
         )
 
     def _choose_tier(self) -> Tier:
-        return "fast" if _is_task(self._run) else self._step.tier or self._run.room.answer_tier
+        """Returns the tier of the answer. A room's "high" holds whatever the plan asks for."""
+        if _is_task(self._run):
+            return "fast"
+        return "high" if self._run.room.answer_tier == "high" else self._step.tier or "fast"
 
     def _describe_tier(self, tier: Tier) -> str:
         if _is_task(self._run):
             return "a background prompt of the client goes to the fast tier"
-        if self._step.tier is not None:
+        if self._step.tier is not None and self._run.room.answer_tier != "high":
             return f"the plan asks for the {tier} tier"
         return f"the room answers on the {tier} tier"
 

@@ -7,7 +7,7 @@ Counts under ten, list numbers, code and citations are no claims.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from agent.answers.derivations import (
@@ -19,6 +19,7 @@ from agent.answers.derivations import (
 )
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
+from agent.answers.plain_figures import has_only_quoted_figures
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
 from agent.text.dates import DateMention, TimeMention
@@ -29,12 +30,16 @@ from agent.text.values import KnownValues, ValueMention, find_values
 
 MAX_REPORTED = 5
 """The search stops after this number of unexplained figures."""
-MAX_EVIDENCE = 400_000
-"""Characters of evidence that are read as a whole; of more, only the lines that share digits with the text."""
+MAX_EVIDENCE = 60_000
+"""Characters of evidence that are read as a whole. Of more, half is the beginning, half what may hold a claim."""
+_CONTEXT = 40
+"""Characters beside a number that hold its unit, sign and scale."""
 _LINK = re.compile(r"https?://\S+")
 _LINE_NUMBER = re.compile(r"^[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=[ \t]|$)", re.MULTILINE)
 _LINE_WORD = re.compile(r"\b(?:lines?|zeilen?|rad(?:er|erna)?|lignes?)\s+(?:\d+\s*[-\u2013]\s*)?$", re.IGNORECASE)
 _OFFSET = re.compile(r"(?:UTC|GMT) ?[-+\u2212]$", re.IGNORECASE)
+_CLOCK_WORD = re.compile(r" (?:to|past|i|över|vor|nach) (?:[^\W\d_]+)\b", re.IGNORECASE)
+"""Twenty to seven, tjugo i sju, zwanzig vor acht."""
 _DIGIT = re.compile(r"\d")
 _LONG_CODE = re.compile(r"\d{4}")
 _YEARS = range(1900, 2101)
@@ -53,10 +58,11 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
     """Returns the figures, dates and codes of `text`, as written, that are neither in `evidence` nor derivable from it.
 
     Returns at most `MAX_REPORTED`."""
-    claims = _find_claims(text)
-    if not claims:
+    evidence = _drop_line_numbers(evidence)
+    if has_only_quoted_figures(text, evidence):
         return []
-    return _Search(text, claims, _Evidence(_cut_evidence(_drop_line_numbers(evidence), claims))).list_unexplained()
+    claims = _find_claims(text)
+    return _Search(text, claims, _Evidence(evidence, claims)).list_unexplained() if claims else []
 
 
 def asks_to_invent(request: str) -> bool:
@@ -75,9 +81,9 @@ def _find_claims(text: str) -> list[ValueMention]:
 class _Evidence:
     """The values of the evidence, and what is derived from them when it is needed."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, claims: Sequence[ValueMention]) -> None:
         self.text = text
-        self.known = KnownValues(text, by_language=True)
+        self.known = KnownValues(_cut_evidence(text, claims), by_language=True)
 
     @cached_property
     def derivations(self) -> Derivations:
@@ -145,7 +151,7 @@ class _Search:
         """Returns whether a number is more than a count under ten, a line number or a word that may be no number."""
         whole = mention.value == mention.value.to_integral_value()
         if mention.is_word:
-            return whole and abs(mention.value) >= 10 and self._is_whole_word(mention)
+            return whole and abs(mention.value) > 12 and self._is_whole_word(mention)
         is_count = mention.unit is None or mention.unit.dimension in _COUNT_UNITS
         if whole and abs(mention.value) < 10 and is_count and len(mention.readings) == 1:
             return False
@@ -153,6 +159,8 @@ class _Search:
 
     def _is_whole_word(self, mention: NumberMention) -> bool:
         """Returns whether no other number word is beside this one, which would make it a part of another number."""
+        if _CLOCK_WORD.match(self._text, mention.end):
+            return False
         before = re.findall(r"[^\W\d_]+", self._text[max(0, mention.start - 20) : mention.start].lower())[-2:]
         after = re.findall(r"[^\W\d_]+", self._text[mention.end : mention.end + 20].lower())[:2]
         beside = {*before[-1:], *after[:1], *(before[:1] if before[-1:] in (["and"], ["et"], ["och"]) else ())}
@@ -278,22 +286,20 @@ def _drop_line_numbers(evidence: str) -> str:
 
 
 def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
-    """Returns the evidence; of a very long one its beginning, and the lines with the first digits of a claim."""
+    """Returns the evidence; of a very long one its beginning, and what surrounds numbers that begin like a claim's."""
     if len(evidence) <= MAX_EVIDENCE:
         return evidence
-    starts = {digits[:2] for one in claims for digits in _iter_digit_runs(one)}
+    starts = {run[:2] for one in claims for run in re.findall(r"\d{2,}", one.text)}
     wanted = re.compile("|".join(rf"(?<!\d){start}" for start in sorted(starts)) or r"(?!)")
-    head, rest = evidence[: MAX_EVIDENCE // 2], evidence[MAX_EVIDENCE // 2 :]
-    lines: list[str] = []
+    parts = [evidence[: MAX_EVIDENCE // 2]]
+    end = MAX_EVIDENCE // 2
     left = MAX_EVIDENCE // 2
-    for line in rest.splitlines():
-        if wanted.search(line):
-            lines.append(line[:2_000])
-            left -= len(lines[-1])
-            if left <= 0:
-                break
-    return "\n".join((head, *lines))
-
-
-def _iter_digit_runs(mention: ValueMention) -> Iterator[str]:
-    yield from re.findall(r"\d+", mention.text)
+    for match in wanted.finditer(evidence, end):
+        if match.start() < end:
+            continue
+        start, end = max(end, match.start() - _CONTEXT), match.end() + _CONTEXT
+        parts.append(evidence[start:end])
+        left -= end - start
+        if left <= 0:
+            break
+    return "\n".join(parts)

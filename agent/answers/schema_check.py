@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
+from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core.fenced_json import remove_json_fence
 from agent.core.json_schema import iter_violations
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, TailorOutput
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.text.values import KnownValues, find_values
-from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS
 
 MAX_PROBLEMS = 8
 SENTENCE_WORDS = 8

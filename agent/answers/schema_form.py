@@ -4,6 +4,7 @@ import json
 
 from pydantic import JsonValue
 
+from agent.answers.evidence import contains_no_answer_text
 from agent.answers.schema_check import (
     find_schema_error,
     get_requested_schema,
@@ -18,7 +19,6 @@ from agent.llm.port import ModelReply
 from agent.prompts import render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import format_data_block
-from gateway.features.documents.engine.grounded_answers.no_answer_text import contains_no_answer_text
 
 TRIES = 2
 ANSWER_CHARS = 32_000

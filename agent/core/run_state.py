@@ -233,6 +233,11 @@ class RunState:
         return self._created.scopes
 
     @property
+    def unshared(self) -> tuple[str, ...]:
+        """The caller's own sources that nobody else reads, as recorded at the start; () where the room needs none."""
+        return self._created.unshared
+
+    @property
     def _created(self) -> ev.RunCreated:
         if self.created is None:
             raise ValueError(f"run {self.run_id} has no run.created event")

@@ -10,22 +10,17 @@ from agent.core.models import JsonObject
 from agent.tools import ToolSpec
 
 
-def drop_unknown_args(spec: ToolSpec, args: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
-    """Returns the arguments that the tool accepts, and the names of the dropped ones.
+def find_undeclared_args(spec: ToolSpec, args: JsonObject) -> tuple[str, ...]:
+    """Returns the arguments that the tool does not declare and does not allow either.
 
-    Our own tools accept only the arguments in their schemas. A foreign tool may accept others unless its schema forbids
-    them. A foreign tool with side effects gets all arguments and rejects the call itself, because a dropped argument
-    might have limited the effect.
+    Our own tools allow only the arguments of their schemas. A foreign tool allows others unless its schema forbids it.
     """
     properties = spec.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
-    open_ended = spec.input_schema.get("additionalProperties", spec.origin != "builtin")
-    if "properties" not in spec.input_schema or open_ended is not False or spec.input_schema.get("patternProperties"):
-        return args, ()
-    if spec.origin != "builtin" and spec.effect == "effect":
-        return args, ()
-    dropped = tuple(name for name in args if name not in named)
-    return {name: value for name, value in args.items() if name in named} if dropped else args, dropped
+    is_open = spec.input_schema.get("additionalProperties", spec.origin != "builtin") is not False
+    if "properties" not in spec.input_schema or is_open or spec.input_schema.get("patternProperties"):
+        return ()
+    return tuple(name for name in args if name not in named)
 
 
 def list_text_arg_names(spec: ToolSpec) -> frozenset[str]:

@@ -9,7 +9,6 @@ from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ToolSpec, UserSource
 from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect
 from agent.tools.client_tools import build_client_specs
-from gateway.features.recipes.engine.recipe_plans import RECIPE_ORIGIN, list_recipe_specs
 
 CACHED_CATALOGUES = 100
 """Cached catalogues; one for each room and each choice of tools by callers."""
@@ -20,7 +19,8 @@ def build_catalogue(run: Run) -> Catalogue:
     wanted = run.state.request.metadata.get("skills")
     names = list_allowed_tools(run)
     registry, skills = run.engine.registry, run.room.skills
-    key = (registry.version, *names, "/", *(skills or ()), skills is None, repr(wanted), run.recipes.digest)
+    offered = tuple(hooks.get_catalogue_key(run) for hooks in run.engine.extensions.hooks)
+    key = (registry.version, *names, "/", *(skills or ()), skills is None, repr(wanted), offered)
     catalogues = run.engine.catalogues
     if key not in catalogues:
         if len(catalogues) >= CACHED_CATALOGUES:
@@ -59,16 +59,18 @@ def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object
                 )
             )
     known = Catalogue(skills=tuple(cards), tools=tuple(specs))
-    recipes = list_recipe_specs(run.recipes.recipes, known) if run.room.planning and run.room.skill is None else []
-    wished = [spec for spec in recipes if wanted is None or spec.name in wanted]
+    if not run.room.planning or run.room.skill is not None:
+        return known
+    offered = [spec for hooks in run.engine.extensions.hooks for spec in hooks.list_catalogue_tools(run, known)]
+    wished = [spec for spec in offered if wanted is None or spec.name in wanted]
     return replace(known, tools=(*known.tools, *wished)) if wished else known
 
 
-def drop_recipes(catalogue: Catalogue) -> Catalogue:
-    """Returns the catalogue of what steps may call: recipes stand for steps of their own."""
-    if not any(spec.origin == RECIPE_ORIGIN for spec in catalogue.tools):
+def list_callable(catalogue: Catalogue) -> Catalogue:
+    """Returns the catalogue of what steps may call, without the tools that stand for steps of a feature."""
+    if not any(spec.hints.stands_for_steps for spec in catalogue.tools):
         return catalogue
-    return replace(catalogue, tools=tuple(spec for spec in catalogue.tools if spec.origin != RECIPE_ORIGIN))
+    return replace(catalogue, tools=tuple(spec for spec in catalogue.tools if not spec.hints.stands_for_steps))
 
 
 def drop_unusable(catalogue: Catalogue, empty: Collection[UserSource]) -> Catalogue:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from agent.answers.figures import find_unexplained_figures
+from agent.answers.names import find_unexplained_names
 from agent.core.events import StepOutput
 from agent.core.failures import FAILURES
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
@@ -59,6 +60,8 @@ class CheckResult:
     figures: tuple[str, ...] = ()
     misfit: str = ""
     """How an accepted answer misses the requested form."""
+    by_model: bool = False
+    """Whether a model wrote an accepted output, and no passages were there to check it against."""
 
 
 def check_output(
@@ -102,9 +105,9 @@ def check_output(
         return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, "try another way", step))
     if misfit:
         return _judge_misfit(misfit, may_rewrite=may_repeat and not was_read)
-    figures = _list_unexplained_figures(step, output, evidence)
-    if step.is_completion and figures:
-        return _judge_doubtful_answer(figures, may_rewrite=may_repeat and not was_read)
+    figures, names = _list_unexplained(step, output, evidence)
+    if step.is_completion and (figures or names):
+        return _judge_doubtful_answer(figures, names, may_rewrite=may_repeat and not was_read)
     if failed_before is not None and (failed_before.text, failed_before.value) == (output.text, output.value):
         reason = "the second attempt gave the same result again"
         return CheckResult(StepOutcome(outcome=Outcome.REPLAN, reason=reason))
@@ -114,7 +117,8 @@ def check_output(
         reason, fix = "the result cites nothing where evidence was asked for", "use the tools and cite what they return"
         return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, fix, step))
     verdict = StepOutcome(outcome=Outcome.SUCCESS, reason="the result passed every check", evidence=output.text[:200])
-    return CheckResult(verdict, _describe_figures(figures) if figures else None, figures)
+    by_model = _is_by_model(step, output)
+    return CheckResult(verdict, _describe_doubts(figures, names), (*figures, *names), by_model=by_model)
 
 
 def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
@@ -171,24 +175,38 @@ def _join_input_texts(step: PlanStep) -> str:
     return " ".join(" ".join(value.split()) for value in values if isinstance(value, str))
 
 
-def _list_unexplained_figures(step: PlanStep, output: StepOutput, evidence: str) -> tuple[str, ...]:
-    """Returns the figures that a model may have invented. Skips answers whose claims were checked against passages."""
-    by_model = output.effective == "llm" and output.tailored is None and (step.is_completion or step.action == "skill")
-    return tuple(find_unexplained_figures(output.text, evidence)) if by_model and evidence else ()
+def _list_unexplained(step: PlanStep, output: StepOutput, evidence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the figures and the names that a model may have invented.
+
+    Skips answers whose claims were checked against passages."""
+    if not _is_by_model(step, output) or not evidence:
+        return (), ()
+    return tuple(find_unexplained_figures(output.text, evidence)), tuple(find_unexplained_names(output.text, evidence))
 
 
-def _describe_figures(figures: tuple[str, ...]) -> str:
-    return "figures that follow from nothing in the evidence: " + ", ".join(figures)
+def _is_by_model(step: PlanStep, output: StepOutput) -> bool:
+    return output.effective == "llm" and output.tailored is None and (step.is_completion or step.action == "skill")
 
 
-def _judge_doubtful_answer(figures: tuple[str, ...], *, may_rewrite: bool) -> CheckResult:
-    """Returns RETRY for an answer with unexplained figures, once. Then the answer stays and its figures are marked."""
-    doubt = _describe_figures(figures)
+def _describe_doubts(figures: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+    """Returns what the evidence does not explain, or None."""
+    doubts = []
+    if figures:
+        doubts.append("figures that follow from nothing in the evidence: " + ", ".join(figures))
+    if names:
+        doubts.append("names that are nowhere in the evidence: " + ", ".join(names))
+    return "; ".join(doubts) or None
+
+
+def _judge_doubtful_answer(figures: tuple[str, ...], names: tuple[str, ...], *, may_rewrite: bool) -> CheckResult:
+    """Returns RETRY for an answer with unexplained figures or names, once. Then it stays, and they are marked."""
+    doubt = _describe_doubts(figures, names) or ""
     if may_rewrite:
-        fix = "write only figures that stand in the results or follow from them, or leave them out"
+        kinds = " and ".join(kind for kind, values in (("figures", figures), ("names", names)) if values)
+        fix = f"write only {kinds} that are in the results or follow from them, or leave them out"
         return CheckResult(StepOutcome(outcome=Outcome.RETRY, reason=doubt, suggested_fix=fix))
-    reason = "the answer stands; its unexplained figures are marked"
-    return CheckResult(StepOutcome(outcome=Outcome.SUCCESS, reason=reason), doubt, figures)
+    reason = f"the answer stands; its unexplained {'figures' if figures else 'names'} are marked"
+    return CheckResult(StepOutcome(outcome=Outcome.SUCCESS, reason=reason), doubt, (*figures, *names))
 
 
 def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:

@@ -72,8 +72,10 @@ async def call_client_tools(run: Run) -> None:
         await run.emit(ClientToolsCalled(calls=tuple(calls)))
 
 
-async def continue_with_results(run: Run, given: GivenPlan) -> None:
-    """Takes over the earlier run's plans, steps and approvals, and records the client's results as untrusted data.
+async def build_continuation(run: Run, given: GivenPlan) -> list[EventDraft]:
+    """Returns the events that take over the earlier run's plans, steps and approvals, with the client's results.
+
+    The results are untrusted data.
 
     The supervisor judges the results as those of any tool.
     """
@@ -87,7 +89,7 @@ async def continue_with_results(run: Run, given: GivenPlan) -> None:
     called = fold(given.from_run, events).client_calls or origin.client_calls
     for call in called.calls if called is not None else ():
         drafts += await _build_result(run, call, given)
-    await run.emit(*drafts)
+    return drafts
 
 
 async def _prepare_call(run: Run, start: Start, number: int) -> ClientToolCall | None:

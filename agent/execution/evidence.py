@@ -3,10 +3,11 @@
 import json
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime
 
 from agent.answers.figures import asks_to_invent
 from agent.core.events import StepOutput
-from agent.core.models import PlanStep
+from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_outcome import find_failure_reason, list_abandoned_steps
 from agent.core.run_state import AttemptState
 from agent.prompts.blocks import format_block
@@ -34,7 +35,7 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     evidence, and a plain answer has none."""
     if step.action == "skill":
         read = [output async for _, output in _iter_read_outputs(run, step, attempt)]
-        return "\n".join((*_iter_request_texts(run, step), *map(_join_output_texts, read))) if read else ""
+        return "\n".join((*_iter_given_texts(run), *map(_join_output_texts, read))) if read else ""
     if not step.is_completion:
         return ""
     state, room = run.state, run.room
@@ -43,13 +44,12 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     if not results or has_images or any(map(asks_to_invent, {state.question, state.prompt})):
         return ""
     recalled = state.retrieval
-    parts = [*_iter_request_texts(run, step), room.system_prompt, room.persona]
+    parts = [*_iter_given_texts(run), room.system_prompt, room.persona]
     parts += [m.content for m in (*(state.request.messages or ()), *(recalled.history if recalled else ()))]
     parts += [item.text for item in (recalled.items if recalled else ())]
     parts += [item.text for item in (recalled.earlier_results if recalled else ())]
     parts += [find_failure_reason(state, failed) for failed in list_abandoned_steps(state)]
-    for done, output in results:
-        parts += [done.intent, format_args(dict(done.args)), _join_output_texts(output)]
+    parts += [_join_output_texts(output, done.args) for done, output in results]
     return "\n".join(parts)
 
 
@@ -121,12 +121,16 @@ async def _iter_read_outputs(
             yield call.intent.tool, await load_output(run, to_step_output(call.result))
 
 
-def _iter_request_texts(run: Run, step: PlanStep) -> Iterator[str]:
-    """Yields the texts of the caller and of the step. Their figures need no explanation."""
-    yield from (run.state.prompt, run.state.question, step.intent, format_args(dict(step.args)))
+def _iter_given_texts(run: Run) -> Iterator[str]:
+    """Yields the caller's texts and the day of the request. What a model planned, such as arguments, proves nothing."""
+    yield from (run.state.prompt, run.state.question)
+    yield datetime.fromtimestamp(run.state.created_at, UTC).date().isoformat()
 
 
-def _join_output_texts(output: StepOutput) -> str:
-    """Returns an output's text, value and quotations as one text."""
+def _join_output_texts(output: StepOutput, args: JsonObject | None = None) -> str:
+    """Returns an output's text, value and quotations as one text. Arguments that the value repeats are left out."""
+    value = output.value
+    if isinstance(value, dict) and args:
+        value = {name: one for name, one in value.items() if name not in args or args[name] != one}
     quotes = (quote for source in output.sources for quote in (source.name, *source.quotes))
-    return "\n".join((output.text, json.dumps(output.value, ensure_ascii=False, default=str), *quotes))
+    return "\n".join((output.text, json.dumps(value, ensure_ascii=False, default=str), *quotes))

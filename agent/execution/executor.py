@@ -38,8 +38,7 @@ class RunExecutor:
         """
         run.start_clock()
         try:
-            if self._engine.recipes is not None:
-                run.recipes = await self._engine.recipes.list_applied(run.state.owner)
+            await run.load_feature_data()
             await run.note(RunClaimed(worker=self._worker, resumed=run.epoch > 1))
             await self._drive_until_end_or_wait(run)
         except StaleEpochError:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from agent.core.errors import ToolDeniedError, ToolInputError
 from agent.core.models import JsonObject, PlanStep
-from agent.execution.arguments import drop_unknown_args
 from agent.execution.egress_facts import find_egress_problem, make_nested_read
 from agent.execution.schema_problems import find_argument_problem
 from agent.policy.egress import ReadText
@@ -39,7 +38,6 @@ class NestedCalls:
         tool = registry.get(name)
         if isinstance(tool, ExplainingTool):
             raise ToolDeniedError(f"{name!r} shows a person what it does: call it in a step of its own", agent_id=name)
-        args, _ = drop_unknown_args(tool.spec, args)
         problem = find_argument_problem(tool.spec, args)
         if problem is not None:
             raise ToolInputError(problem, agent_id=name)

@@ -29,5 +29,5 @@ async def refine_result(
     result, problem = await tool.refine(value, args, complete)
     if result is None:
         return returned, problem and f"{tool.spec.name} {problem}"
-    changed = {"output": result.value, "text": result.text, "implementation": "llm"}
+    changed = {"output": result.value, "text": result.text, "implementation": "llm", "whole_blob": None}
     return returned.model_copy(update=changed), None

@@ -1,8 +1,15 @@
 """Planning in rounds, seen from the run: whether it plans so, and the calls and results of its rounds so far."""
 
+from dataclasses import replace
+
+from agent.core.run_state import StepState
+from agent.execution.catalogue import build_catalogue, drop_unusable
+from agent.execution.ground import find_empty_sources
 from agent.planning.request import RoundResult
+from agent.planning.round_parts import MISSING
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
+from agent.tools.catalogue import Catalogue
 
 
 def decides_in_rounds(run: Run) -> bool:
@@ -12,19 +19,44 @@ def decides_in_rounds(run: Run) -> bool:
     return run.profile.decides == "rounds" and run.plans_with_model and run.works_with_model and not fixed
 
 
+async def build_round_catalogue(run: Run) -> Catalogue:
+    """Returns the skills and tools of every round of a run, without those whose source holds nothing.
+
+    The skills that come with the gateway only say how to use tools that rounds call themselves. A small model takes
+    them for tools that do the work. Rooms that name them, commands and operators' own skills are not concerned.
+    """
+    usable = drop_unusable(build_catalogue(run), await find_empty_sources(run))
+    if run.room.skills is not None or run.state.request.metadata.get("skills"):
+        return usable
+    own = {skill.name for skill in run.engine.skills.list_visible(None) if skill.origin != "shipped"}
+    return replace(usable, skills=tuple(card for card in usable.skills if card.name in own))
+
+
 async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
     """Returns the calls of the model's plans so far with their results, oldest first."""
     state = run.state
     known: set[str] = set()
     found = []
     for number, proposed in enumerate(state.plans):
+        said = next((step.args.get(MISSING) for step in proposed.plan.steps if step.is_plan_more), None)
+        missing = tuple(map(str, said)) if isinstance(said, list) else (proposed.plan.reasoning,)
         for step in proposed.plan.steps:
             own = state.get_step(step.id)
             if step.id in known or not step.is_work or own.output is None:
                 continue
             known.add(step.id)
             failed = own.status != "succeeded"
-            verdict = own.last.verdict if own.last is not None else None
-            text = verdict.reason if failed and verdict is not None else (await load_output(run, own.output)).text
-            found.append(RoundResult(number, step.tool, step.args, text, failed, proposed.plan.reasoning))
+            text = await _describe_result(run, own)
+            found.append(RoundResult(number, step.tool, step.args, text, failed, missing))
     return tuple(found)
+
+
+async def _describe_result(run: Run, step: StepState) -> str:
+    """Returns the result of a step, or why it failed: the tool's own message, or else the verdict's reason."""
+    output = step.output
+    if output is None:
+        return ""
+    verdict = step.last.verdict if step.last is not None else None
+    if step.status != "succeeded" and verdict is not None:
+        return output.error or verdict.reason
+    return (await load_output(run, output)).text

@@ -2,11 +2,16 @@
 
 from agent.core.json_schema import Violation, iter_violations
 from agent.core.models import JsonObject
+from agent.execution.arguments import find_undeclared_args
 from agent.tools import ToolResult, ToolSpec
 
 
 def find_argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
-    """Returns the problem of the arguments in one sentence, or None."""
+    """Returns the problem of the arguments in one sentence, or None. Arguments that are not declared are one."""
+    if undeclared := find_undeclared_args(spec, args):
+        properties = spec.input_schema.get("properties")
+        declared = ", ".join(properties if isinstance(properties, dict) else ()) or "none"
+        return f"{spec.name}: unknown argument {', '.join(map(repr, undeclared))}; known: {_shorten(declared)}"
     fault = _find_first_violation(spec.input_schema, args)
     if fault is None:
         return None

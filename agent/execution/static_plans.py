@@ -1,9 +1,8 @@
 """Plans without a planner call, for requests whose route or room determines the plan."""
 
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.execution.stages.guard import read_explicit_tool_calls
-from agent.planning.compare import build_search_args, parse_comparison
-from agent.planning.references import quote_literal
+from agent.execution.stages.guard import quote_call_args, read_explicit_tool_calls
+from agent.planning.references import find_references, quote_literal
 from agent.planning.wire import describe_requested_call, get_step_action
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
@@ -11,7 +10,6 @@ from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.tools.catalogue import find_worst_effect
 
-KNOWLEDGE_TOOL, LISTING_TOOL = "search_knowledge", "list_documents"
 HISTORY_MESSAGES, HISTORY_CHARS = 8, 400
 """Messages, and characters of each, that a room's skill receives. Its briefing supplies the rest."""
 
@@ -19,40 +17,7 @@ HISTORY_MESSAGES, HISTORY_CHARS = 8, 400
 def plan_completion_only(run: Run, why: str) -> Plan:
     """Returns a plan with a completion only."""
     step = PlanStep(id="answer", executor="litellm", action="completion", tool="completion", intent="answer the user")
-    return Plan(goal=_make_goal(run), steps=(step,), origin="rules", origin_reason=why)
-
-
-def plan_document_listing(run: Run) -> Plan:
-    """Returns the plan for a question about which documents exist. No passage of a document answers it."""
-    args = {name: value for name, value in build_search_args(run.state.request.metadata, "").items() if name != "query"}
-    intent = "list the documents"
-    step = PlanStep(id="s1", executor="agent", action="tool", tool=LISTING_TOOL, args=args, intent=intent)
-    return Plan(
-        goal=_make_goal(run), steps=(step,), origin="rules", origin_reason="a room of knowledge, asked what it has"
-    )
-
-
-def plan_knowledge_lookup(run: Run) -> Plan:
-    """Returns the plan of a question in a room with `knowledge`: search, then answer from the results."""
-    topics = parse_comparison(run.state.question)
-    queries = [topic.query for topic in topics] or [cut_text(run.state.question, 4_000)]
-    searches = tuple(
-        PlanStep(
-            id=f"s{number}",
-            executor="agent",
-            action="tool",
-            tool=KNOWLEDGE_TOOL,
-            args=build_search_args(run.state.request.metadata, quote_literal(query)),
-            intent=f"find what the documents say about {topics[number - 1].name}"
-            if topics
-            else "find what the documents say",
-        )
-        for number, query in enumerate(queries, start=1)
-    )
-    why = "a room of knowledge" + (", asked to compare" if topics else "")
-    return Plan(
-        goal=_make_goal(run), steps=_append_completion(run, searches, always=True), origin="rules", origin_reason=why
-    )
+    return Plan(goal=make_goal(run), steps=(step,), origin="rules", origin_reason=why)
 
 
 def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
@@ -80,7 +45,7 @@ def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
         effect=find_worst_effect(run.engine.registry.get(name).spec.effect for name in tools),
         tools=skill.allowed_tools,
     )
-    return Plan(goal=_make_goal(run), steps=(*before, last), origin="rules", origin_reason=why)
+    return Plan(goal=make_goal(run), steps=(*before, last), origin="rules", origin_reason=why)
 
 
 def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
@@ -100,33 +65,36 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
         effect=find_worst_effect(run.engine.registry.get(name).spec.effect for name in tools),
         tools=skill.allowed_tools,
     )
-    return Plan(goal=_make_goal(run), steps=_append_completion(run, (step,)), origin="request", origin_reason=why)
+    return Plan(goal=make_goal(run), steps=append_completion(run, (step,)), origin="request", origin_reason=why)
 
 
 def plan_explicit_calls(run: Run, why: str) -> Plan:
-    """Returns the plan of a request that names its tool calls."""
+    """Returns the plan of a request that names its tool calls. A call waits for those whose results it refers to."""
+    calls = read_explicit_tool_calls(run.state.request)
+    ids = [f"s{number}" for number in range(1, len(calls) + 1)]
     steps = tuple(
         PlanStep(
-            id=f"s{number}",
+            id=ids[place],
             executor="agent",
             action=get_step_action(call.tool),
             tool=call.tool,
-            args=call.args,
+            args=quote_call_args(call, ids[:place]),
+            depends_on=tuple(name for name in ids[:place] if name in find_references(call.args)),
             intent=describe_requested_call(call.tool),
             effect=run.engine.registry.get(call.tool).spec.effect,
         )
-        for number, call in enumerate(read_explicit_tool_calls(run.state.request), start=1)
+        for place, call in enumerate(calls)
     )
     answered = bool(run.state.prompt.strip())
     return Plan(
-        goal=_make_goal(run),
-        steps=_append_completion(run, steps, always=answered and run.works_with_model),
+        goal=make_goal(run),
+        steps=append_completion(run, steps, always=answered and run.works_with_model),
         origin="request",
         origin_reason=why,
     )
 
 
-def _append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False) -> tuple[PlanStep, ...]:
+def append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False) -> tuple[PlanStep, ...]:
     """Returns the steps, with a completion if several results, a persona or citations need one."""
     if not (always or len(steps) > 1 or run.room.persona or run.room.citations):
         return steps
@@ -141,5 +109,6 @@ def _append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = 
     return (*steps, answer)
 
 
-def _make_goal(run: Run) -> str:
+def make_goal(run: Run) -> str:
+    """Returns the goal of a plan by rules."""
     return cut_text(run.state.question, 300) or "carry out the requested tool calls"

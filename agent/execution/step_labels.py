@@ -13,6 +13,7 @@ from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.run_state import RunState
 from agent.execution.catalogue import build_catalogue
 from agent.planning.references import find_references, list_literals
+from agent.planning.round_parts import MAY_CHANGE
 from agent.policy.approval import has_side_effect
 from agent.run_context.message_labels import collect_own_words, get_own_prompt
 from agent.run_context.run import Run
@@ -44,11 +45,16 @@ def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple
         return ()
     specs = {spec.name: spec for spec in build_catalogue(run).tools}
     words = collect_own_words(run.state)
-    return tuple(_label_step(run, step, words, specs, sources) for step in plan.steps if step.is_work)
+    return tuple(_label_step(run, plan, step, words, specs, sources) for step in plan.steps if step.is_work)
 
 
 def _label_step(
-    run: Run, step: PlanStep, words: OwnWords, specs: Mapping[str, ToolSpec], sources: Collection[TaintSource]
+    run: Run,
+    plan: Plan,
+    step: PlanStep,
+    words: OwnWords,
+    specs: Mapping[str, ToolSpec],
+    sources: Collection[TaintSource],
 ) -> StepLabel:
     before = _list_pending_calls(run.state, step.tool)
     schema = specs[step.tool].input_schema if step.tool in specs else {}
@@ -62,9 +68,16 @@ def _label_step(
     if has_side_effect(step.tool, step.effect):
         # With a reference, a plan from before named the tool, but not what it would work on now.
         trusted = bool(before) and not find_references(step.args)
+        trusted = trusted or _is_allowed(plan, step.tool)
         if not trusted and "results" not in sources:
             trusted = _is_asked_for(run.state, step, specs.values(), sources)
     return StepLabel(step_id=step.id, tool_trusted=trusted, untrusted_args=untrusted)
+
+
+def _is_allowed(plan: Plan, tool: str) -> bool:
+    """Returns whether a round's planner found, before any text from outside, that the request asks for this tool."""
+    named = (step.args.get(MAY_CHANGE) for step in plan.steps if step.is_plan_more)
+    return any(isinstance(tools, list) and tool in tools for tools in named)
 
 
 def _list_pending_calls(state: RunState, tool: str) -> list[PlanStep]:

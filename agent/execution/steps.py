@@ -22,6 +22,7 @@ from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import (
     has_tainted_inputs,
     load_output,
+    load_whole_output,
     remove_citations,
     shorten_args,
     to_step_output,
@@ -141,11 +142,13 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     if not step.args:
         return {}, tainted
     outputs: dict[str, StepOutput] = {}
+    # A model sees no personal data where the room keeps it from results.
+    is_whole = step.action != "skill" or run.room.guard_output.pii == "redact_answer"
     for dependency, number in start.depends_on_attempts.items():
         attempt = run.state.get_step(dependency).find_attempt(number)
         output = attempt.output if attempt else None
         if output is not None:
-            loaded = await load_output(run, output)
+            loaded = await (load_whole_output if is_whole else load_output)(run, output)
             # What leaves the run, such as a file or a mail, has no list of sources to which [1] could refer.
             outputs[dependency] = loaded if step.effect == "read" else remove_citations(loaded)
     tools = run.engine.registry

@@ -22,17 +22,16 @@ from agent.execution.subagent_work import SubAgentWork
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import shorten_args
 from agent.run_context.run import Run
-from agent.subagents.base import Caller, SubAgent, SubAgentResources
-from agent.subagents.registry import SUBAGENTS, SubAgentClass, index_subagents
+from agent.subagents.base import Caller, SubAgent
+from agent.subagents.registry import RegisteredSubAgent, SubAgentClass, index_subagents
 from agent.tools import SubAgentSpawner, Tool
 
 
 class SubAgentRunner:
     """Holds the sub-agents of this process. Implements `SubAgentSpawners`."""
 
-    def __init__(self, materials: SubAgentResources, kinds: Iterable[SubAgentClass] = SUBAGENTS) -> None:
-        self.materials = materials
-        self.kinds = index_subagents(kinds)
+    def __init__(self, registered: Iterable[RegisteredSubAgent]) -> None:
+        self.kinds = index_subagents(registered)
 
     def find_spawner(self, run: Run, site: CallSite, *, tainted: bool) -> SubAgentSpawner:
         """See `SubAgentSpawners.find_spawner`."""
@@ -70,13 +69,14 @@ class CallSpawner:
         known = self._run.state.subagents.get(span)
         if known is not None and known.end is not None:
             return await self._read_recorded_result(known.end)
-        kind = self._runner.kinds.get(agent_id)
-        if kind is None:
+        registered = self._runner.kinds.get(agent_id)
+        if registered is None:
             there = ", ".join(self._runner.kinds) or "none"
             raise ToolInputError(f"there is no sub-agent {agent_id!r}; there are {there}", agent_id=agent_id)
         if known is None:
             self._check_limits(agent_id)
-        agent = self._create_agent(kind, task)
+        kind = registered.kind
+        agent = self._create_agent(registered, task)
         try:
             tools = await self._prepare(kind, agent, span, task, is_new=known is None)
             work = SubAgentWork(self._run, self._site, span, agent, tools, tainted=self._tainted)
@@ -104,7 +104,8 @@ class CallSpawner:
         yield self._site.call_id
         yield from (f"{self._site.call_id}~{number}" for number in itertools.count(2))
 
-    def _create_agent(self, kind: SubAgentClass, task: JsonObject) -> SubAgent[Any, Any]:
+    def _create_agent(self, registered: RegisteredSubAgent, task: JsonObject) -> SubAgent[Any, Any]:
+        kind = registered.kind
         wanted: type[BaseModel] = kind.Task
         try:
             parsed = wanted.model_validate(task)
@@ -112,7 +113,7 @@ class CallSpawner:
             raise ToolInputError(f"{kind.AGENT_ID}: {describe_first_fault(error)}", agent_id=kind.AGENT_ID) from error
         state = self._run.state
         history = state.retrieval.history if state.retrieval is not None else ()
-        return kind(parsed, Caller(state.owner, state.request.conversation_id, history), self._runner.materials)
+        return kind(parsed, Caller(state.owner, state.request.conversation_id, history), registered.resources)
 
     async def _prepare(
         self, kind: SubAgentClass, agent: SubAgent[Any, Any], span: str, task: JsonObject, *, is_new: bool

@@ -26,7 +26,6 @@ from agent.execution.schema_problems import find_argument_problem
 from agent.execution.tool_gateway import BLOB_CHARS, call_tool
 from agent.execution.tool_turns import RequestedCall, ToolTurns, build_assistant_message, is_recorded
 from agent.llm.port import ResponseSchema
-from agent.prompts import render
 from agent.run_context.call_site import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
 from agent.run_context.outputs import load_output, to_step_output
@@ -245,7 +244,7 @@ class SubAgentWork:
         room = self._run.room
         system = room.system_prompt + "\n\n" if room.system_prompt else ""
         prompt = self._agent.PROMPT or f"subagent_{self._agent.AGENT_ID}"
-        return {"role": "system", "content": render(prompt, system=system)}
+        return {"role": "system", "content": self._agent.PROMPTS.render(prompt, system=system)}
 
     def _make_call_site(self, number: int, *, by_rules: bool = False) -> CallSite:
         parent = self._parent

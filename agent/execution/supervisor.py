@@ -1,7 +1,11 @@
 """`StepSupervisorAgent`: the verdict on one attempt. Rules judge first, then the fast tier if they leave a doubt.
 
-The judge may worsen a rule's verdict, never improve it. An unreadable verdict is not a success. If the judge is
-unreachable, the rules' verdict holds, and the run reports that no judge checked it.
+No rule can say whether the free text of a skill serves its intent. In `auto` one such text a run is judged if the
+model's profile says that it judges reliably; of others the run reports that nobody judged them. In `always` every
+result and the answer are judged.
+
+The judge may worsen a rule's verdict, never improve it. If it is unreachable, or gives no readable verdict twice, the
+rules' verdict holds, and the run reports that no judge checked it.
 """
 
 import asyncio
@@ -38,6 +42,10 @@ VERDICT_SCHEMA = ResponseSchema(
         },
     },
 )
+NOBODY_JUDGES = "no model of this gateway is known to judge reliably"
+JUDGED_ONCE = "one text a run is judged, and another one was"
+_UNASKED = (NOBODY_JUDGES, JUDGED_ONCE)
+"""Why nobody was asked to judge a text."""
 _SEVERITY = {Outcome.SUCCESS: 0, Outcome.RETRY: 1, Outcome.REPLAN: 2, Outcome.ABORT: 3}
 _THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _OPEN_THINKING = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
@@ -76,10 +84,32 @@ class StepSupervisorAgent:
 
     def needs_judge(self, step: PlanStep, checked: CheckResult) -> bool:
         """Returns whether the room's policy requires the judge for this verdict."""
-        if not self._run.has_model or checked.verdict.outcome is not Outcome.SUCCESS or not step.is_work:
+        if not self._run.has_model or checked.verdict.outcome is not Outcome.SUCCESS or step.is_plan_more:
             return False
         policy = self._run.room.supervision
-        return policy == "always" or (policy == "auto" and checked.doubt is not None)
+        if policy == "always":
+            return step.is_work or checked.by_model
+        if policy != "auto" or not step.is_work:
+            return False
+        return checked.doubt is not None or (_is_free_text(step, checked) and not self._find_reason_not_to_judge(step))
+
+    def _find_reason_not_to_judge(self, step: PlanStep) -> str:
+        """Returns why the free text of a skill is not judged in `auto`; "" if it is."""
+        if not self._run.profile.judges:
+            return NOBODY_JUDGES
+        state = self._run.state
+        for other in state.plan.steps if state.plan is not None else ():
+            attempts = [one for one in state.get_step(other.id).attempts if one.number or other.id != step.id]
+            asked = any(one.verdict is not None and one.verdict.by == "model" for one in attempts)
+            if asked or any(one.judge_error and one.judge_error not in _UNASKED for one in attempts):
+                return JUDGED_ONCE
+        # Of texts that end at the same time, the first of the plan is judged.
+        waiting = [
+            one.id
+            for one in (state.plan.steps if state.plan is not None else ())
+            if one.action == "skill" and state.get_step(one.id).status == "executed"
+        ]
+        return JUDGED_ONCE if step.id in waiting[1:] else ""
 
     def limit_retries(self, step: PlanStep, verdict: StepOutcome) -> StepOutcome:
         """Returns the verdict within the step's retry budget: a RETRY beyond it becomes a REPLAN."""
@@ -95,6 +125,9 @@ class StepSupervisorAgent:
 
     def judge_by_rules(self, step: PlanStep, checked: CheckResult, *, judge_error: str = "") -> StepJudged:
         """Returns the rules' verdict. `judge_error` says why a required judge gave none."""
+        if not judge_error and self._run.room.supervision == "auto" and self._run.has_model:
+            accepted = checked.verdict.outcome is Outcome.SUCCESS and checked.doubt is None
+            judge_error = self._find_reason_not_to_judge(step) if accepted and _is_free_text(step, checked) else ""
         verdict = self.limit_retries(step, checked.verdict)
         return StepJudged(
             verdict=verdict,
@@ -118,11 +151,32 @@ class StepSupervisorAgent:
         except JudgeUnreachableError as error:
             unjudged = self.judge_by_rules(step, checked, judge_error=str(error))
             return unjudged.model_copy(update={"duration": monotonic() - started})
+        if step.is_completion:
+            return self._build_answer_verdict(step, number, checked, verdict, monotonic() - started)
         return StepJudged(
             verdict=self.limit_retries(step, verdict),
             rule=checked.doubt or checked.verdict.reason,
             duration=monotonic() - started,
         )
+
+    def _build_answer_verdict(
+        self, step: PlanStep, number: int, checked: CheckResult, verdict: StepOutcome, duration: float
+    ) -> StepJudged:
+        """Returns the verdict on an answer. A bad one is written once more, unless a reader has seen it: then it stays,
+        and the run reports what the judge noticed. No new plan is made for it, because its results were accepted."""
+        if verdict.outcome is Outcome.SUCCESS:
+            # What the rules doubt stays marked: the judge may not improve their verdict.
+            judged = self.judge_by_rules(step, checked) if checked.doubt else StepJudged(verdict=verdict)
+            return judged.model_copy(update={"duration": duration})
+        own = self._run.state.get_step(step.id)
+        may_repeat = own.retry_count < self._run.room.budgets.max_retries and not self._was_streamed(step, number)
+        if may_repeat and verdict.outcome is not Outcome.ABORT:
+            again = verdict.model_copy(update={"outcome": Outcome.RETRY})
+            return StepJudged(verdict=again, rule=checked.verdict.reason, duration=duration)
+        doubt = f"what the judge doubts: {verdict.reason}"
+        doubt = f"{checked.doubt}; {doubt}" if checked.doubt else doubt
+        stays = StepOutcome(outcome=Outcome.SUCCESS, reason="the answer stands with the judge's doubt")
+        return StepJudged(verdict=stays, rule=doubt, figures=checked.figures, duration=duration)
 
     async def _ask_judge(
         self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult
@@ -141,18 +195,21 @@ class StepSupervisorAgent:
         limit = 2 * self._run.engine.models.timeout_s  # one call, and the pauses of retries at a busy endpoint
         try:
             async with asyncio.timeout(limit):
-                reply = await models.complete(
-                    "supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400, retry_timeouts=False
-                )
+                verdict = await self._read_verdict(models, messages) or await self._read_verdict(models, messages)
         except TimeoutError as error:
             raise JudgeUnreachableError(f"the judge did not answer within {limit:g} s") from error
         except (BudgetError, ModelError) as error:
             raise JudgeUnreachableError(f"the judge could not be asked: {error.message}") from error
-        verdict = parse_verdict(reply.text) if reply.finish_reason != "length" else None
         if verdict is None:
-            reason = "the judge gave no readable verdict, and its silence is no success"
-            return StepOutcome(outcome=Outcome.REPLAN, reason=reason, by="model")
+            raise JudgeUnreachableError("the judge gave no readable verdict, and none when it was asked again")
         return verdict if _SEVERITY[verdict.outcome] >= _SEVERITY[checked.verdict.outcome] else checked.verdict
+
+    async def _read_verdict(self, models: MeteredModels, messages: tuple[JsonObject, ...]) -> StepOutcome | None:
+        """Returns the verdict of one call, or None if it is unreadable or cut off."""
+        reply = await models.complete(
+            "supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400, retry_timeouts=False
+        )
+        return parse_verdict(reply.text) if reply.finish_reason != "length" else None
 
     async def _build_question(
         self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult
@@ -161,7 +218,8 @@ class StepSupervisorAgent:
         return f"{blocks}\nA check noticed: {checked.doubt}." if checked.doubt else blocks
 
     def _was_unreachable(self) -> bool:
-        return any(attempt.judge_error for step in self._run.state.steps.values() for attempt in step.attempts)
+        attempts = (attempt for step in self._run.state.steps.values() for attempt in step.attempts)
+        return any(one.judge_error and one.judge_error not in _UNASKED for one in attempts)
 
     def _was_streamed(self, step: PlanStep, number: int) -> bool:
         """Returns whether this attempt's text was streamed to a reader. A doubt does not withdraw a streamed text."""
@@ -188,6 +246,11 @@ class StepSupervisorAgent:
         """Returns whether the step's tool raises every failure; False if the tool no longer exists."""
         tools = self._run.engine.registry
         return step.action != "skill" and step.tool in tools and tools.get(step.tool).spec.always_raises_errors
+
+
+def _is_free_text(step: PlanStep, checked: CheckResult) -> bool:
+    """Whether a model wrote the text of a skill, of which rules can say little."""
+    return step.action == "skill" and checked.by_model
 
 
 class JudgeUnreachableError(Exception):

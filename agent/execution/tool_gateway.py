@@ -27,17 +27,18 @@ from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval
-from agent.execution.arguments import drop_unknown_args
 from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
 from agent.execution.repeated_calls import call_once
 from agent.execution.schema_problems import find_argument_problem, find_output_problem
 from agent.execution.tool_models import choose_tool_model
+from agent.policy.redaction.events import ResultParts
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.call_site import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
 from agent.tools import ExplainingTool, PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
+from agent.tools.unset_inputs import drop_unset_inputs
 
 log = logging.getLogger(__name__)
 
@@ -59,18 +60,18 @@ async def call_tool(
     """Calls `tool` once for `site`, or returns the result that an earlier process recorded.
 
     Emits `before` and the intent, but not the return: the caller commits it together with its consequences. The return
-    is redacted and names the dropped unknown arguments. `tainted` is whether an argument holds external text.
+    is redacted. `tainted` is whether an argument holds external text.
 
     Raises `ApprovalPendingError` if a person must allow the call first. For a side effect that started before a crash,
     the tool reports the outcome, or the call is recorded as `step.unknown`.
     """
-    args, dropped = drop_unknown_args(tool.spec, args)
+    args = drop_unset_inputs(tool.spec, args)
     returned = await _call_or_resume(run, tool, args, site, before, tainted=tainted)
     if returned.error is not None:
         returned = run.redaction.redact(returned)
     if tainted and not returned.tainted:  # what a tool makes of a text from outside is no cleaner than the text
         returned = run.redaction.mark_redacted(returned.model_copy(update={"tainted": True}))
-    return run.redaction.mark_redacted(returned.model_copy(update={"dropped": dropped})) if dropped else returned
+    return returned
 
 
 async def _call_or_resume(
@@ -302,6 +303,7 @@ async def build_return(
     else:
         clean = await run.redaction.redact_result(result.text, result.value, result.sources, encoded)
         text, value = clean.text, clean.value
+    whole = None if truncated else await run.redaction.store_whole(ResultParts(result.text, result.value, ()), clean)
     content = await _store_content(run, result)
     if value is not result.value:
         encoded = json.dumps(value, ensure_ascii=False, default=str)
@@ -318,12 +320,14 @@ async def build_return(
             text=text,
             blob=blob,
             content_blob=content,
+            whole_blob=whole,
             tainted=spec.tainted or result.tainted,
             truncated=truncated,
             tries=tries,
             duration=monotonic() - started,
             sources=clean.sources,
             span=site.span,
+            read_from=spec.read_from,
         )
     except ValidationError:  # the value is nested too deeply for an event
         broken = ToolOutputError(f"{spec.name} returned a value that is nested too deeply", agent_id=spec.name)
@@ -381,6 +385,7 @@ def _build_failed_return(
         error_code=error.code,
         error=error.message,
         tainted=spec.tainted,
+        read_from=spec.read_from,
         tries=tries,
         duration=monotonic() - started,
         span=site.span,

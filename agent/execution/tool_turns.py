@@ -15,7 +15,8 @@ from agent.core.models import JsonObject, Source
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.repeated_calls import LASTING_ERRORS
 from agent.execution.tool_gateway import call_tool, report_lost_effect
-from agent.llm.tool_calls import parse_written_call, to_openai_call
+from agent.llm.call_forms import read_calls
+from agent.llm.tool_calls import to_openai_call
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_data_block, load_output, to_step_output
 from agent.run_context.run import Run
@@ -69,13 +70,14 @@ class ToolTurns:
         self.sources: list[Source] = []
 
     def parse_calls(self, said: AssistantTurn) -> list[RequestedCall]:
-        """Returns the calls of a turn, including a call that a small model wrote as JSON into its text."""
+        """Returns the calls of a turn, including those that a small model wrote into its text."""
         if said.tool_calls:
             return [_parse_requested_call(call) for call in said.tool_calls]
-        written = parse_written_call(said.text)
-        if written is not None and written[0] in self._tools:
-            return [_parse_call(f"text{self._count + 1:05}", *written)]
-        return []
+        read = read_calls(said.text, (), {name: tool.spec.input_schema for name, tool in self._tools.items()})
+        return [
+            RequestedCall(f"text{number:05}", call.name, call.arguments, json.dumps(call.arguments))
+            for number, call in enumerate(read.calls, start=self._count + 1)
+        ]
 
     async def execute_calls(self, calls: list[RequestedCall]) -> list[JsonObject]:
         """Executes a turn's calls concurrently. Returns their results as messages, in the order of the calls.
@@ -150,15 +152,13 @@ class ToolTurns:
         output = await load_output(self._run, to_step_output(returned))
         if self._observer is not None:
             self._observer(returned.tool, args, output)
-        ignored = f"[ignored, for {returned.tool} does not know them: {', '.join(returned.dropped)}]\n"
-        ignored = ignored if returned.dropped else ""
         if returned.error_code is not None:
-            return f"{ignored}Error ({returned.error_code}): {returned.error}"
+            return f"Error ({returned.error_code}): {returned.error}"
         self.tainted = self.tainted or output.tainted
         self.sources += output.sources
         if not output.tainted:
-            return ignored + cut_text(output.text, SKILL_CHARS)
-        return ignored + format_data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
+            return cut_text(output.text, SKILL_CHARS)
+        return format_data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
 
     async def _emit(self, body: ToolRefused | ToolReturned, site: CallSite) -> None:
         await self._run.emit(EventDraft(body, site.step_id, site.attempt))

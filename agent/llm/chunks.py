@@ -224,7 +224,7 @@ class ChunkReader:
 def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonObject) -> ModelChunk:
     """Reads one chunk of a streamed completion: one of its choices, and that choice's delta."""
     reported = event.get("usage")
-    usage = read_usage(reported) if reported else None
+    usage = read_usage(reported, event.get("timings")) if reported else None
     finish_reason = read_finish_reason(choice.get("finish_reason"))
     if not delta:  # the end of the text, or the usage behind it
         return ModelChunk(finish_reason=finish_reason, usage=usage)

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 import aiohttp
@@ -28,6 +29,8 @@ from agent.llm.token_timer import TokenTimer
 MAX_STREAM_BYTES = 10 * MAX_REPLY_BYTES
 """The same for a stream, whose every token comes in some 200 bytes of its own."""
 CONNECT_SECONDS = 10.0
+STALE_SECONDS = 1.0
+"""How soon a call fails on a connection that was closed before it, in seconds."""
 USAGE_SECONDS = 5.0
 """How long the end of a stream and its usage may come after the reply, in seconds. The reply counts without them."""
 _FAULTS = (aiohttp.ClientError, TimeoutError, ValueError)
@@ -103,15 +106,22 @@ class HttpModelClient:
 
     async def list_models(self) -> list[str]:
         """Returns the ids of the endpoint's models, in its order. Raises `ModelError`."""
+        data = (await self.read_listing()).get("data")
+        entries = data if isinstance(data, list) else []
+        return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and entry.get("id")]
+
+    async def read_listing(self) -> dict[str, Any]:
+        """Returns the endpoint's list of models as it is. Raises `ModelError`."""
         status, headers, body = await self._list()
         if status >= 300:
             raise build_status_error(status, headers, body, self._where)
         try:
-            data = json.loads(body).get("data")
-        except (ValueError, AttributeError) as error:
-            raise ModelOutputError(f"{self._where}/models is no list of models", agent_id="models") from error
-        entries = data if isinstance(data, list) else []
-        return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and entry.get("id")]
+            listing = json.loads(body)
+        except ValueError:
+            listing = None
+        if not isinstance(listing, dict):
+            raise ModelOutputError(f"{self._where}/models is not a list of models", agent_id="models")
+        return listing
 
     async def aclose(self) -> None:
         """See `ModelClient.aclose`."""
@@ -141,7 +151,7 @@ class HttpModelClient:
 
     async def _complete(self, request: ModelRequest, body: JsonObject) -> ModelReply:
         try:
-            async with self._session.post(**self._build_call_arguments(request, body, stream=False)) as response:
+            async with await self._post(self._build_call_arguments(request, body, stream=False)) as response:
                 answer = await _read_bounded(response)
         except _FAULTS as error:
             raise self._translate_error(error, request.timeout_s) from error
@@ -156,7 +166,7 @@ class HttpModelClient:
             requests += 1
             body = self._support.build_body(request, stream=True)
             async with asyncio.timeout(request.timeout_s):  # the head too can come one byte at a time
-                response = await self._session.post(**self._build_call_arguments(request, body, stream=True))
+                response = await self._post(self._build_call_arguments(request, body, stream=True))
                 if response.status < 300:
                     return response, requests
                 async with response:
@@ -166,6 +176,22 @@ class HttpModelClient:
             error.requests = requests
             if not self._support.learn(request, body, error):
                 raise error
+
+    async def _post(self, arguments: dict[str, Any]) -> aiohttp.ClientResponse:
+        """Sends a call; once more if its connection was closed before it could be sent.
+
+        llama.cpp's server closes a connection after each stream and does not announce it: the next call may get that
+        connection before its end is noticed.
+        """
+        started = monotonic()
+        try:
+            return await self._session.post(**arguments)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
+            if monotonic() - started > STALE_SECONDS:  # the server was at work on it
+                raise
+        return await self._session.post(**arguments)
 
     def _build_call_arguments(self, request: ModelRequest, body: JsonObject, *, stream: bool) -> dict[str, Any]:
         """Returns the arguments of the HTTP call."""

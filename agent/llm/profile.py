@@ -1,13 +1,19 @@
 """`ModelProfile`: what is known of how a model works best, whichever model it is.
 
-No code asks for a model's name. A profile comes from the setting `AGENT_MODEL_PROFILE` or from what was measured.
+No code asks for a model's name. A profile comes from the setting `AGENT_MODEL_PROFILE` or from what was measured
+(`gateway/model_probe/`).
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from pydantic import Field
 
 from agent.core.models import FrozenModel
 
 ProfileName = Literal["auto", "small", "capable"]
+CallForm = Literal["native", "written"]
+CALL_FORMS: tuple[CallForm, ...] = ("native", "written")
+ProfileSource = Literal["setting", "measured", "default"]
 
 
 class ModelProfile(FrozenModel):
@@ -16,15 +22,76 @@ class ModelProfile(FrozenModel):
     decides: Literal["rounds", "plans"] = "rounds"
     """`rounds`: one batch of calls at a time, each with inputs typed by its tool, planned with the results so far.
     `plans`: the whole graph of steps at once, with references to results that do not exist yet."""
+    judges: bool = False
+    """Whether its verdicts on texts are reliable, so that it judges the free text of a skill."""
     checks_answers: bool = True
     """Whether an answer that was chosen before any tool was called is questioned: is a tool needed to be certain?"""
 
 
+class Count(NamedTuple):
+    """How many of the tasks of a kind were right."""
+
+    right: int
+    asked: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all were right, and at least one was asked."""
+        return self.asked > 0 and self.right == self.asked
+
+    def __str__(self) -> str:
+        """Returns the count as text."""
+        return f"{self.right} of {self.asked}"
+
+
+class MeasuredModel(FrozenModel):
+    """What was measured of one model at one endpoint, with the counts behind each choice."""
+
+    model: str
+    base_url: str
+    fingerprint: str
+    """What the endpoint listed of the model when it was measured: another one means another model."""
+    measured_at: float
+    """UTC seconds since 1970."""
+    is_complete: bool
+    """Whether every task was asked. What was not is as safe as for an unknown model."""
+    profile: ModelProfile
+    takes_schema: bool
+    """Whether a JSON schema binds the replies."""
+    call_forms: tuple[CallForm, ...] = ()
+    """How calls came where tools were offered: as `tool_calls`, or written in the text."""
+    longest_catalogue: int = 0
+    """The most tools among which the right one was chosen."""
+    context_tokens: int | None = None
+    languages: tuple[str, ...] = ()
+    """Languages, besides English, in which the model answered a question rightly (ISO 639-1)."""
+    follows_verdicts: bool = False
+    """Whether a judge's verdicts were readable and right."""
+    counts: dict[str, Count] = Field(default_factory=dict)
+    """Right tasks by kind."""
+    first_token_s: float = 0.0
+    prompt_tokens_per_s: float = 0.0
+    tokens_per_s: float = 0.0
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+
 SMALL = ModelProfile()
 """What is safe for a model of which nothing is known."""
-CAPABLE = ModelProfile(decides="plans", checks_answers=False)
+CAPABLE = ModelProfile(decides="plans", judges=True, checks_answers=False)
 
 
-def choose_profile(name: ProfileName) -> ModelProfile:
-    """Returns the profile of this name; for `auto` the one that is safe for any model."""
+def choose_profile(name: ProfileName, measured: MeasuredModel | None = None) -> ModelProfile:
+    """Returns the profile of this name; for `auto` the measured one, else the one that is safe for any model."""
+    if name == "auto" and measured is not None:
+        return measured.profile
     return CAPABLE if name == "capable" else SMALL
+
+
+def get_profile_source(name: ProfileName, measured: MeasuredModel | None) -> ProfileSource:
+    """Returns where the profile comes from."""
+    if name != "auto":
+        return "setting"
+    return "measured" if measured is not None else "default"

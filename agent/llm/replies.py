@@ -42,7 +42,7 @@ def read_completion(data: object, where: str) -> ModelReply:
         text=content.text or refusal,
         model=str(data.get("model") or ""),
         finish_reason=read_finish_reason(choices[0].get("finish_reason")) or ("tool_calls" if calls else "stop"),
-        usage=read_usage(data.get("usage")),
+        usage=read_usage(data.get("usage"), data.get("timings")),
         tool_calls=tuple(_make_tool_call(call) for call in calls),
         reasoning=get_text(message.get("reasoning_content") or message.get("reasoning")) or content.reasoning,
         provider_fields=get_provider_fields(message),
@@ -110,15 +110,19 @@ def _join_item(items: list[JsonValue], item: JsonValue) -> None:
             known[key] = value
 
 
-def read_usage(usage: object) -> Usage:
-    """Parses the tokens of one call, and its cost where the endpoint reports it, as OpenRouter does."""
+def read_usage(usage: object, timings: object = None) -> Usage:
+    """Parses the tokens of one call, and its cost where the endpoint reports it, as OpenRouter does.
+
+    `timings` are llama.cpp's, whose older servers tell only there how much of the prompt was in the cache.
+    """
     if not isinstance(usage, dict):
         return ONE_CALL
     return Usage.build_unchecked(
         model_calls=1,
         prompt_tokens=int(_read_amount(usage.get("prompt_tokens")) or 0),
         completion_tokens=int(_read_amount(usage.get("completion_tokens")) or 0),
-        cached_tokens=_read_detail(usage, "prompt_tokens_details", "cached_tokens"),
+        cached_tokens=_read_detail(usage, "prompt_tokens_details", "cached_tokens")
+        or int(_read_amount(get_object(timings).get("cache_n")) or 0),
         reasoning_tokens=_read_detail(usage, "completion_tokens_details", "reasoning_tokens"),
         cost_usd=_read_amount(usage.get("cost")),
         estimated=False,

@@ -7,7 +7,7 @@ endpoint by URL, or no model, must not pay.
 import asyncio
 import importlib
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -53,7 +53,9 @@ _ERRORS: tuple[tuple[str, type[ModelError]], ...] = (
 class LiteLLMClient:
     """Implements `ModelClient`. Keys come from the providers' own environment variables unless one is given."""
 
-    def __init__(self, api_key: str | None = None, api_base: str | None = None) -> None:
+    def __init__(self, api_key: str | None = None, api_base: str | None = None, *, models: Sequence[str] = ()) -> None:
+        """`models` are those whose keys `check` looks for."""
+        self._models = tuple(models)
         self._options: dict[str, str] = {}
         if api_key:
             self._options["api_key"] = api_key
@@ -88,8 +90,17 @@ class LiteLLMClient:
             yield chunk
 
     async def check(self) -> None:
-        """See `ModelClient.check`. Checks the SDK only: providers offer no request that costs nothing."""
-        await self._load_litellm()
+        """See `ModelClient.check`. Checks the SDK and that the providers' keys are set: providers offer no request that
+        costs nothing.
+        """
+        litellm = await self._load_litellm()
+        if "api_key" in self._options:
+            return
+        for model in self._models:
+            if missing := find_missing_keys(litellm, model):
+                raise ModelAuthError(
+                    f"{model} has no key: set {' or '.join((*missing, 'AGENT_LLM_API_KEY'))}", agent_id="models"
+                )
 
     async def aclose(self) -> None:
         """See `ModelClient.aclose`."""
@@ -124,6 +135,19 @@ class LiteLLMClient:
             return await litellm.acompletion(**options)
         except Exception as error:
             raise translate_error(litellm, error) from error
+
+
+def find_missing_keys(litellm: ModuleType, model: str) -> list[str]:
+    """Returns the environment variables from which LiteLLM would read this model's key, if none of them is set.
+
+    Empty for a provider that LiteLLM does not know or that has other ways to log in (cloud roles, Entra tokens).
+    """
+    try:
+        found = litellm.validate_environment(model)
+    except Exception:  # noqa: BLE001 - the SDK raises anything for a name that it cannot place
+        return []
+    missing = [str(name) for name in found.get("missing_keys") or []]
+    return [name for name in missing if name.endswith("_API_KEY") and name != "AZURE_API_KEY"]
 
 
 async def import_litellm() -> ModuleType:

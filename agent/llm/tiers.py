@@ -1,17 +1,40 @@
-"""`ModelTiers`: the client and model names behind the tiers `fast` and `high`."""
+"""`ModelTiers`: the client and model names behind the tiers `fast` and `high`, and where they come from."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Literal
 
 from agent.core.errors import ModelNotConfiguredError
 from agent.core.model_endpoints import split_models
 from agent.core.models import Room, Tier
 from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
+from agent.llm.profile import MeasuredModel
+from agent.llm.saved_models import Role
 
 
 @dataclass(frozen=True, slots=True)
+class ConfiguredModel:
+    """A model that was configured: by the environment, or by the operator's saved list."""
+
+    name: str
+    """Name of the endpoint; `default` for the one of AGENT_LLM_BASE_URL."""
+    model: str
+    base_url: str | None
+    """None for a provider that LiteLLM calls."""
+    roles: tuple[Role, ...]
+    source: Literal["environment", "file"]
+    has_key: bool = False
+    product: str = ""
+    file: str | None = None
+    """The GGUF file that the gateway serves itself."""
+
+
+@dataclass(slots=True)
 class ModelTiers:
-    """The models of this gateway. `client` is None in rules mode."""
+    """The models of this gateway. `client` is None in rules mode.
+
+    There is one object for the life of a gateway: `replace` changes it when the operator chooses other models.
+    """
 
     client: ModelClient | None = None
     fast: str | None = None
@@ -20,11 +43,27 @@ class ModelTiers:
     max_tokens: int | None = None
     """The longest reply asked of a model; None asks for no limit."""
     prices: Prices = field(default_factory=Prices)
+    configured: tuple[ConfiguredModel, ...] = ()
+    """Every configured model, in the order in which they are asked."""
+    keys: tuple[str, ...] = field(default=(), repr=False)
+    """The endpoints' keys that no setting holds. None of them may appear in a prompt, an answer or a log."""
+    measured: MeasuredModel | None = None
+    """What was measured of the fast model; None if it was not."""
+
+    def replace(self, other: "ModelTiers") -> None:
+        """Takes over everything of `other`. Calls in progress go on with the client that they have."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(other, one.name))
 
     @property
     def is_configured(self) -> bool:
         """Whether any model can be asked."""
         return self.client is not None and self.fast is not None
+
+    @property
+    def fast_model(self) -> ConfiguredModel | None:
+        """The model that is asked first; None in rules mode."""
+        return next((one for one in self.configured if "fast" in one.roles), next(iter(self.configured), None))
 
     def get_model_name(self, tier: Tier, room: Room) -> str:
         """Returns the model of a tier in a room that is asked first. Raises `ModelNotConfiguredError`."""
@@ -40,7 +79,7 @@ class ModelTiers:
         upstreams = split_models(name) if name is not None else ()
         if not upstreams or self.client is None:
             raise ModelNotConfiguredError(
-                "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST (or a LiteLLM model name)",
+                "no model is configured; choose one with `stepgate models use`, or set AGENT_LLM_BASE_URL",
                 agent_id="models",
             )
         return upstreams
@@ -48,5 +87,7 @@ class ModelTiers:
     def require(self) -> ModelClient:
         """The client; `ModelNotConfiguredError` in rules mode."""
         if self.client is None:
-            raise ModelNotConfiguredError("no model is configured; set AGENT_MODEL_FAST", agent_id="models")
+            raise ModelNotConfiguredError(
+                "no model is configured; choose one with `stepgate models use`", agent_id="models"
+            )
         return self.client

@@ -1,9 +1,8 @@
-"""Parses tool calls from stream deltas and from plain text. Pure functions."""
+"""Parses tool calls from stream deltas. Pure functions."""
 
 import json
 from dataclasses import dataclass, field
 
-from agent.core.fenced_json import remove_json_fence
 from agent.core.models import JsonObject
 from agent.llm.port import ModelToolCall
 from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
@@ -96,18 +95,3 @@ def _is_new_call(call: _Call, delta: JsonObject, *, has_index: bool) -> bool:
 def _get_function(delta: JsonObject) -> JsonObject:
     function = delta.get("function")
     return function if isinstance(function, dict) else {}
-
-
-def parse_written_call(text: str) -> tuple[str, str] | None:
-    """Parses a call that a model wrote as text: `{"name": ..., "arguments"|"parameters": {...}}`, fenced or not."""
-    body = remove_json_fence(text)
-    if not body.startswith("{"):
-        return None
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    args = value.get("arguments", value.get("parameters"))
-    if not isinstance(value.get("name"), str) or not isinstance(args, dict):
-        return None
-    return value["name"], json.dumps(args)

@@ -1,13 +1,14 @@
 """The JSON schema of a planner's decision: calls with inputs typed by each tool, a question, a search, or the answer.
 
 Endpoints that accept `json_schema` compile it into a grammar, so that a small model cannot write anything else. The
-root is an object and every object is closed. A decision says first what is still missing, then chooses, with the answer
-as the last choice: small models take the free choice when it is offered first, and stop early when nothing makes them
-look at what they lack.
+root is an object and every object is closed. A decision to call says first what is to be done, part by part: a model
+that names a step calls the right tool for it. The answer is the last choice: small models take the free choice when it
+is offered first.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -20,10 +21,9 @@ MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
-NOTHING = "nothing"
-"""What is missing where the answer can be written."""
-MISSING_CHARS = 100
-"""Characters in which a decision says what is missing before it chooses: a model that names it calls the right tool."""
+MISSING_CHARS, MAX_PARTS = 120, 12
+"""Characters and number of the things that a decision names as missing before it chooses: a model that names them calls
+the right tool, and is asked for those that it did not call one for."""
 MORE = "more"
 """The input that takes further optional inputs as one JSON text."""
 MAX_VALUES = 100
@@ -35,11 +35,24 @@ _SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
 
 
 def build_decision_schema(
-    tools: Sequence[ToolSpec], skills: Sequence[SkillCard], kinds: Sequence[str], max_calls: int
+    tools: Sequence[ToolSpec],
+    skills: Sequence[SkillCard],
+    kinds: Sequence[str],
+    max_calls: int,
+    *,
+    part: str = "",
+    values: Mapping[str, Mapping[str, Sequence[str]]] = MappingProxyType({}),
 ) -> ResponseSchema:
-    """Returns the schema of one decision: `{"next": {"kind": ..., ...}}` with one closed object for each of `kinds`."""
+    """Returns the schema of one decision: `{"next": {"kind": ..., ...}}` with one closed object for each of `kinds`.
+
+    `part` is the one thing that is decided on, if it is known. `values` limits inputs of some tools to a choice.
+    """
     known = {card.name for card in skills}
-    calls = [_build_call_schema(spec.name, build_inputs_schema(spec)) for spec in tools if spec.name not in known]
+    calls = [
+        _build_call_schema(spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
+        for spec in tools
+        if spec.name not in known
+    ]
     calls += [_build_call_schema(card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
     bodies: dict[str, JsonObject] = {
         "calls": {"calls": {"type": "array", "items": _join(calls), "minItems": 1, "maxItems": max_calls}},
@@ -47,16 +60,18 @@ def build_decision_schema(
         "find_tools": {"query": _JSON_TEXT},
         "answer": {},
     }
+    todo: JsonObject = {"todo": _describe_todo(part)}
     choices = [
-        _close({"missing": _describe_missing(kind), "kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
+        _close({"kind": {"type": "string", "enum": [kind]}, **(todo if kind == "calls" else {}), **bodies[kind]})
         for kind in kinds
         if kind != "calls" or calls
     ]
     return ResponseSchema("decision", _close({"next": _join(choices)}))
 
 
-def _describe_missing(kind: str) -> JsonObject:
-    return {"type": "string", "enum": [NOTHING]} if kind == "answer" else {"type": "string", "maxLength": MISSING_CHARS}
+def _describe_todo(part: str) -> JsonObject:
+    one: JsonObject = {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": MISSING_CHARS}
+    return {"type": "array", "items": one, "minItems": 1, "maxItems": 1 if part else MAX_PARTS}
 
 
 def build_choice_schema(names: Iterable[str]) -> ResponseSchema:
@@ -64,10 +79,18 @@ def build_choice_schema(names: Iterable[str]) -> ResponseSchema:
     return ResponseSchema("choice", _close({"tool": {"type": "string", "enum": list(names)}}))
 
 
-def build_inputs_schema(spec: ToolSpec) -> JsonObject:
+def build_choices_schema(names: Iterable[str], most: int) -> ResponseSchema:
+    """Returns the schema of a choice of one to `most` of `names`."""
+    one: JsonObject = {"type": "string", "enum": list(names)}
+    listed: JsonObject = {"type": "array", "items": one, "minItems": 1, "maxItems": most}
+    return ResponseSchema("choices", _close({"tools": listed}))
+
+
+def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = MappingProxyType({})) -> JsonObject:
     """Returns the closed schema of a tool's inputs: required ones first, then a few optional ones.
 
-    What the subset cannot express (open objects, recursion, `oneOf`) is a text that holds JSON.
+    An input in `values` is a choice of them. What the subset cannot express (open objects, recursion, `oneOf`) is a
+    text that holds JSON.
     """
     properties = spec.input_schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
@@ -78,6 +101,8 @@ def build_inputs_schema(spec: ToolSpec) -> JsonObject:
     roots = definitions if isinstance(definitions, dict) else {}
     shown = optional[:OPTIONAL_INPUTS]
     inputs: JsonObject = {str(name): simplify(known[name], roots) for name in (*required, *shown)}
+    for name in values.keys() & inputs.keys():
+        inputs[name] = {"type": "string", "enum": [*values[name]]}
     if len(optional) > len(shown):
         inputs[MORE] = _JSON_TEXT
     return {**_close(inputs), "required": [*required]}
@@ -134,7 +159,7 @@ def _simplify_object(schema: JsonObject, definitions: JsonObject, depth: int) ->
 
 def _build_call_schema(name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
     """Returns the schema of a call; that of a skill names those of its tools that the call may use."""
-    choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}}
+    choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}, "maxItems": len(tools)}
     named: JsonObject = {"tools": choice} if tools else {}
     return _close({"tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
 

@@ -16,6 +16,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Tier
 from agent.planning.wire import COMPLETION
 from agent.tools.catalogue import Catalogue
+from agent.tools.unset_inputs import drop_unset_inputs
 
 _STEP_KEYS = {
     "id": "id", "step_id": "id", "step": "id",
@@ -161,7 +162,7 @@ def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: st
             problems.append(f'{label} has the input "{name}" twice')
         schema = properties.get(name) if isinstance(properties, dict) else None
         args[name] = _coerce_type(item, schema)
-    return args
+    return drop_unset_inputs(spec, args) if spec is not None else args
 
 
 def _parse_args_text(value: str, label: str, problems: list[str]) -> JsonObject:

@@ -6,16 +6,17 @@ rule planner plans and the plan records the reason. A search of the catalogue co
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
-from agent.core.models import JsonObject, Mode, Plan, PlanStep, Tier
+from agent.core.models import JsonObject, Plan, PlanStep, Tier
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.normalise import RawPlan, normalise_plan
 from agent.planning.parse import parse_reply
+from agent.planning.planned import Planned, Rejection
 from agent.planning.prompt import build_messages, build_reask, list_kinds
 from agent.planning.references import rename_references
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, read_reply, starts_with_object
@@ -25,7 +26,6 @@ from agent.planning.rules import RulePlanner
 from agent.planning.validate import finish_plan, validate_plan
 from agent.planning.wire import COMPLETION, build_plan_schema, build_reply_schema
 from agent.tools.catalogue import CatalogueView
-from gateway.features.recipes.engine import Recipe
 
 
 class PlannerModel(Protocol):
@@ -34,39 +34,6 @@ class PlannerModel(Protocol):
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         """Returns one completion. An answer in it may be streamed to the user. Raises `ModelError`."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """An unusable reply and its problems."""
-
-    problems: tuple[str, ...]
-    excerpt: str
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan and its origin. If the planner answers, `answer` holds the text and the plan is one completion. If it asks
-    the user, `question` is set."""
-
-    plan: Plan
-    requested: Mode
-    effective: Mode
-    fallback_reason: str | None = None
-    rejected: tuple[Rejection, ...] = field(default=())
-    adjusted: tuple[str, ...] = field(default=())
-    answer: ModelReply | None = None
-    question: str = ""
-    is_embedded: bool = False
-    """Whether the plan stands inside other text of the reply: it may be a quotation, so that effects need approval."""
-    ground: str = ""
-    """The ground in the model's prompt."""
-    recipes: tuple[Recipe, ...] = ()
-    """The recipes whose steps the plan holds."""
-    messages: tuple[JsonObject, ...] = ()
-    """The planner's conversation, if a completion is to continue it."""
-    unreachable: ModelUnreachableError | None = None
-    """The error of an unreachable model. A completion would not reach the model either."""
 
 
 class PlannerAgent:

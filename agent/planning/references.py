@@ -55,6 +55,17 @@ def quote_literal(text: str) -> JsonValue:
     return {"$literal": text} if list_references(text) else text
 
 
+def quote_texts(value: JsonValue, known: Collection[str]) -> JsonValue:
+    """Returns a value in which texts that refer to none of the steps `known` are literals: `${HOME}` in a program."""
+    if isinstance(value, str):
+        return value if known and find_references(value) & set(known) else quote_literal(value)
+    if isinstance(value, list):
+        return [quote_texts(item, known) for item in value]
+    if isinstance(value, dict) and not is_literal(value) and _parse_whole_reference(value) is None:
+        return {key: quote_texts(item, known) for key, item in value.items()}
+    return value
+
+
 def is_literal(value: JsonValue) -> bool:
     """Returns whether an argument is a `$literal` text."""
     return isinstance(value, dict) and list(value) == ["$literal"]

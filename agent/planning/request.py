@@ -30,7 +30,7 @@ class RoundResult:
     args: JsonObject
     text: str
     failed: bool = False
-    missing: str = ""
+    missing: tuple[str, ...] = ()
     """What the planner said was missing when it planned the round."""
 
 
@@ -75,6 +75,14 @@ class PlanningRequest:
     """The calls of earlier rounds with their results, oldest first."""
     decides_in_rounds: bool = False
     """Whether the planner decides on one batch of calls at a time and sees the results before it goes on."""
+    open_parts: tuple[str, ...] = ()
+    """What the planner said was missing before, and what no call that succeeded was made for."""
+    failed_parts: frozenset[str] = frozenset()
+    """Those of them for which a call failed, once."""
+    has_read_outside: bool = False
+    """Whether a result so far holds text from outside, which may have chosen the next calls."""
+    may_change: frozenset[str] = frozenset()
+    """Tools that the request wants to change something with, as earlier rounds found."""
     may_call: bool = True
     """Whether the planner may plan another round."""
     checks_answers: bool = False

@@ -10,13 +10,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from agent.core.models import JsonObject, Plan, PlanStep
+from agent.core.models import JsonObject, Plan, PlanStep, Room
 from agent.planning.normalise import RawPlan
 from agent.planning.references import find_references, quote_literal
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import find_argument_problems, finish_plan, sort_by_dependencies
 from agent.planning.wire import get_step_action
-from agent.run_context.extensions import list_required_tools
 from agent.tools import ToolSpec
 
 CONTEXT_KEYS: Final = ("service", "priority", "severity", "status")
@@ -44,6 +43,12 @@ def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[
         elif text:
             kept[name] = text
     return kept, dropped
+
+
+def list_required_tools(room: Room, topics: frozenset[str]) -> tuple[str, ...]:
+    """Returns the tools that the room requires for a request with these topics, in order."""
+    further = [name for topic, names in room.tools_by_topic.items() if topic in topics for name in names]
+    return tuple(dict.fromkeys((*room.required_tools, *further)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from itertools import groupby
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.planning.decision_schema import MAX_TOOLS, NOTHING
+from agent.planning.decision_schema import MAX_TOOLS
 from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.prompts import render
@@ -19,11 +19,12 @@ from agent.prompts.blocks import format_block
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard, get_first_sentence, is_foreign, shorten
 
-DESCRIPTION_CHARS, SKILL_CHARS = 160, 160
+DESCRIPTION_CHARS, SKILL_CHARS = 160, 110
 """Characters of a tool's and of a skill's description."""
 SHOWN_INPUTS = 8
 """Names of inputs in a tool's line; the grammar holds their types."""
-ANSWER: JsonObject = {"next": {"missing": NOTHING, "kind": "answer"}}
+QUESTION_AGAIN_CHARS = 600
+ANSWER: JsonObject = {"next": {"kind": "answer"}}
 
 
 def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[ToolSpec, ...]:
@@ -55,7 +56,7 @@ def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) ->
     for _, calls in groupby(request.rounds, key=lambda call: call.number):
         messages += _build_round(list(calls))
     if request.rounds:
-        messages[-1]["content"] = f"{messages[-1]['content']}\n{_build_reminder(request)}"
+        messages[-1]["content"] = f"{messages[-1]['content']}\n{build_reminder(request, request.open_parts)}"
     return tuple(messages)
 
 
@@ -67,22 +68,22 @@ def encode_decision(decision: JsonObject) -> str:
 def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
     instructions = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
     skills = [format_skill_line(card) for card in request.catalogue.skills]
-    own = [format_tool_line(spec) for spec in tools if not is_foreign(spec)]
+    own = [spec for spec in tools if not is_foreign(spec)]
+    lines = [format_tool_line(spec) for spec in sorted(own, key=lambda spec: spec.hints.source is not None)]
     served = [format_tool_line(spec) for spec in tools if is_foreign(spec)]
     return render(
         "decide",
         ask=render("decide_ask") + "\n" if request.may_ask else "",
-        # Servers' tools last: the prefix before them is the same with every choice of servers.
-        catalogue="\n".join((*own, *skills, *served)),
+        # What differs between users comes last, tools of their files and of servers: endpoints have cached the rest.
+        catalogue="\n".join((*lines, *skills, *served)),
         examples=render("decide_examples"),
         instructions=f"\n\n{instructions}" if instructions else "",
     )
 
 
 def format_skill_line(card: SkillCard) -> str:
-    """Returns one line: the skill's name, its description, and the tools that a call may name for it."""
-    tools = f" Tools: {', '.join(card.tools)}." if card.tools else ""
-    return f"- {card.name}(task): {shorten(card.description, SKILL_CHARS)}{tools}"
+    """Returns one line: the skill's name and what it does. The grammar holds the tools that a call may name for it."""
+    return f"- {card.name}(task): {get_first_sentence(card.description, SKILL_CHARS)}"
 
 
 def format_tool_line(spec: ToolSpec) -> str:
@@ -96,7 +97,7 @@ def format_tool_line(spec: ToolSpec) -> str:
 
 def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
     listed: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
-    made: JsonObject = {"next": {"missing": calls[0].missing, "kind": "calls", "calls": listed}}
+    made: JsonObject = {"next": {"kind": "calls", "todo": [*calls[0].missing], "calls": listed}}
     results = [
         format_block(
             "failed" if call.failed else "result",
@@ -112,12 +113,16 @@ def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
     ]
 
 
-def _build_reminder(request: PlanningRequest) -> str:
-    """Returns the end of the newest message: why the plan changes, and the request once more, after all results."""
+def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
+    """Returns the end of the newest message, after all results: why the plan changes, the request once more, and the
+    next of its open parts."""
     reason = request.replan_reason
     failed = any(call.failed for call in request.rounds)
     note = f"{_cut(reason, RESULT_CHARS)}\n" if reason is not None and not failed else ""
-    return note + render("decide_next" if request.may_call else "decide_last", request=_cut(request.question, 600))
+    question = _cut(request.question, QUESTION_AGAIN_CHARS)
+    if request.may_call and parts:
+        return note + render("decide_part", request=question, part=parts[0])
+    return note + render("decide_next" if request.may_call else "decide_last", request=question)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -1,7 +1,7 @@
 """Routes a request by its structure, before any model call. It does not interpret the text."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.models import Room, RouteKind
@@ -36,6 +36,18 @@ class Route:
     skill: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    """A `/name` of a feature beside the skills, such as a recipe. `usage` is how it is called."""
+
+    name: str
+    usage: str
+    description: str
+    route: RouteKind
+    noun: str
+    """What it is called in the trace."""
+
+
 def route_request(
     question: str,
     *,
@@ -43,17 +55,17 @@ def route_request(
     catalogue: Catalogue,
     tool_calls: bool,
     has_model: bool,
-    recipes: Collection[str] = (),
+    commands: Sequence[RunCommand] = (),
 ) -> Route:
     """Returns the route of a request from its structure; the planner interprets the topic. Pure.
 
-    `recipes` are the names of the caller's recipes."""
+    `commands` are what features offer the caller beside the skills."""
     text = question.strip()
     if text.startswith(TASK_PREFIX):
         return Route("task", "a background prompt of the client", question)
     if tool_calls:
         return Route("tool_calls", "the request names its tool calls", question)
-    if (slash := _route_slash_command(text, catalogue, recipes, has_model=has_model)) is not None:
+    if (slash := _route_slash_command(text, catalogue, commands, has_model=has_model)) is not None:
         return slash
     if room.skill is not None and room.planning:
         return Route("skill", f"every request of the room {room.id!r} is its skill's", question, room.skill)
@@ -73,7 +85,9 @@ def _is_greeting(text: str) -> bool:
     )
 
 
-def _route_slash_command(text: str, catalogue: Catalogue, recipes: Collection[str], *, has_model: bool) -> Route | None:
+def _route_slash_command(
+    text: str, catalogue: Catalogue, commands: Sequence[RunCommand], *, has_model: bool
+) -> Route | None:
     match = _SLASH.match(text)
     if match is None:
         return None
@@ -83,7 +97,8 @@ def _route_slash_command(text: str, catalogue: Catalogue, recipes: Collection[st
     for card in catalogue.skills:
         if card.name.lower().replace("-", "_") == name.replace("-", "_"):
             return Route("skill", f"the request calls the skill {card.name!r}", rest or card.description, card.name)
-    if (found := next((one for one in recipes if one.replace("-", "_") == name.replace("-", "_")), None)) is not None:
-        return Route("recipe", f"the request calls the recipe {found!r}", rest, found)
+    for one in commands:
+        if one.name.replace("-", "_") == name.replace("-", "_"):
+            return Route(one.route, f"the request calls the {one.noun} {one.name!r}", rest, one.name)
     # A model may know what "/etc" means; the rules only know that no skill and no recipe has this name.
     return None if has_model else Route("command", f"there is no skill or recipe /{name}", text)

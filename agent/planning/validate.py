@@ -100,7 +100,9 @@ def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
     """Returns the problems of a tool's arguments. A reference fits any type."""
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
-    problems = [f"unknown input {name!r}; known: {', '.join(known) or 'none'}" for name in args if name not in known]
+    is_open = bool(schema.get("additionalProperties") or schema.get("patternProperties"))
+    unknown = [] if is_open else [name for name in args if name not in known]
+    problems = [f"unknown input {name!r}; known: {', '.join(known) or 'none'}" for name in unknown]
     unresolved = [
         name for name, value in args.items() if name in known and (list_references(value) or is_literal(value))
     ]

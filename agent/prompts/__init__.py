@@ -1,33 +1,45 @@
-"""The prompts, one Markdown file each, and `render`. `{{name}}` in a file is a value; nothing else is special."""
+"""Prompts, one Markdown file each. `{{name}}` in a file is a value; nothing else is special.
+
+This package holds the kernel's; a feature has a `PromptSource` of its own.
+"""
 
 import re
 from functools import cache
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent
 _FIELD = re.compile(r"\{\{(\w+)\}\}")
 
 
-def render(prompt: str, /, **values: str) -> str:
-    """The prompt of this name with its fields filled in.
+class PromptSource:
+    """The prompts in a folder."""
 
-    KeyError for a field without a value, TypeError for a value without a field: a prompt and its caller must agree.
-    """
-    parts = list(_load(prompt))
-    fields = parts[1::2]
-    unused = values.keys() - fields
-    if unused:
-        raise TypeError(f"prompt {prompt!r} has no field {', '.join(sorted(unused))}")
-    parts[1::2] = [values[name] for name in fields]
-    return "".join(parts)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
+    def render(self, prompt: str, /, **values: str) -> str:
+        """Returns the prompt of this name with its fields filled in.
 
-def list_names() -> list[str]:
-    """Every prompt there is."""
-    return sorted(path.stem for path in _FOLDER.glob("*.md"))
+        Raises `KeyError` for a field without a value, `TypeError` for a value without a field: a prompt and its caller
+        must agree. Raises `FileNotFoundError` if there is no such prompt.
+        """
+        parts = list(_load(self._folder / f"{prompt}.md"))
+        fields = parts[1::2]
+        unused = values.keys() - fields
+        if unused:
+            raise TypeError(f"prompt {prompt!r} has no field {', '.join(sorted(unused))}")
+        parts[1::2] = [values[name] for name in fields]
+        return "".join(parts)
+
+    def list_names(self) -> list[str]:
+        """Returns the names of all prompts."""
+        return sorted(path.stem for path in self._folder.glob("*.md"))
 
 
 @cache
-def _load(name: str) -> tuple[str, ...]:
+def _load(path: Path) -> tuple[str, ...]:
     """Returns the texts of a prompt with the names of the fields between them."""
-    return tuple(_FIELD.split((_FOLDER / f"{name}.md").read_text("utf-8").strip()))
+    return tuple(_FIELD.split(path.read_text("utf-8").strip()))
+
+
+PROMPTS = PromptSource(Path(__file__).parent)
+render = PROMPTS.render

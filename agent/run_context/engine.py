@@ -21,7 +21,6 @@ from agent.storage.journal import ConversationStore, Journal
 from agent.text.language import LanguageDetector
 from agent.tools import SubAgentSpawner, ToolRegistry
 from agent.tools.catalogue import Catalogue
-from gateway.features.recipes.engine import RecipeStore
 
 if TYPE_CHECKING:
     from agent.run_context.run import Run
@@ -71,7 +70,7 @@ class Engine:
     """Called with the terminal event only."""
     quota_reservations: QuotaReservations | None = None
     extensions: Extensions = NO_EXTENSIONS
-    """The gates and topics of all packages."""
+    """The gates, topics and hooks of all packages."""
     ground: GroundSources = field(default_factory=GroundSources)
     """The sources of the planner's ground block."""
     allowed_tools: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
@@ -80,8 +79,6 @@ class Engine:
     """Cached catalogues by their inputs."""
     progress: RunProgress = field(default_factory=RunProgress)
     """The listeners to the tools' progress."""
-    recipes: RecipeStore | None = None
-    """The recipes of owners; None where there are none."""
     client_requests: ClientRequests = field(default_factory=ClientRequests)
     """The waiting clients to which a run's tools can send requests."""
     note_timer: NoteTimer = field(default_factory=NoteTimer)

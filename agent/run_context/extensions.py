@@ -1,4 +1,4 @@
-"""Extensions of the engine by packages: gates by name, and topics of requests.
+"""Extensions of the engine by packages: gates by name, topics of requests, and hooks of runs.
 
 A package offers an `Extension`; the composition root merges them into one `Extensions` for all runs. Tools describe
 themselves in their `ToolSpec` (`PlanHints`). `gateway/features/incident/tools` is an example.
@@ -11,6 +11,9 @@ from agent.core.errors import ConfigError
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Room, Source
 from agent.core.run_state import RunState
+from agent.run_context.evidence_answers import EvidenceAnswers
+from agent.run_context.plan_sources import PlanSource
+from agent.run_context.run_hooks import RunHooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +74,22 @@ class Extension:
     name: str
     gates: Mapping[str, Gate] = field(default_factory=dict)
     topics: Mapping[str, Topic] = field(default_factory=dict)
+    hooks: tuple[RunHooks, ...] = ()
+    evidence_answers: EvidenceAnswers | None = None
+    """How answers are written from evidence. One package offers it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """The gates and topics of all packages."""
+    """The gates, topics and hooks of all packages."""
 
     gates: Mapping[str, Gate] = field(default_factory=dict)
     topics: Mapping[str, Topic] = field(default_factory=dict)
+    hooks: tuple[RunHooks, ...] = ()
+    plan_sources: tuple[PlanSource, ...] = ()
+    """Those of the hooks, in their order."""
+    evidence_answers: EvidenceAnswers | None = None
+    """None if no package reads documents: then every answer is a plain completion."""
 
     def match_topics(self, room: Room, text: str, facts: Mapping[str, str]) -> frozenset[str]:
         """Returns the topics of a request; none in a room for which they decide nothing."""
@@ -90,20 +101,18 @@ class Extensions:
 NO_EXTENSIONS = Extensions()
 
 
-def merge_extensions(extensions: Iterable[Extension]) -> Extensions:
-    """Returns the gates and topics of all packages. Raises `ConfigError` if two share a name."""
-    gates: dict[str, Gate] = {}
-    topics: dict[str, Topic] = {}
+def merge_extensions(extensions: Iterable[Extension], base: Extensions = NO_EXTENSIONS) -> Extensions:
+    """Returns what all packages add, after `base`. Raises `ConfigError` if two share a name."""
+    gates, topics, hooks, evidence = dict(base.gates), dict(base.topics), list(base.hooks), base.evidence_answers
     for extension in extensions:
         shared = sorted({*(gates.keys() & extension.gates), *(topics.keys() & extension.topics)})
         if shared:
             raise ConfigError(f"extension {extension.name!r}: {', '.join(shared)} exists already")
+        if evidence is not None and extension.evidence_answers is not None:
+            raise ConfigError(f"extension {extension.name!r}: another package writes the answers from evidence already")
         gates |= extension.gates
         topics |= extension.topics
-    return Extensions(gates, topics)
-
-
-def list_required_tools(room: Room, topics: frozenset[str]) -> tuple[str, ...]:
-    """Returns the tools that the room requires for a request with these topics, in order."""
-    further = [name for topic, names in room.tools_by_topic.items() if topic in topics for name in names]
-    return tuple(dict.fromkeys((*room.required_tools, *further)))
+        hooks += extension.hooks
+        evidence = extension.evidence_answers or evidence
+    sources = tuple(source for one in hooks for source in one.plan_sources)
+    return Extensions(gates, topics, tuple(hooks), sources, evidence)

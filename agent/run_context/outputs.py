@@ -28,6 +28,7 @@ def to_step_output(returned: ToolReturned, *, fallback_reason: str | None = None
         value=returned.output,
         text=returned.text,
         blob=returned.blob,
+        whole_blob=returned.whole_blob,
         tainted=returned.tainted,
         error_code=returned.error_code,
         error=returned.error,
@@ -43,6 +44,15 @@ async def load_output(run: Run, output: StepOutput) -> StepOutput:
         return output
     payload = json.loads(await run.journal.get_blob(output.blob))
     return output.model_copy(update={"value": payload["value"], "text": payload["text"]})
+
+
+async def load_whole_output(run: Run, output: StepOutput) -> StepOutput:
+    """Returns the output as it was before personal data was removed for the log, as arguments of a later step need it:
+    a mail to `[removed: EMAIL]` reaches nobody.
+    """
+    if output.whole_blob is None:
+        return await load_output(run, output)
+    return await load_output(run, output.model_copy(update={"blob": output.whole_blob}))
 
 
 async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:

@@ -6,6 +6,7 @@ appended. The policy is in `agent.policy.redaction`.
 
 import asyncio
 import json
+import secrets
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -24,8 +25,8 @@ from agent.core.events import (
 )
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.plan_outcome import is_answer_step
+from agent.llm.call_forms import read_calls
 from agent.llm.port import ModelReply
-from agent.llm.tool_calls import parse_written_call
 from agent.policy.redaction.answers import (
     AnswerFilters,
     CheckedAnswer,
@@ -49,7 +50,7 @@ class RunRedaction:
         self._run = weak_run
         """Weak, since the run holds this object: a cycle would keep every ended run, log and all, until the garbage
         collector finds it, which stops the event loop for as long as it searches."""
-        self._secrets = run.engine.settings.list_secrets()
+        self._secrets = (*run.engine.settings.list_secrets(), *run.engine.models.keys)
         self._events = EventRedactor(lambda: weak_run.state, self._secrets)
         self._redacted: dict[int, EventBody] = {}
         """Redacted events that are not yet appended, by identity."""
@@ -83,6 +84,20 @@ class RunRedaction:
             return parts
         return await asyncio.to_thread(self._events.redact_result, parts)
 
+    async def store_whole(self, parts: ResultParts, clean: ResultParts, *, by_model: bool = False) -> str | None:
+        """Stores a result whose personal data was removed in `clean`, without secrets. Returns the id of its blob; None
+        if it lost nothing else.
+        """
+        if clean.text == parts.text and clean.value == parts.value:
+            return None
+        whole = await asyncio.to_thread(self._events.redact_secrets, parts, by_model=by_model)
+        if (whole.text, whole.value) == (clean.text, clean.value):
+            return None
+        # The id stands in the log and is a checksum of the content: without a salt, it could be guessed from it.
+        payload = {"value": whole.value, "text": whole.text, "salt": secrets.token_hex(16)}
+        data = json.dumps(payload, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+        return await self._run.journal.put_blob(data, run_id=self._run.run_id)
+
     async def redact_content_blocks(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """Returns a tool's content blocks, redacted."""
         return await asyncio.to_thread(self._events.redact_content_blocks, blocks)
@@ -106,6 +121,8 @@ class RunRedaction:
         if not whole or output.error is not None or not is_answer_step(self._run.state, step):
             finished = self._events.redact(StepFinished(output=output, duration=duration), by_model=by_model)
             assert isinstance(finished, StepFinished)
+            if by_model and output.error is None and not is_answer_step(self._run.state, step):
+                finished = await self._keep_whole(finished, output)
             return [], self.mark_redacted(finished)
         checked = [await self.check_answer(output.text)]
         if arguments := "\n".join(_iter_argument_texts(output)):
@@ -120,17 +137,31 @@ class RunRedaction:
         drafts = [EventDraft(event, step.id, attempt) for event in found]
         return drafts, self.mark_redacted(StepFinished(output=shown, duration=duration))
 
+    async def _keep_whole(self, finished: StepFinished, output: StepOutput) -> StepFinished:
+        """Returns the end of a step whose text later steps may work with, with the blob of the text as it was."""
+        shown = finished.output
+        if not isinstance(output.value, str | None):  # an answer with calls of the client's tools: nothing reads it
+            return finished
+        before, after = ResultParts(output.text, output.value, ()), ResultParts(shown.text, shown.value, ())
+        blob = await self.store_whole(before, after, by_model=True)
+        if blob is None:
+            return finished
+        return finished.model_copy(update={"output": shown.model_copy(update={"whole_blob": blob})})
+
     async def redact_turn(self, turn: AssistantTurn, tools: Sequence[JsonObject]) -> AssistantTurn | None:
         """Returns a model's turn, redacted for the log. `tools` are the tools of the call.
 
-        Returns None if the room blocks the text and the turn has no calls: after a crash the model is called again. A
-        tool call written as text stays unchanged, because the run resumes with these arguments from the log."""
+        Returns None if the turn has no calls and the log may not hold its text as it is: after a crash the model is
+        called again. A tool call written as text stays unchanged, because the run resumes with these arguments from the
+        log."""
         fields = self._events.redact_provider_fields(turn.provider_fields)
         turn = turn.model_copy(update={"provider_fields": fields})
         if not turn.text or (not turn.tool_calls and _is_tool_call_text(turn.text, tools)):
             return turn
         if not self._run.room.guard_output.requires_whole_answer:
-            return turn.model_copy(update={"text": self._events.redact_answer_text(turn.text)})
+            shown = self._events.redact_answer_text(turn.text)
+            lost = shown != turn.text and not turn.tool_calls
+            return None if lost else turn.model_copy(update={"text": shown})
         answer = await self.check_answer(turn.text)
         if answer.failure is None:
             return turn.model_copy(update={"text": answer.text})
@@ -203,8 +234,7 @@ def _iter_argument_texts(output: StepOutput) -> Iterator[str]:
 
 
 def _is_tool_call_text(text: str, tools: Sequence[JsonObject]) -> bool:
-    written = parse_written_call(text)
-    if written is None:
-        return False
-    functions = (tool.get("function") for tool in tools)
-    return any(isinstance(function, dict) and function.get("name") == written[0] for function in functions)
+    functions = [tool.get("function") for tool in tools]
+    schemas = {str(one.get("name")): one.get("parameters") for one in functions if isinstance(one, dict)}
+    known = {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
+    return bool(read_calls(text, (), known).calls)

@@ -17,6 +17,7 @@ from agent.core.models import JsonObject, Room
 from agent.core.run_reducer import apply, fold
 from agent.core.run_state import RunState
 from agent.llm.profile import ModelProfile, choose_profile
+from agent.planning.routing import RunCommand
 from agent.policy.redaction.events import holds_text
 from agent.run_context.engine import Engine
 from agent.run_context.read_calls import ReadCalls
@@ -24,7 +25,6 @@ from agent.run_context.redaction import RunRedaction
 from agent.run_context.shared_event import SharedEvent
 from agent.storage.event_codec import encode_body
 from agent.storage.journal import Claim, Journal, RunAppend
-from gateway.features.recipes.engine import NO_RECIPES, RecipeSet
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +45,8 @@ class Run:
         self.state: RunState = fold(claim.run_id, claim.events)
         self.room: Room = self.state.room
         """The room of the run. It never changes."""
-        self.recipes: RecipeSet = NO_RECIPES
-        """The recipes that the owner has in use. Loaded when the run is executed."""
+        self.feature_data: dict[str, object] = {}
+        """What features keep of the owner, by the name of their hooks. Loaded when the run is executed."""
         self.stop_requested = SharedEvent()
         """Set when a person cancels the run. Stops all work in progress."""
         self.decision_made = SharedEvent()
@@ -98,7 +98,7 @@ class Run:
     @property
     def profile(self) -> ModelProfile:
         """How the run works with its model."""
-        return choose_profile(self.engine.settings.model_profile)
+        return choose_profile(self.engine.settings.model_profile, self.engine.models.measured)
 
     @property
     def plans_with_model(self) -> bool:
@@ -122,6 +122,15 @@ class Run:
         if self._deadline is None:
             return self.room.budgets.max_seconds
         return max(0.0, self._deadline - monotonic())
+
+    def list_commands(self) -> list[RunCommand]:
+        """Returns the commands that features offer in this run beside the skills."""
+        return [command for hooks in self.engine.extensions.hooks for command in hooks.list_commands(self)]
+
+    async def load_feature_data(self) -> None:
+        """Loads `feature_data`. Raises `StoreError`."""
+        for hooks in self.engine.extensions.hooks:
+            self.feature_data[hooks.name] = await hooks.load(self)
 
     def start_clock(self) -> None:
         """Starts the clock of the time budget. Time in the queue does not count."""

@@ -1,10 +1,10 @@
 """`RunIntake.accept`: the only way from a door's request to the run that answers it."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
-from agent.core.errors import AgentError, BadRequestError, ConflictError, StoreError
+from agent.core.errors import AgentError, BadRequestError, ConfigError, ConflictError, StoreError
 from agent.core.models import AgentRequest, JsonObject, Room, Webhook
 from agent.core.own_ids import OwnIds
 from agent.core.principal import Principal
@@ -13,7 +13,6 @@ from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
 from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
-from gateway.features.protocols.engine.tasks import TaskService
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +65,22 @@ class HiddenRequest:
     request: AgentRequest
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRunRequest:
-    """A request to run a stored task. `origin` is added to the metadata of the run."""
-
-    task_id: str
-    origin: JsonObject = field(default_factory=dict)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationMessage:
-    """A message to a pipeline conversation."""
+class RequestHandler(Generic[R]):
+    """Accepts one kind of request, named by its class. A feature registers one for each kind of its own."""
 
-    conversation_id: str
-    text: str
-
-
-RunRequest = (
-    AgentRequest
-    | ChatRequest
-    | ContextMessage
-    | HiddenRequest
-    | TaskRunRequest
-    | ConversationMessage
-    | ApprovalReplies
-    | ApprovalText
-    | ForkRequest
-)
+    kind: type[R]
+    accept: Callable[[Principal, R, str | None], Awaitable[AcceptedRun]]
+    """Returns the run that answers the request; the text is the id of a new run, if one was recorded before."""
+    find_webhook: Callable[[Principal, R], Awaitable[Webhook | None]] | None = None
+    """Returns what is told about the run's end if the request does not name it."""
 
 
-class PipelineConversations(Protocol):
-    """The conversations whose messages are answered by runs in the room of pipelines."""
+class RoomConversations(Protocol):
+    """Conversations of a feature in rooms of its own, which keep more than messages: those that build pipelines."""
 
     def handles_room(self, room: Room) -> bool:
         """Returns whether requests in this room belong to such a conversation."""
@@ -104,12 +88,6 @@ class PipelineConversations(Protocol):
 
     async def get_id_for_chat(self, chat_id: str, *, owner: str) -> str:
         """Returns the id of the conversation of a chat or session; creates it at first use."""
-        ...
-
-    async def send(
-        self, conversation_id: str, text: str, *, principal: Principal, run_id: str | None = None
-    ) -> AcceptedRun:
-        """Adds a message, or submits the reply that the conversation's run waits for."""
         ...
 
     async def send_request(
@@ -140,87 +118,92 @@ class WebhookRegistry(Protocol):
 class RunIntake:
     """Accepts the requests of all doors.
 
-    A request becomes a new run, the reply to a run that waits for a person, or a message of a pipeline conversation.
+    A request becomes a new run, the reply to a run that waits for a person, or a message of a feature's conversation.
     Each request is admitted exactly once, before anything is stored.
     """
 
     def __init__(
         self,
         service: AgentService[Any],
-        tasks: TaskService,
-        conversations: PipelineConversations,
-        webhooks: WebhookRegistry,
         own_ids: OwnIds,
         tree: ConversationTree,
+        *,
+        handlers: Sequence[RequestHandler[Any]] = (),
+        conversations: RoomConversations | None = None,
+        webhooks: WebhookRegistry | None = None,
     ) -> None:
-        """`own_ids` recognises the conversations whose ids this gateway made; `tree` has their branches."""
+        """`own_ids` recognises the conversations whose ids this gateway made; `tree` has their branches. `handlers` are
+        those of features.
+
+        Raises `ConfigError` if two handlers accept the same kind.
+        """
         self.own_ids = own_ids
         self.tree = tree
         self.service = service
-        self._tasks = tasks
         self._conversations = conversations
         self._webhooks = webhooks
+        own: tuple[RequestHandler[Any], ...] = (
+            RequestHandler(AgentRequest, self._accept_plain),
+            RequestHandler(ChatRequest, self._accept_chat),
+            RequestHandler(ContextMessage, self._accept_context_message),
+            RequestHandler(HiddenRequest, self._accept_hidden),
+            RequestHandler(ApprovalReplies, self._accept_replies),
+            RequestHandler(ApprovalText, self._accept_text),
+            RequestHandler(ForkRequest, self._start_fork),
+        )
+        self._handlers: dict[type[Any], RequestHandler[Any]] = {}
+        for handler in (*own, *handlers):
+            if handler.kind in self._handlers:
+                raise ConfigError(f"two features accept requests of the kind {handler.kind.__name__}")
+            self._handlers[handler.kind] = handler
 
     async def accept(
-        self, caller: Principal, request: RunRequest, *, run_id: str | None = None, webhook: Webhook | None = None
+        self, caller: Principal, request: object, *, run_id: str | None = None, webhook: Webhook | None = None
     ) -> AcceptedRun:
         """Returns the run that answers the request; it is stored.
 
-        `run_id` is the id of a new run, if one was recorded before. `webhook` is told about the run's end; that of a
-        task is used without one. Raises what `AgentService.start_run`, `TaskService.start_run` and the conversations
-        raise, and `ScopeError` for a reply that the caller may not give.
+        `request` is of a kind that a handler accepts: those of this module, `AgentRequest`, or a feature's. `run_id` is
+        the id of a new run, if one was recorded before. `webhook` is told about the run's end. Raises what the handlers
+        and `AgentService.start_run` raise, `ScopeError` for a reply that the caller may not give, and
+        `BadRequestError` if no feature accepts the request or sends webhooks.
         """
-        if webhook is None and isinstance(request, TaskRunRequest):
-            webhook = await self._tasks.get_webhook(request.task_id, owner=caller.owner)
+        handler = self._handlers.get(type(request))
+        if handler is None:
+            raise BadRequestError(f"no feature that is on accepts a request of the kind {type(request).__name__}")
+        if webhook is None and handler.find_webhook is not None:
+            webhook = await handler.find_webhook(caller, request)
         if webhook is None:
-            return await self._accept(caller, request, run_id)
-        return await self._accept_with_webhook(caller, request, run_id or make_run_id(), webhook)
+            return await handler.accept(caller, request, run_id)
+        if self._webhooks is None:
+            raise BadRequestError("this gateway sends no webhooks", param="webhook")
 
-    async def _accept_with_webhook(
-        self, caller: Principal, request: RunRequest, run_id: str, webhook: Webhook
+        async def start(new_id: str) -> AcceptedRun:
+            return await handler.accept(caller, request, new_id)
+
+        return await _start_with_webhook(self._webhooks, caller.owner, webhook, run_id or make_run_id(), start)
+
+    async def _accept_plain(self, caller: Principal, request: AgentRequest, run_id: str | None) -> AcceptedRun:
+        return await self._accept_request(caller, request, self.service.admit(request, caller.owner), run_id)
+
+    async def _accept_context_message(
+        self, caller: Principal, request: ContextMessage, run_id: str | None
     ) -> AcceptedRun:
-        """Stores the delivery before the run, so that a crash in between or at the run's end does not lose it."""
-        is_new = await self._webhooks.register(caller.owner, run_id, webhook)
-        try:
-            accepted = await self._accept(caller, request, run_id)
-        except StoreError:  # the run may have been stored nevertheless
-            raise
-        except AgentError:
-            if is_new:
-                await self._webhooks.discard(run_id)
-            raise
-        if accepted.run_id != run_id:  # the request was the reply to a run that waited
-            await self._webhooks.register(caller.owner, accepted.run_id, webhook)
-            await self._webhooks.discard(run_id)
-        return accepted
+        room = self.service.admit(request.request, caller.owner)
+        return await self._accept_request(caller, request.request, room, run_id, trust="never")
 
-    async def _accept(self, caller: Principal, request: RunRequest, run_id: str | None) -> AcceptedRun:
-        """Starts or continues the run that answers the request."""
-        match request:
-            case TaskRunRequest(task_id, origin):
-                run_id = await self._tasks.start_run(task_id, caller, run_id=run_id, origin=origin)
-                return AcceptedRun(run_id, caller.owner)
-            case ConversationMessage(conversation_id, text):
-                return await self._conversations.send(conversation_id, text, principal=caller, run_id=run_id)
-            case HiddenRequest(hidden):
-                return await self._start(caller, hidden, self.service.admit(hidden, caller.owner), run_id, hidden=True)
-            case ApprovalReplies(waiting_run_id, replies):
-                return await submit_replies(self.service, caller, waiting_run_id, replies)
-            case ApprovalText(waiting_run_id, text):
-                return await submit_text(self.service, caller, waiting_run_id, text)
-            case ForkRequest():
-                return await self._start_fork(caller, request, run_id)
-            case ChatRequest():
-                return await self._accept_chat(caller, request, run_id)
-            case ContextMessage(message):
-                room = self.service.admit(message, caller.owner)
-                return await self._accept_request(caller, message, room, run_id, trust="never")
-            case AgentRequest():
-                return await self._accept_request(caller, request, self.service.admit(request, caller.owner), run_id)
+    async def _accept_hidden(self, caller: Principal, request: HiddenRequest, run_id: str | None) -> AcceptedRun:
+        room = self.service.admit(request.request, caller.owner)
+        return await self._start(caller, request.request, room, run_id, hidden=True)
+
+    async def _accept_replies(self, caller: Principal, request: ApprovalReplies, _: str | None) -> AcceptedRun:
+        return await submit_replies(self.service, caller, request.run_id, request.replies)
+
+    async def _accept_text(self, caller: Principal, request: ApprovalText, _: str | None) -> AcceptedRun:
+        return await submit_text(self.service, caller, request.run_id, request.text)
 
     async def _start_fork(self, caller: Principal, fork: ForkRequest, run_id: str | None) -> AcceptedRun:
         row = await self.service.get_run(fork.run_id, owner=caller.owner)
-        if self._conversations.handles_room(self.service.rooms.get(row.room, caller.owner)):
+        if self._find_conversations(self.service.rooms.get(row.room, caller.owner)) is not None:
             raise ConflictError(f"run {fork.run_id!r} belongs to a conversation that builds a pipeline; continue that")
         return await start_fork(self.service, caller, fork, run_id=run_id)
 
@@ -228,7 +211,7 @@ class RunIntake:
         request = chat.request
         room = self.service.admit(request, caller.owner)
         named = request.model_copy(update={"conversation_id": chat.chat_id or request.conversation_id})
-        if chat.chat_id is not None and self._conversations.handles_room(room):
+        if chat.chat_id is not None and self._find_conversations(room) is not None:
             trust: ConversationTrust | None = "never" if chat.names_what_it_answers else None
             return await self._accept_request(caller, named, room, run_id, wire_request=chat.wire_request, trust=trust)
         # Without the conversation's id: the client's own messages say whether this one is a reply. A message that a
@@ -249,7 +232,8 @@ class RunIntake:
     ) -> AcceptedRun:
         """`trust` is when the conversation's id counts in a decision; None: as who made it says."""
         named = request.conversation_id
-        if named is None or not self._conversations.handles_room(room):
+        conversations = self._find_conversations(room)
+        if named is None or conversations is None:
             is_own = named is not None and self.own_ids.is_own_conversation(named, caller.owner)
             trust = trust or ("own" if is_own else "by_key")
             placed = await self.tree.place(caller.owner, request)
@@ -258,12 +242,17 @@ class RunIntake:
             return reply or await self._start(caller, placed, room, run_id, one_off=request.messages is not None)
         if request.parent is not None:
             raise BadRequestError("parent: a conversation that builds a pipeline has no branches", param="parent")
-        conversation_id = await self._conversations.get_id_for_chat(named, owner=caller.owner)
+        conversation_id = await conversations.get_id_for_chat(named, owner=caller.owner)
         request = request.model_copy(update={"conversation_id": conversation_id})
         trust = trust or ("own" if conversation_id == named else "by_key")  # the builder makes all of its ids
-        return await submit_reply(self.service, caller, request, trust) or await self._conversations.send_request(
+        return await submit_reply(self.service, caller, request, trust) or await conversations.send_request(
             conversation_id, request, principal=caller, run_id=run_id, wire_request=wire_request
         )
+
+    def _find_conversations(self, room: Room) -> RoomConversations | None:
+        """Returns the conversations that requests in this room belong to, if any."""
+        conversations = self._conversations
+        return conversations if conversations is not None and conversations.handles_room(room) else None
 
     async def _start(
         self,
@@ -293,3 +282,26 @@ class RunIntake:
             tainted=tainted,
         )
         return AcceptedRun(run_id, caller.owner)
+
+
+async def _start_with_webhook(
+    webhooks: WebhookRegistry,
+    owner: str,
+    webhook: Webhook,
+    run_id: str,
+    start: Callable[[str], Awaitable[AcceptedRun]],
+) -> AcceptedRun:
+    """Stores the delivery before the run, so that a crash in between or at the run's end does not lose it."""
+    is_new = await webhooks.register(owner, run_id, webhook)
+    try:
+        accepted = await start(run_id)
+    except StoreError:  # the run may have been stored nevertheless
+        raise
+    except AgentError:
+        if is_new:
+            await webhooks.discard(run_id)
+        raise
+    if accepted.run_id != run_id:  # the request was the reply to a run that waited
+        await webhooks.register(owner, accepted.run_id, webhook)
+        await webhooks.discard(run_id)
+    return accepted

@@ -98,6 +98,16 @@ class ServiceLimits:
     lease_s: float = 15.0
 
 
+class WorkerFactory(Protocol[Live]):
+    """Makes the worker of this process, such as one that shares its runs with others through a queue."""
+
+    def __call__(
+        self, journal: Journal, executor: Executor[Live], *, worker: str, limits: ServiceLimits
+    ) -> "RunWorker[Live]":
+        """Returns the worker."""
+        ...
+
+
 def make_worker_name() -> str:
     """Returns this process's worker name: host, pid and a nonce, because a pid can be reused."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -38,11 +38,10 @@ from agent.rooms import Rooms
 from agent.runs.response import build_response
 from agent.runs.run_concurrency import RunConcurrency, hold_run_slot
 from agent.runs.run_failed import RunFailedError
-from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
+from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits, WorkerFactory
 from agent.runs.stopped_run import StoppedRun
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from agent.storage.journal import Claim, Journal, RunRow
-from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker, RunQueue
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +77,10 @@ async def _allow_any_cost(key: str, request: AgentRequest, room: Room) -> None:
     return
 
 
+async def _list_nothing(principal: Principal) -> tuple[str, ...]:
+    return ()
+
+
 def _keep_request(request: AgentRequest) -> AgentRequest:
     return request
 
@@ -97,10 +100,11 @@ class AgentService(Generic[Live]):
         audit: AuditLog = NO_AUDIT,
         redact_request: Callable[[AgentRequest], AgentRequest] = _keep_request,
         check_quota: Callable[[str, AgentRequest, Room], Awaitable[None]] = _allow_any_cost,
+        list_unshared: Callable[[Principal], Awaitable[tuple[str, ...]]] = _list_nothing,
         run_concurrency: RunConcurrency | None = None,
         progress: RunProgress | None = None,
         client_requests: ClientRequests | None = None,
-        queue: RunQueue | None = None,
+        make_worker: WorkerFactory[Live] | None = None,
     ) -> None:
         self.progress = progress or RunProgress()
         """Progress messages of the runs that this process executes."""
@@ -110,17 +114,14 @@ class AgentService(Generic[Live]):
         self.redact_request = redact_request
         """Returns the request without secrets of this gateway, as it may be stored."""
         self._check_quota = check_quota
+        self._list_unshared = list_unshared
         self._run_concurrency = run_concurrency
         self._journal = journal
         self._executor = executor
         self.rooms = rooms
         self._validate = validate
         limits = limits or ServiceLimits()
-        self.worker: RunWorker[Live] = (
-            RunWorker(journal, executor, worker=worker, limits=limits)
-            if queue is None
-            else QueueRunWorker(journal, executor, worker=worker, limits=limits, queue=queue)
-        )
+        self.worker: RunWorker[Live] = (make_worker or RunWorker[Live])(journal, executor, worker=worker, limits=limits)
 
     def admit(self, request: AgentRequest, owner: str | None = None) -> Room:
         """Returns the room that will serve the request, one that `owner` may use.
@@ -177,6 +178,7 @@ class AgentService(Generic[Live]):
             given=given,
             may_skip_approval=principal.may_skip_approval,
             scopes=None if principal.scopes is None else tuple(sorted(principal.scopes)),
+            unshared=await self._list_unshared(principal) if room.guard_output.pii == "auto" else (),
             withheld=withheld or {},
         )
         async with hold_run_slot(self._run_concurrency, principal, run_id):

@@ -196,6 +196,17 @@ class KeyStore:
         )
         return bool(rows)
 
+    async def count_valid(self, owner: str) -> tuple[int, int]:
+        """Returns how many valid keys an owner has, and how many other owners have."""
+        rows = await self._statements.read(
+            "SELECT COALESCE(SUM(CASE WHEN owner = ? THEN 1 ELSE 0 END), 0), COUNT(*) FROM api_keys "
+            "WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
+            owner,
+            self._clock(),
+        )
+        own, every = int(rows[0][0]), int(rows[0][1])
+        return own, every - own
+
     async def get_usage(self, key_id: str) -> tuple[int, float]:
         """Returns the tokens and USD that a key has used. Raises `NotFoundError`."""
         rows = await self._statements.read("SELECT used_tokens, used_usd FROM api_keys WHERE id = ?", key_id)

@@ -54,6 +54,8 @@ AuditAction = Literal[
     "prompt.remove",
     "queue.retry",
     "queue.discard",
+    "model.save",
+    "model.remove",
 ]
 AuditOutcome = Literal["done", "failed"]
 MAX_NAME_CHARS = 500

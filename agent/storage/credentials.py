@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import re
+import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ DOCS_HINT = "docs/connectors.md says how to write one"
 WEBHOOK_KEY_BYTES = (24, 64)
 """Least and most bytes of a signing key, as the Standard Webhooks specification has them."""
 _FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
+_KEY = re.compile(r"(?!\$\{)[!-~]{1,4000}")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -141,6 +143,16 @@ class WebhookSecret(_Credential):
         return [_decode_webhook_key(value) for value in (self.secret, self.previous_secret) if value is not None]
 
 
+class ModelKey(_Credential):
+    """The key of the model endpoint at `url`, and sent only there. No source can name it: a source's address is chosen
+    by its owner, a model's by the operator.
+    """
+
+    type: Literal["model_key"]
+    url: str = Field(pattern=r"^https?://")
+    key: Secret
+
+
 def _decode_webhook_key(secret: SecretStr) -> bytes:
     """Returns the key in a secret of the form `whsec_BASE64`; empty if it has another form."""
     text = secret.get_secret_value()
@@ -152,7 +164,7 @@ def _decode_webhook_key(secret: SecretStr) -> bytes:
 
 SourceCredential = GoogleServiceAccount | GoogleOAuth | Bearer
 WebCredential = HeaderSecret | BasicLogin | Bearer | OAuthClient
-Credential = SourceCredential | WebCredential | DocumentPassword | WebhookSecret
+Credential = SourceCredential | WebCredential | DocumentPassword | WebhookSecret | ModelKey
 _TYPES: dict[str, type[Credential]] = {
     "header": HeaderSecret,
     "basic": BasicLogin,
@@ -162,6 +174,7 @@ _TYPES: dict[str, type[Credential]] = {
     "bearer": Bearer,
     "document_password": DocumentPassword,
     "webhook": WebhookSecret,
+    "model_key": ModelKey,
 }
 
 
@@ -204,6 +217,32 @@ class Credentials:
             raise CredentialError(f"the credential {name!r} is not for the owner {owner!r}; {WEBHOOK_HINT}")
         return found.list_keys()
 
+    def get_model_key(self, name: str, url: str) -> SecretStr:
+        """Returns the key for the model endpoint at `url`. Raises `CredentialError` if it is not for that address."""
+        found = self.get(name)
+        if not isinstance(found, ModelKey):
+            raise CredentialError(f"the credential {name!r} in {self._path} is not of the type model_key")
+        if found.url.rstrip("/") != url.rstrip("/"):
+            raise CredentialError(f"the credential {name!r} in {self._path} is the key of another address")
+        return found.key
+
+    def set_model_key(self, name: str, url: str, key: str) -> None:
+        """Stores the key of a model endpoint under this name.
+
+        Raises `CredentialError` if the file cannot be written, the key cannot be sent in a header, or would be read
+        from the environment.
+        """
+        if _KEY.fullmatch(key) is None:
+            raise CredentialError("a key consists of printable ASCII characters without spaces")
+        self._write_entries({**self._read_entries(), name: {"type": "model_key", "url": url, "key": key}})
+
+    def remove_model_key(self, name: str) -> None:
+        """Removes a model's key; does nothing if the name is of something else, or of nothing."""
+        entries = self._read_entries()
+        entry = entries.get(name)
+        if isinstance(entry, dict) and entry.get("type") == "model_key":
+            self._write_entries({known: value for known, value in entries.items() if known != name})
+
     def list_names(self) -> tuple[str, ...]:
         """Returns the names in the file, sorted; none if there is no file. Raises `CredentialError` if it cannot be
         read.
@@ -237,6 +276,19 @@ class Credentials:
         if not isinstance(entries, dict):
             raise CredentialError(f"the credentials file {self._path} must be one JSON object; {DOCS_HINT}")
         return entries
+
+    def _write_entries(self, entries: JsonObject) -> None:
+        """Replaces the file at once, readable by its owner only."""
+        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            draft.touch(mode=0o600, exist_ok=False)
+            draft.write_text(json.dumps(entries, indent=2, ensure_ascii=False) + "\n", "utf-8")
+            draft.replace(self._path)
+        except OSError as error:
+            raise CredentialError(f"{self._path} cannot be written: {error.strerror}") from error
+        finally:
+            draft.unlink(missing_ok=True)
 
     def _parse_entry(self, name: str, entry: object) -> Credential:
         where = f"the credential {name!r} in {self._path}"

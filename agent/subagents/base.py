@@ -1,15 +1,14 @@
 """`SubAgent`: one task with its own tools and conversation, started by a tool call of another agent.
 
-A sub-agent is one class here and one entry in `registry.py`. It knows no run: `agent/execution/subagent_runner.py` asks
+A feature registers its sub-agents, one class each. A sub-agent knows no run: `agent/execution/subagent_runner.py` asks
 the model, makes the calls, keeps the time, and reports results back.
 """
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -17,11 +16,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agent.core.events import StepOutput
 from agent.core.models import ChatMessage, JsonObject
 from agent.core.subagent_result import SubAgentResult
-from agent.text.language import LanguageDetector
+from agent.prompts import PromptSource
 from agent.tools import Tool
-from gateway.features.documents.engine.ingest.collections import Library
-from gateway.features.documents.engine.ingest.connectors.port import Connector
-from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -37,20 +33,8 @@ class Caller:
     """The messages before the request. Most sub-agents get by without them."""
 
 
-FindSource = Callable[[str, Caller], Awaitable[ConnectorInput]]
-"""Resolves a source name. Raises an `AgentError` if it does not exist or is not the caller's."""
-
-
-@dataclass(frozen=True, slots=True)
 class SubAgentResources:
-    """What sub-agents work with. Local files are read beneath `roots` only; `folder` is for downloads and copies."""
-
-    library: Library
-    connectors: Mapping[SourceType, Connector]
-    roots: Sequence[Path]
-    folder: Path
-    languages: LanguageDetector
-    find_source: FindSource
+    """What a feature gives its sub-agents to work with. The base class gives nothing; each feature derives its own."""
 
 
 class CallResult(NamedTuple):
@@ -94,7 +78,7 @@ async def gather_calls(calls: Iterable[Awaitable[CallResult]]) -> list[CallResul
 
 
 class SubAgent(ABC, Generic[In, Out]):
-    """The base class. Its system prompt is `agent/prompts/subagent_<AGENT_ID>.md`, or `PROMPT`.
+    """The base class. Its system prompt is `subagent_<AGENT_ID>`, or `PROMPT`, of `PROMPTS`.
 
     Its state consists of what its tools returned (`record_call`), so a resumed sub-agent gets the same state from the
     recorded results. Its own tools are read-only and come with the permission to start it. Tools in `BORROWS` are
@@ -105,6 +89,8 @@ class SubAgent(ABC, Generic[In, Out]):
     AGENT_ID: ClassVar[str]
     DESCRIPTION: ClassVar[str]
     PROMPT: ClassVar[str] = ""
+    PROMPTS: ClassVar[PromptSource]
+    """The prompts of its feature."""
     KEYWORDS: ClassVar[tuple[str, ...]] = ()
     BORROWS: ClassVar[tuple[str, ...]] = ()
     CHANGES_THINGS: ClassVar[bool] = False

@@ -1,24 +1,36 @@
-"""The sub-agents. To add one, write a class and name it here."""
+"""Sub-agents as features register them: a class, and what it works with. The kernel has none of its own."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from agent.subagents.base import SubAgent
-from gateway.features.documents.engine.subagents.researcher import Researcher
-from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
-from gateway.features.pipeline_builder.engine.subagents.source_analyzer import SourceAnalyzer
-from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
+from agent.core.errors import ConfigError
+from agent.subagents.base import SubAgent, SubAgentResources
 
 SubAgentClass = type[SubAgent[Any, Any]]
 
-SUBAGENTS: tuple[SubAgentClass, ...] = (SourceAnalyzer, PipelineValidator, Researcher, *STUDIO_AGENTS)
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSubAgent:
+    """A kind of sub-agent with what its feature gives it."""
+
+    kind: SubAgentClass
+    resources: SubAgentResources
 
 
-def index_subagents(kinds: Iterable[SubAgentClass] = SUBAGENTS) -> dict[str, SubAgentClass]:
-    """Returns the sub-agents by id. Raises ValueError if two have the same id."""
-    found: dict[str, SubAgentClass] = {}
-    for kind in kinds:
-        if kind.AGENT_ID in found:
-            raise ValueError(f"two sub-agents are called {kind.AGENT_ID!r}")
-        found[kind.AGENT_ID] = kind
+def register_subagents(
+    kinds: Iterable[SubAgentClass], resources: SubAgentResources | None = None
+) -> tuple[RegisteredSubAgent, ...]:
+    """Returns the kinds, all with the same resources."""
+    shared = resources or SubAgentResources()
+    return tuple(RegisteredSubAgent(kind, shared) for kind in kinds)
+
+
+def index_subagents(registered: Iterable[RegisteredSubAgent]) -> dict[str, RegisteredSubAgent]:
+    """Returns the sub-agents by id. Raises `ConfigError` if two have the same id."""
+    found: dict[str, RegisteredSubAgent] = {}
+    for one in registered:
+        if one.kind.AGENT_ID in found:
+            raise ConfigError(f"two sub-agents are called {one.kind.AGENT_ID!r}")
+        found[one.kind.AGENT_ID] = one
     return found

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from agent.core.errors import SubAgentFailedError, ToolError
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult
-from agent.subagents.registry import SUBAGENTS, SubAgentClass
+from agent.subagents.registry import SubAgentClass
 from agent.tools import READ_ONLY_WEB, ToolContext, ToolResult, ToolSpec, build_flat_schema
 
 GRACE_S = 30.0
@@ -18,8 +18,7 @@ KeepResult = Callable[[JsonObject, SubAgentResult, ToolContext], Awaitable[str |
 """Stores a result with its task; conversations do. Returns a note for the caller: why it was not stored, or that it
 resolves nothing."""
 
-SPAWN_TOOLS = frozenset(f"spawn_{kind.AGENT_ID}" for kind in SUBAGENTS)
-"""Their full names; `spawn__x` may be a tool of a foreign server called `spawn`."""
+PREFIX = "spawn_"
 
 
 class SpawnTool:
@@ -33,7 +32,7 @@ class SpawnTool:
         self._keep = keep
         task: type[BaseModel] = kind.Task
         self._spec = ToolSpec(
-            name=f"spawn_{kind.AGENT_ID}",
+            name=f"{PREFIX}{kind.AGENT_ID}",
             description=kind.DESCRIPTION,
             input_schema=build_flat_schema(task),
             output=SubAgentResult,
@@ -78,8 +77,13 @@ class SpawnTool:
         return None
 
 
+def is_spawn_tool(name: str) -> bool:
+    """Returns whether the tool starts a sub-agent. `spawn__x` is a tool of a foreign server called `spawn`."""
+    return name.startswith(PREFIX) and "__" not in name
+
+
 def make_spawn_tools(
-    kinds: Iterable[SubAgentClass] = SUBAGENTS, keeper: Callable[[str], KeepResult] | None = None
+    kinds: Iterable[SubAgentClass], keeper: Callable[[str], KeepResult] | None = None
 ) -> list[SpawnTool]:
     """Returns a tool for each sub-agent; `keeper` returns the callback that stores a sub-agent's results."""
     return [SpawnTool(kind, keeper(kind.AGENT_ID) if keeper is not None else None) for kind in kinds]

@@ -67,8 +67,10 @@ m³      volume      1000      m³ m3
 W       power       1         w watt watts
 kW      power       1000      kw kilowatt kilowatts
 MW      power       1000000   mw megawatt megawatts
+Wh      energy      0.001     wh
 kWh     energy      1         kwh
 MWh     energy      1000      mwh
+GWh     energy      1000000   gwh
 V       voltage     1         v volt volts
 A       current     1         ampere amperes amp amps
 Hz      frequency   1         hz hertz

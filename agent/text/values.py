@@ -14,7 +14,7 @@ from typing import Final
 from agent.text.codes import CodeMention, find_codes, make_code_key
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue, find_dates, find_times
 from agent.text.decimal_marks import get_digits, settle_readings
-from agent.text.numbers import SCALES, NumberMention, find_numbers
+from agent.text.numbers import SCALES, NumberMention, NumberReading, find_numbers
 from agent.text.units import Unit, can_share_value
 
 ValueMention = DateMention | TimeMention | NumberMention | CodeMention
@@ -166,7 +166,7 @@ class KnownValues:
             is_spelled_so = get_digits(mention.text) in self._open_spellings
             return is_spelled_so or any(abs(reading.value) in self._settled for reading in mention.readings)
         for reading in mention.readings:
-            if ignore_unit and mention.unit is not None and self._has_value(reading.value, reading.step):
+            if ignore_unit and mention.unit is not None and self._has_other_unit(reading, mention.unit):
                 return True
             if self._has_quantity(reading.value, reading.step, mention.unit):
                 return True
@@ -175,7 +175,7 @@ class KnownValues:
             whole = reading.value == reading.value.to_integral_value()
             if mention.unit is None and whole and int(reading.value) in self._years:
                 return True
-            if mention.unit is None and self._has_part(reading.value) and not (mention.is_word and self._by_language):
+            if mention.unit is None and self._has_part(reading.value, is_word=mention.is_word and self._by_language):
                 return True
         if mention.parts and all(self._has_value(part, Decimal(0)) for part in mention.parts):
             return True
@@ -183,9 +183,15 @@ class KnownValues:
         scale = mention.value / mention.unscaled if mention.unscaled else None
         return scale in self._scales and mention.unscaled is not None and self._has_value(mention.unscaled, Decimal(0))
 
-    def _has_part(self, value: Decimal) -> bool:
-        """Whether a plain number is the day of a date (`on the 5th`) or a full hour (`at nine o'clock`)."""
-        return any(date.day == value for date in self._dates) or any(
+    def _has_other_unit(self, reading: NumberReading, unit: Unit) -> bool:
+        """Whether a number has this value and none or another kind of unit: 5 kg and 5 euros, but not 5 kg and 5 g."""
+        start = bisect_left(self._values, reading.value - reading.step / 2)
+        end = bisect_right(self._values, reading.value + reading.step / 2)
+        return any(other is None or other.dimension != unit.dimension for _, other in self._numbers[start:end])
+
+    def _has_part(self, value: Decimal, *, is_word: bool) -> bool:
+        """Whether a plain number is the day of a date (`on the 5th`, in digits) or a full hour (`at nine o'clock`)."""
+        return any(date.day == value for date in self._dates if not is_word) or any(
             time.hour == value and not time.minute for time in self._times
         )
 

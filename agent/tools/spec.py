@@ -52,6 +52,11 @@ class PlanHints:
     """Whether its result stands before all others in such an answer."""
     source: UserSource | None = None
     """Which of the user's own sources it reads."""
+    stands_for_steps: bool = False
+    """Whether the feature that offers it puts steps of its own in its place: a planner may choose it, nothing calls
+    it."""
+    looks_first_with: str = ""
+    """A tool that shows what this one works on, from inputs of the same names. In rounds it is called before."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 
@@ -97,6 +102,8 @@ class ToolSpec:
     """Whether the operator trusts the server that the arguments go to."""
     reads_public_pages: bool = False
     """Whether its untrusted results are public pages: they make nothing in the run private."""
+    reads: tuple[UserSource, ...] = ()
+    """What of the user's own its results are made of, besides `hints.source`."""
     room: str | None = None
     """The only room that may use it, such as the one whose MCP server offers it; None: every room."""
 
@@ -111,6 +118,15 @@ class ToolSpec:
     def effect(self) -> Effect:
         """The effect class."""
         return self.annotations.effect
+
+    @property
+    def read_from(self) -> tuple[str, ...]:
+        """What results are made of: the user's own sources; `arguments` if of nothing else, also through calls that
+        are recorded themselves; () if they may be of anything.
+        """
+        own = self.reads if self.hints.source is None else (self.hints.source, *self.reads)
+        is_closed = self.origin == "builtin" and not self.tainted and not self.annotations.open_world
+        return own or (("arguments",) if is_closed or self.uses_subagents else ())
 
     @property
     def reads_over_network(self) -> bool:

@@ -15,7 +15,7 @@ from agent.core.subagent_result import SubAgentResult
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.text.own_words import OwnWords
 from agent.tools.flat_schema import build_flat_schema
-from agent.tools.spec import READ_ONLY, PlanHints, ToolAnnotations, ToolSpec
+from agent.tools.spec import READ_ONLY, PlanHints, ToolAnnotations, ToolSpec, UserSource
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -212,6 +212,7 @@ class TypedTool(ABC, Generic[In, Out]):
     uses_subagents: ClassVar[bool] = False
     hints: ClassVar[PlanHints] = PlanHints()
     where_args: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[UserSource, ...]] = ()
     reads_public_pages: ClassVar[bool] = False
     Input: type[In]
     """The model of the arguments, from the type arguments of the base class."""
@@ -243,6 +244,7 @@ class TypedTool(ABC, Generic[In, Out]):
             hints=self.hints,
             where_args=self.where_args,
             reads_public_pages=self.reads_public_pages,
+            reads=self.reads,
         )
 
     @property

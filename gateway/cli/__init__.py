@@ -31,7 +31,7 @@ class Commands(LazyGroup):
             "doctor:doctor",
             "Check the configuration, store, models, skills and files; exit code 1 if something is broken.",
         ),
-        "mcp": ("mcp:mcp", "Serve MCP over stdin and stdout. Shares the data folder with a running gateway."),
+        "mcp": ("mcp:app", "Serve MCP over stdin and stdout. `mcp install CLIENT` adds Stepgate to an IDE."),
         "graph": ("graph:graph", "Print the workflow as a Mermaid diagram."),
         "eval": (
             "gateway.features.evaluation.commands.evaluate:evaluate",
@@ -86,6 +86,7 @@ class Commands(LazyGroup):
         "skills": ("skills:app", "Skills: list skills, check skill folders."),
         "tools": ("tools:app", "Tools: list, call, generate and apply them."),
         "mcp-servers": ("mcp_servers:app", "Foreign MCP servers: list, add, remove, test, log in, review."),
+        "models": ("models:app", "Models: list, use, probe, remove."),
         "memory": ("memory:app", "Memory: list and delete your memories."),
         "keys": ("keys:app", "API keys with scopes, limits and budgets."),
         "audit": ("audit:app", "The audit record: who did what, when."),

@@ -6,10 +6,9 @@ import socket
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 
-_PORT_HINTS = {
-    errno.EADDRINUSE: "is a gateway already running? Otherwise choose another port",
-    errno.EACCES: "ports below 1024 are reserved; choose a higher one",
-}
+FORMER_DEFAULT_PORT = 8080
+TRIED_PORTS = 20
+"""How many ports after the taken one are tried for the command in the message."""
 
 
 class PortError(ConfigError):
@@ -30,10 +29,48 @@ def bind_socket(settings: Settings) -> socket.socket:
 
 
 def _bind_error(settings: Settings, error: OSError) -> ConfigError:
-    hint = _PORT_HINTS.get(error.errno or 0)
+    hint = _make_port_hint(settings, error.errno)
     if hint is not None:
         return PortError(f"AGENT_PORT: {settings.host}:{settings.port} cannot be bound: {error.strerror}; {hint}")
     return ConfigError(
         f"AGENT_HOST: {settings.host!r} is not an address of this machine: {error.strerror}; use 127.0.0.1 for "
         "programs on this machine, 0.0.0.0 for the network"
     )
+
+
+def describe_default_port(settings: Settings) -> str | None:
+    """Returns a line for users of the former default port, or None where the port is chosen.
+
+    For one release: the default was that of llama.cpp's server.
+    """
+    if "port" in settings.model_fields_set:
+        return None
+    return (
+        f"The default port is {settings.port} now, it was {FORMER_DEFAULT_PORT}; "
+        f"AGENT_PORT={FORMER_DEFAULT_PORT} keeps the old one."
+    )
+
+
+def _make_port_hint(settings: Settings, number: int | None) -> str | None:
+    if number == errno.EACCES:
+        return "ports below 1024 are reserved; choose a higher one"
+    if number != errno.EADDRINUSE:
+        return None
+    free = _find_free_port(settings)
+    if free is None:
+        return "is a gateway already running? Otherwise choose another port"
+    return f"is a gateway already running? Otherwise: stepgate serve --port {free}"
+
+
+def _find_free_port(settings: Settings) -> int | None:
+    """Returns the next port that can be bound."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    for port in range(settings.port + 1, min(settings.port + 1 + TRIED_PORTS, 65_536)):
+        with socket.socket(family) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind((settings.host, port))
+            except OSError:
+                continue
+            return port
+    return None

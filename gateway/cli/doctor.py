@@ -5,6 +5,7 @@ import logging
 
 from agent.core.settings.loading import find_unknown_settings, load_valid_settings
 from gateway.cli import lazy_rich
+from gateway.cli.doctor_finding import Finding
 from gateway.cli.session import read_provider_keys, set_up_logging
 from gateway.quiet_interrupt import QuietInterrupt
 
@@ -16,7 +17,7 @@ def doctor() -> None:
     settings, wrong = load_valid_settings()
     set_up_logging(settings, logging.ERROR)
     with QuietInterrupt():
-        from gateway.cli.doctor_checks import Finding, run_checks  # noqa: PLC0415 - all of the engine; other commands need less
+        from gateway.cli.doctor_checks import run_checks  # noqa: PLC0415 - all of the engine; other commands need less
 
     async def report() -> int:
         console, broken = lazy_rich.Console(), 0

@@ -6,7 +6,6 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,8 @@ from agent.sandbox.probe import find_missing_feature
 from agent.storage.credentials import CredentialError, Credentials
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import PortError, bind_socket
+from gateway.cli.doctor_finding import Finding
+from gateway.cli.doctor_models import check_models
 from gateway.features.fleet.engine.queue_names import get_lane
 from gateway.readiness import check_readiness
 from mcp_tools.builtin.run_python import build_limits
@@ -38,10 +39,6 @@ a person watches.
 
 LATE_PASSES = 4
 """Passes over old runs that may be missing before it is reported."""
-_OLLAMA = (
-    "set AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1 and AGENT_MODEL_FAST=llama3.1 for Ollama, or "
-    "AGENT_MODEL_FAST=<LiteLLM name> with the provider's key"
-)
 _REMEDIES: Mapping[str, str] = {
     "data_dir": "set AGENT_DATA_DIR to a writable folder with free space",
     "database_url": "start the server, or unset AGENT_DATABASE_URL to keep runs in the data folder",
@@ -54,17 +51,6 @@ _OUTGROWN = (
     "affected"
 )
 _WITHOUT_SANDBOX = "see docs/sandbox.md; set AGENT_RUN_PYTHON=off to silence this"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report. `remedy` says what to do if it is not ok; `fatal` sets exit code 1."""
-
-    name: str
-    ok: bool
-    detail: str
-    remedy: str = ""
-    fatal: bool = True
 
 
 async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]) -> AsyncIterator[Finding]:
@@ -164,11 +150,8 @@ async def _check_components(stepgate: Stepgate, broken: Mapping[str, object]) ->
         yield await _check_objects(stepgate)
     if "model_fast" in broken:
         return
-    if not stepgate.settings.is_llm_configured:
-        yield Finding("models", False, "none configured, rules mode", _OLLAMA, fatal=False)
-        return
-    remedy = "check AGENT_LLM_BASE_URL, AGENT_LLM_API_KEY and the endpoint"
-    yield Finding("models", status["models"].ok, status["models"].detail, remedy)
+    async for finding in check_models(stepgate, status["models"]):
+        yield finding
 
 
 async def _check_objects(stepgate: Stepgate) -> Finding:

@@ -16,7 +16,7 @@ from agent.core.settings import Settings
 from gateway.app import create_app
 from gateway.auth.authentication import can_others_call
 from gateway.bootstrap import Stepgate, build_gateway
-from gateway.cli.bind_address import bind_socket
+from gateway.cli.bind_address import bind_socket, describe_default_port
 from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
 from gateway.garbage_collector import pause_garbage_collector
 from gateway.limits.http_protocol import make_protocol_with_limits
@@ -80,6 +80,7 @@ class _Server(uvicorn.Server):
         self._settings = settings
         self._stepgate = stepgate
         self._worker = worker
+        self._offer: asyncio.Task[None] | None = None
         super().__init__(
             uvicorn.Config(
                 create_app(settings, stepgate, worker=worker),
@@ -102,6 +103,8 @@ class _Server(uvicorn.Server):
             return
         if self._worker is None:
             self._announce()
+            if not self._stepgate.models.is_configured:
+                self._offer = asyncio.create_task(self._offer_models(), name="offer of models")
             return
         # Nothing is ever written to this pipe: it becomes readable when the parent has ended, however it ended.
         asyncio.get_running_loop().add_reader(self._worker.parent, self._end_with_parent)
@@ -130,14 +133,25 @@ class _Server(uvicorn.Server):
             for number in numbers:
                 loop.remove_signal_handler(number)
 
+    async def _offer_models(self) -> None:
+        """Prints what programs on this machine serve, after the address: the search waits for them."""
+        from gateway.model_choice import find_endpoints, format_offer  # noqa: PLC0415 - only without a model
+
+        for endpoint in (await find_endpoints(self._settings)).found:
+            offer = format_offer(endpoint)
+            if self._settings.log_format == "json":
+                log.info("%s", offer)
+            else:
+                print(f"  {offer}", file=sys.stderr, flush=True)
+
     def _announce(self) -> None:
         settings = self._settings
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         port = next((server.sockets[0].getsockname()[1] for server in self.servers if server.sockets), settings.port)
         url = f"http://{host}:{port}"
-        mode = "rules mode, no model configured (set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST)"
-        if settings.is_llm_configured:
-            models = self._stepgate.models
+        mode = "rules mode, no model configured (stepgate models use, or AGENT_LLM_BASE_URL)"
+        models = self._stepgate.models
+        if models.is_configured:
             mode = f"models fast={models.fast}, high={models.high or models.fast}"
         if settings.log_format == "json":
             fields = {"mode": mode, "base_url": f"{url}/v1", "data": str(settings.data_dir.resolve())}
@@ -150,3 +164,5 @@ class _Server(uvicorn.Server):
             file=sys.stderr,
             flush=True,
         )
+        if (line := describe_default_port(settings)) is not None:
+            print(f"  {line}", file=sys.stderr, flush=True)

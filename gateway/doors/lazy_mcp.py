@@ -17,7 +17,8 @@ from agent.core.principal import STATE_KEY
 from agent.core.settings import Settings
 from gateway.auth.authentication import read_key
 from gateway.packaged_files import SHIPPED_VIEWS
-from mcp_tools.server.views import DEFAULT_VIEW, View, list_missing_tools, load_configured_views
+from mcp_tools.server.toolsets import QUERY_PARAMETER
+from mcp_tools.server.views import View, list_missing_tools, load_configured_views, make_default_view
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -51,7 +52,10 @@ class LazyMcpDoor:
         for line in list_missing_tools(views.values(), stepgate.registry):
             log.warning("%s", line)
         self._stepgate = stepgate
-        self._views = {PATH: DEFAULT_VIEW, **{f"{PATH}/{name}": view for name, view in views.items()}}
+        self._views = {
+            PATH: make_default_view(self._settings.mcp_toolsets),
+            **{f"{PATH}/{name}": view for name, view in views.items()},
+        }
         self._endpoints = asyncio.get_running_loop().create_future()
         owner = asyncio.create_task(self._run_door(stepgate, self._endpoints), name="mcp door")
         try:
@@ -75,16 +79,18 @@ class LazyMcpDoor:
         counted.raise_if_refused()
         setattr(request.state, STATE_KEY, caller.principal)
 
-    async def get_endpoint(self, path: str) -> ASGIApp:
-        """Returns the endpoint of a path once it is loaded.
+    async def get_endpoint(self, path: str, toolsets: str | None) -> ASGIApp:
+        """Returns the endpoint of a path once it is loaded. `toolsets` is that of the query.
 
-        Raises `NotFoundError` for an unknown view, and `BusyError` while the gateway starts or stops.
+        Raises `NotFoundError` for an unknown view, `BadRequestError` for toolsets that it does not have, and
+        `BusyError` while the gateway starts or stops.
         """
         if self._endpoints is None or self._closing.is_set():
             raise BusyError("the gateway is starting or stopping; try again in a moment")
         if path not in self._views:
             known = ", ".join(self._views)
             raise NotFoundError(f"there is no view at {path[:100]}; known views: {known}")
+        self._views[path].choose_toolsets(toolsets)
         self._requested.set()
         return (await asyncio.shield(self._endpoints))[path]
 
@@ -121,4 +127,5 @@ class _Endpoint:
         view = scope["path_params"].get("view")
         path = PATH if view is None else f"{PATH}/{view}"
         await self._door.identify(scope)
-        await (await self._door.get_endpoint(path))(scope, receive, send)
+        toolsets = Request(scope).query_params.get(QUERY_PARAMETER)
+        await (await self._door.get_endpoint(path, toolsets))(scope, receive, send)

@@ -7,6 +7,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.core.errors import BusyError
+from agent.core.principal import LOCAL, Principal
+from agent.core.principal import STATE_KEY as PRINCIPAL_KEY
 from agent.core.settings import Settings
 from gateway.bootstrap import Stepgate
 from gateway.doors.mcp_messages import McpMessageMiddleware
@@ -14,7 +16,7 @@ from gateway.errors import RequestFormatError, build_error_response
 from gateway.origin_check.body_type import is_json
 from gateway.render.errors import MCP_PATH
 from mcp_tools.server.mcp_server import ServerDependencies, build_server
-from mcp_tools.server.sessions import MAX_SESSIONS, RETRY_MS, SessionManager
+from mcp_tools.server.sessions import IDLE_SECONDS, MAX_SESSIONS, RETRY_MS, SessionManager, build_session_user
 from mcp_tools.server.views import View
 
 STATE_KEY = "mcp_state.key"
@@ -32,12 +34,13 @@ class McpDoor:
                 retry_interval=RETRY_MS,
                 max_request_body_size=settings.max_body_bytes,
                 max_sessions=MAX_SESSIONS,
+                session_idle_timeout=IDLE_SECONDS,
             )
             for path, view in views.items()
         }
         self.endpoints: Mapping[str, ASGIApp] = {
             path: McpErrorMiddleware(
-                McpMessageMiddleware(_ReadableHeaders(StreamableHTTPASGIApp(manager)), settings.max_body_bytes)
+                McpMessageMiddleware(_SdkRequests(StreamableHTTPASGIApp(manager)), settings.max_body_bytes)
             )
             for path, manager in self._managers.items()
         }
@@ -57,8 +60,9 @@ class McpDoor:
         return build_served(self._stepgate)
 
 
-class _ReadableHeaders:
-    """Headers as the SDK reads them: without spaces around values, and `application/json` for every JSON type.
+class _SdkRequests:
+    """Requests as the SDK reads them: with the caller as its user, to whom it binds sessions, with headers without
+    spaces around values, and with `application/json` for every JSON type.
 
     The spaces are no part of the values (RFC 9110, 5.5). httptools leaves those at the end; the SDK would then find
     that `Mcp-Name` differs from the body.
@@ -72,7 +76,9 @@ class _ReadableHeaders:
             (name, b"application/json" if name == b"content-type" and is_json(value) else value.strip(b" \t"))
             for name, value in scope["headers"]
         ]
-        await self._app({**scope, "headers": headers}, receive, send)
+        found = scope.get("state", {}).get(PRINCIPAL_KEY)
+        user = build_session_user(found if isinstance(found, Principal) else LOCAL)
+        await self._app({**scope, "headers": headers, "user": user}, receive, send)
 
 
 class McpErrorMiddleware:

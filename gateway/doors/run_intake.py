@@ -3,7 +3,6 @@
 from fastapi import Request
 
 from agent.core.models import Webhook
-from agent.runs.run_intake import RunRequest
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
 from gateway.bootstrap import Stepgate
@@ -16,7 +15,7 @@ async def accept_run(
     http: Request,
     stepgate: Stepgate,
     caller: Caller,
-    request: RunRequest,
+    request: object,
     *,
     is_repeatable: bool = False,
     webhook: Webhook | None = None,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from agent.core.models import Budgets
+from agent.core.models.request import MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES
 from agent.core.settings import PREFIX, Settings
 from agent.net.client import MAX_REDIRECTS
 from agent.storage.api_keys import KeyLimits
@@ -16,7 +17,7 @@ from gateway.idempotency.middleware import MAX_KEY_CHARS, MAX_STORED_BYTES
 from gateway.limits.http_limits import BODY_BYTES_PER_SECOND
 from mcp_tools.client.notifications import MESSAGES_PER_MINUTE
 from mcp_tools.client.stdio import LINES_PER_SECOND, LOGGED_LINES_PER_MINUTE, MAX_MESSAGE_BYTES, STDERR_BYTES_PER_SECOND
-from mcp_tools.server.sessions import MAX_SESSIONS
+from mcp_tools.server.sessions import IDLE_SECONDS, MAX_CALLER_SESSIONS, MAX_SESSIONS
 
 
 class LimitRow(NamedTuple):
@@ -112,10 +113,14 @@ RUNS = (
 )
 FIXED = (
     ("nesting of objects and lists in a body", MAX_DEPTH, "400"),
+    ("tools of a client in a request", MAX_CLIENT_TOOLS, "413; 400 at the OpenAI door"),
+    ("entries of a request's `metadata`", MAX_METADATA_ENTRIES, "413"),
     ("redirects of one fetch", MAX_REDIRECTS, "the fetch fails"),
     ("characters of an `Idempotency-Key`", MAX_KEY_CHARS, "400"),
     ("bytes of a response stored for one", MAX_STORED_BYTES, "a repetition gets a 409 that names the run"),
-    ("MCP sessions", MAX_SESSIONS, "refused by the MCP SDK"),
+    ("MCP sessions", MAX_SESSIONS, "the caller with most of them loses the one that was idle longest; 503 without one"),
+    ("MCP sessions of a key", MAX_CALLER_SESSIONS, "the one that was idle longest ends; 503 if none is idle"),
+    ("seconds without a request until an MCP session ends", IDLE_SECONDS, "404; the client opens another"),
     (
         "bytes of a message of a foreign MCP server (stdio)",
         MAX_MESSAGE_BYTES,

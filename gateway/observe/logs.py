@@ -69,6 +69,10 @@ class RedactingFormatter(logging.Formatter):
         self._inner = inner
         self._secrets = secrets
 
+    def add_secrets(self, secrets: tuple[str, ...]) -> None:
+        """Removes these secrets too."""
+        self._secrets = tuple(dict.fromkeys((*self._secrets, *secrets)))
+
     def format(self, record: logging.LogRecord) -> str:
         """Returns the redacted line."""
         line = self._inner.format(record)
@@ -78,6 +82,13 @@ class RedactingFormatter(logging.Formatter):
         from agent.policy.redaction.secrets import make_secret_finder  # noqa: PLC0415 - see above
 
         return make_secret_finder(self._secrets, "forms").redact(line)
+
+
+def hide_in_logs(secrets: tuple[str, ...]) -> None:
+    """Removes further secrets from every line from now on: keys that were stored while the gateway runs."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, RedactingFormatter):
+            handler.formatter.add_secrets(secrets)
 
 
 def _escape_control_characters(text: str) -> str:

@@ -15,9 +15,9 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from agent.core.errors import ToolDeniedError, ToolInputError
+from agent.core.safe_files import open_beneath
 from agent.tools import TypedTool
 from agent.tools.tool import In, Out
-from gateway.features.documents.engine.ingest.local_files import open_beneath
 
 MAX_FILE_BYTES = 10_000_000
 MAX_WALKED_ENTRIES = 20_000

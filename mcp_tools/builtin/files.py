@@ -8,9 +8,9 @@ from pydantic import Field
 
 from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, Source
+from agent.core.safe_files import open_beneath
 from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.tools import PlanHints, ToolContext
-from gateway.features.documents.engine.ingest.local_files import open_beneath
 from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FilePath, FileTool, read_text
 
 MAX_LINE_CHARS = 400
@@ -116,7 +116,7 @@ class ListFilesOutput(DeferredModel):
 
 class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
     name = "list_files"
-    description = "List the files in the user's folders, by folder and name pattern."
+    description = "List the files in the user's folders, by folder and name pattern. Use it if a path is unknown."
     tainted = True
     keywords = ("files", "folder", "directory", "list", "which", "documents")
     hints = PlanHints(source="files")
@@ -176,8 +176,8 @@ class SearchFilesTool(FileTool[SearchFilesInput, SearchFilesOutput]):
 
     name = "search_files"
     description = (
-        "Search the text of the user's files for words or a phrase; returns the lines that contain all of them, in any "
-        "form and order."
+        "Search the text of the user's files on disk (notes, code, logs) for words or a phrase; returns the lines that "
+        "contain all of them, in any form and order. Not for documents that were read in: use search_knowledge."
     )
     tainted = True
     keywords = ("search", "find", "files", "grep", "contains", "mention", "look", "where", "documents", "notes")

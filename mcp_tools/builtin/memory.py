@@ -90,7 +90,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
     name = "memory_search"
     description = (
         "Search what was remembered for this user in earlier conversations, by meaning. Without a query it lists the "
-        "newest memories."
+        "newest memories. Not for documents or files."
     )
     annotations = READ_ONLY
     keywords = ("remember", "recall", "memory", "memories", "know", "told", "earlier", "before")

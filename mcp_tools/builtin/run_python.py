@@ -108,6 +108,7 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
         "Not for sums, filters and joins of table files: use query_table. Not for plain arithmetic: use calculator."
     )
     tainted = True
+    reads = ("files",)
     timeout_s = 180.0
     keywords = (
         "python", "program", "script", "code", "compute", "simulate", "statistics", "median", "deviation", "regression",

@@ -162,7 +162,7 @@ class QueryTableTool(FileTool[QueryTableInput, QueryTableOutput]):
         "table", "csv", "tsv", "excel", "xlsx", "spreadsheet", "parquet", "jsonl", "sql", "query", "sum", "total",
         "average", "count", "group", "filter", "rows", "columns",
     )  # fmt: skip
-    hints = PlanHints(heading="Query result", source="files")
+    hints = PlanHints(heading="Query result", source="files", looks_first_with=DescribeTableTool.name)
 
     async def run(self, args: QueryTableInput, context: ToolContext) -> QueryTableOutput:
         with ExitStack() as stack:

@@ -11,8 +11,8 @@ from urllib.parse import urljoin
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from gateway.features.documents.engine.ingest.parsers.web_tables import is_data_table, iter_loose_texts, read_table_rows
-from gateway.features.documents.engine.ingest.parsers.web_visibility import remove_hidden
+from agent.text.html_tables import is_data_table, iter_loose_texts, read_table_rows
+from agent.text.html_visibility import remove_hidden
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`, which has no type stubs."""

@@ -294,10 +294,11 @@ AGENT_TOOLS: Mapping[str, AgentTool] = {
     for tool in (
         AgentTool(
             "agent_run",
-            "Give the agent a whole task: it plans, runs the steps with skills and tools, checks them and answers. "
-            "Returns the answer with its steps; status 'working' means: call run_get with the run_id; "
-            "'awaiting_approval' or 'awaiting_input': show the user the response, then call run_respond with what they "
-            "say.",
+            "Give the agent a whole task of several steps, such as research, comparing documents, an answer with "
+            "checked citations, or a change that a person approves: it plans, runs the steps with skills and tools, "
+            "checks them and answers. For one step, another tool of this list is faster. Returns the answer with its "
+            "steps; status 'working' means: call run_get with the run_id; 'awaiting_approval' or 'awaiting_input': "
+            "show the user the response, then call run_respond with what they say.",
             AgentRunInput,
             ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True),
             AgentToolCall.run,

@@ -14,6 +14,7 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
+from starlette.requests import Request
 
 from agent.core.errors import BadRequestError, RoomUnknownError
 from agent.core.models import JsonObject
@@ -27,7 +28,7 @@ from gateway.features.studio.engine.prompt_library import PromptLibrary
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import can_elicit
 from mcp_tools.server.client_call import CallResult, ClientCall
-from mcp_tools.server.current_principal import get_current_owner, set_principal
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal, set_principal
 from mcp_tools.server.log_messages import set_level
 from mcp_tools.server.pagination import paginate
 from mcp_tools.server.progress import StepProgress
@@ -60,6 +61,7 @@ from mcp_tools.server.tools import (
     make_progress_sender,
     make_run_tasks,
 )
+from mcp_tools.server.toolsets import QUERY_PARAMETER
 from mcp_tools.server.views import DEFAULT_VIEW, View
 
 INSTRUCTIONS = (
@@ -67,8 +69,10 @@ INSTRUCTIONS = (
     "compare documents, calculate, plan) and returns the answer with its steps; run_get and run_cancel follow a run. "
     "A run with status awaiting_approval has done nothing of what it asks about: show the user its response, and give "
     "their decision, never your own, to run_respond. "
-    "The other tools do one thing each: web_fetch reads a page, read_file, list_files and search_files read the "
-    "user's files, describe_table and query_table analyse tables, calculator calculates, current_time returns the time."
+    "The other tools do one thing each: search_knowledge finds passages in the user's collections of documents, "
+    "list_files, read_file and search_files read the user's files, web_fetch reads a web page, describe_table and "
+    "query_table analyse table files, run_python computes, memory_save and memory_search keep facts about the user. "
+    "tools_find finds all others, such as calculator, current_time, schedules and the tools of connected servers."
 )
 CACHE_HINTS: Mapping[CacheableMethod, CacheHint] = {
     # How long a client may cache a response, in milliseconds. Tools appear and disappear with external servers; skills
@@ -164,9 +168,9 @@ class _Handlers:
     ) -> None:
         self._get_dependencies, self._notifier, self._view = get_dependencies, notifier, view
 
-    async def list_tools(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Returns a page of the view's tools."""
-        tools = list_view_tools(self._specs, self._view)
+        tools = list_view_tools(self._specs, self._choose_view(context))
         page, cursor = paginate(tools, lambda tool: tool.name, "tools/list", params)
         return types.ListToolsResult(tools=page, next_cursor=cursor)
 
@@ -202,7 +206,13 @@ class _Handlers:
             return await call_agent_tool(dependencies.intake, AGENT_TOOLS[name], arguments, call)
         if get_search_tool_schema(name) is not None:
             return await call_search_tool(
-                dependencies.intake, dependencies.registry, self._specs, name, arguments, call, view.room
+                dependencies.intake,
+                dependencies.registry,
+                self._specs,
+                name,
+                arguments,
+                call,
+                self._choose_view(context),
             )
         if name in dependencies.registry:
             return await call_registered_tool(
@@ -306,16 +316,23 @@ class _Handlers:
         check_task_request(context, method, task_id)
         return make_run_tasks(self._get_dependencies().intake, can_elicit=can_elicit(context))
 
+    def _choose_view(self, context: Context) -> View:
+        """Returns the view with the toolsets that the request's address names; the door has checked them."""
+        request = context.request
+        query = request.query_params.get(QUERY_PARAMETER) if isinstance(request, Request) else None
+        return self._view.choose_toolsets(query)
+
     @property
     def _specs(self) -> list[ToolSpec]:
-        """The registered tools that may be called: those allowed by the view and by its room."""
+        """The registered tools that may be called: those allowed by the view, its room and the caller's key."""
         dependencies = self._get_dependencies()
         try:
             room = dependencies.service.rooms.get(self._view.room, get_current_owner())
         except RoomUnknownError as error:
             raise MCPError(types.INVALID_PARAMS, error.message) from error
         specs = dependencies.registry.list_room_specs(room, get_current_owner())
-        return [spec for spec in specs if self._view.permits_tool(spec.name)]
+        principal = get_current_principal()
+        return [spec for spec in specs if self._view.permits_tool(spec.name) and principal.may_call(spec.name)]
 
     @property
     def _skills(self) -> SkillViews:

@@ -1,17 +1,33 @@
-"""Sessions of protocol era 2025: an event log for each session, so that a client can resume a broken stream.
+"""Sessions of protocol era 2025: whose they are, how many one caller has, and an event log for each.
+
+A session answers only to the principal that opened it (404 for others), and ends after `IDLE_SECONDS` without one of its
+requests.
+With the log, a client can resume a broken stream.
 
 Era 2026 has neither sessions nor resumption; its requests pass through unchanged.
 """
 
 from collections import deque
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
+from mcp.server.auth.provider import AccessToken
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
-from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
+from mcp.server.streamable_http import (
+    EventCallback,
+    EventId,
+    EventMessage,
+    EventStore,
+    StreamableHTTPServerTransport,
+    StreamId,
+)
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import JSONRPCMessage
+
+from agent.core.principal import Principal
 
 Context = ServerRequestContext[Any, Any]
 
@@ -21,6 +37,10 @@ MAX_CHARS = 1_000_000
 """Characters of JSON kept for each session, so that large results do not add up."""
 MAX_SESSIONS = 1_000
 """Simultaneous sessions; with `MAX_CHARS` this limits the memory that idle clients can occupy."""
+MAX_CALLER_SESSIONS = 100
+"""Simultaneous sessions of one key, or of all callers without a key together."""
+IDLE_SECONDS = 30 * 60
+"""Seconds without a request after which a session ends; an open stream is a request."""
 RETRY_MS = 1_000
 """How long a client whose stream was closed should wait before it resumes."""
 
@@ -71,8 +91,14 @@ class SessionEventLog(EventStore):
         return known.stream
 
 
+def build_session_user(principal: Principal) -> AuthenticatedUser:
+    """Returns the principal in the form by which the SDK binds a session to whoever opened it."""
+    who = f"key:{principal.key_id}" if principal.key_id else f"owner:{principal.owner}"
+    return AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[], subject=principal.owner))
+
+
 class SessionManager(StreamableHTTPSessionManager):
-    """The SDK's manager with one event log for each session.
+    """The SDK's manager with limits for each caller, and one event log for each session.
 
     Stream ids are request ids, which sessions share, so a common log would replay one client's results to another.
     """
@@ -85,6 +111,40 @@ class SessionManager(StreamableHTTPSessionManager):
     @event_store.setter
     def event_store(self, _: EventStore | None) -> None:
         """Ignores the value that the base class sets."""
+
+    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        """Opens a session. A caller at its limit loses the session that was idle longest; where all sessions are taken,
+        the caller that has most of them does. Returns None if none of them is idle.
+        """
+        if len(self._list_sessions(requestor)) >= MAX_CALLER_SESSIONS and not self._end_idle_session(requestor):
+            return None
+        if len(self._server_instances) >= (self.max_sessions or MAX_SESSIONS):
+            self._end_idle_session(self._find_largest_holder())
+        return super()._admit_session(requestor)
+
+    def _list_sessions(self, holder: AuthorizationContext | None) -> list[str]:
+        return [name for name in self._server_instances if self._session_owners.get(name) == holder]
+
+    def _find_largest_holder(self) -> AuthorizationContext | None:
+        holders = [self._session_owners.get(name) for name in self._server_instances]
+        return max(holders, key=holders.count)
+
+    def _end_idle_session(self, holder: AuthorizationContext | None) -> bool:
+        """Ends the session of a caller that has been without a request for longest; False if each serves one."""
+        idle = {
+            name: scope.deadline
+            for name in self._list_sessions(holder)
+            # The SDK sets the deadline when the last request of a session ends.
+            if (scope := self._server_instances[name].idle_scope) is not None and scope.deadline < inf
+        }
+        if not idle:
+            return False
+        oldest = min(idle, key=idle.__getitem__)
+        transport = self._server_instances.pop(oldest)
+        self._session_owners.pop(oldest, None)
+        assert transport.idle_scope is not None
+        transport.idle_scope.cancel()
+        return True
 
 
 def get_connection(context: Context) -> Connection:

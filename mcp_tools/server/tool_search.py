@@ -1,6 +1,6 @@
-"""The tools a view lists, and `tools_find` and `tools_call`, which find and call external tools that it does not list.
+"""The tools a view lists, and `tools_find` and `tools_call`, which find and call tools that it does not list.
 
-So hundreds of external tools do not fill every client's context.
+So hundreds of tools do not fill every client's context.
 """
 
 from collections.abc import Sequence
@@ -26,6 +26,7 @@ from mcp_tools.server.tools import (
     make_error_result,
     to_mcp_annotations,
 )
+from mcp_tools.server.toolsets import find_named_toolset, get_toolset, is_foreign
 from mcp_tools.server.views import CALL_TOOL, FIND_TOOL, View
 
 _ANY_EFFECT = ToolAnnotations()
@@ -64,23 +65,39 @@ class CallInput(BaseModel):
 def list_view_tools(specs: Sequence[ToolSpec], view: View) -> list[types.Tool]:
     """Returns the tools of a view in a fixed order: the agent's, ours by name, `tools_find` and `tools_call`,
     external ones by name."""
-    agents = [describe_agent_tool(tool) for tool in AGENT_TOOLS.values() if view.permits_tool(tool.name)]
-    own = [describe_registered_tool(spec) for spec in specs if not is_foreign(spec)]
-    foreign = [describe_registered_tool(spec) for spec in specs if is_foreign(spec)]
-    is_hidden = bool(foreign) and view.tools is None
+    listed = [spec for spec in specs if is_listed(spec, view)]
+    agents = [
+        describe_agent_tool(tool)
+        for tool in AGENT_TOOLS.values()
+        if view.permits_tool(tool.name) and view.lists_toolset(find_named_toolset(tool.name))
+    ]
+    own = [describe_registered_tool(spec) for spec in listed if not is_foreign(spec)]
+    foreign = [describe_registered_tool(spec) for spec in listed if is_foreign(spec)]
     # A client that reads only the first page finds the other tools by searching.
-    cut = len(agents) + len(own) + len(foreign) > PAGE_SIZE
+    is_cut = len(agents) + len(listed) > PAGE_SIZE
     finders = [
         tool
         for tool in _SEARCH_TOOLS
-        if view.names_tool(tool.name) or is_hidden or (cut and view.permits_tool(tool.name))
+        if view.names_tool(tool.name) or len(listed) < len(specs) or (is_cut and view.permits_tool(tool.name))
     ]
-    return [*agents, *own, *finders, *([] if is_hidden else foreign)]
+    tools = [*agents, *own, *finders, *foreign]
+    return tools if view.toolsets is None else [_shorten_listing(tool) for tool in tools]
 
 
-def is_foreign(spec: ToolSpec) -> bool:
-    """Whether a tool belongs to another MCP server."""
-    return spec.origin not in ("builtin", "generated")
+def is_listed(spec: ToolSpec, view: View) -> bool:
+    """Whether the view lists a tool that it permits. A view without choices does not list external tools."""
+    if view.toolsets is not None:
+        return view.lists_toolset(get_toolset(spec))
+    return view.tools is not None or not is_foreign(spec)
+
+
+def _shorten_listing(tool: types.Tool) -> types.Tool:
+    """Returns the tool without what no model chooses by: the schema of results and the title of the arguments.
+
+    They are half of a list that clients put into every prompt.
+    """
+    arguments = {key: value for key, value in tool.input_schema.items() if key != "description"}
+    return tool.model_copy(update={"input_schema": arguments, "output_schema": None})
 
 
 def get_search_tool_schema(name: str) -> JsonObject | None:
@@ -95,30 +112,31 @@ async def call_search_tool(
     name: str,
     arguments: dict[str, Any],
     call: ClientCall,
-    room: str | None = None,
+    view: View,
 ) -> CallResult:
-    """Executes `tools_find` or `tools_call`. `specs` are the registered tools that may be called in `room`."""
-    foreign = [spec for spec in specs if is_foreign(spec)]
+    """Executes `tools_find` or `tools_call`. `specs` are the registered tools that may be called in the view."""
     try:
         if name == FIND_TOOL:
-            found = _find_tools(foreign, FindInput.model_validate(arguments))
+            # A list that is cut into pages may have been read to its first page only.
+            unlisted = [spec for spec in specs if not is_listed(spec, view)] or [*filter(is_foreign, specs)]
+            found = _find_tools(unlisted, FindInput.model_validate(arguments))
             return types.CallToolResult(
                 content=[make_text_content(_format_found_tools(found))], structured_content=found.model_dump()
             )
         wanted = CallInput.model_validate(arguments)
     except ValidationError as error:
         return make_error_result(f"{name}: {format_validation_error(error)}")
-    if wanted.name not in {spec.name for spec in foreign}:
+    if wanted.name not in {spec.name for spec in specs}:
         return make_error_result(f"there is no tool {wanted.name[:64]!r} to call; find it with {FIND_TOOL}")
-    return await call_registered_tool(intake, registry.get(wanted.name), wanted.args, call, room)
+    return await call_registered_tool(intake, registry.get(wanted.name), wanted.args, call, view.room)
 
 
-def _find_tools(foreign: list[ToolSpec], wanted: FindInput) -> FoundTools:
-    scores = CatalogueIndex(foreign).compute_scores(wanted.query)
-    for spec in foreign:  # a matching name counts more than a matching description
+def _find_tools(specs: list[ToolSpec], wanted: FindInput) -> FoundTools:
+    scores = CatalogueIndex(specs).compute_scores(wanted.query)
+    for spec in specs:  # a matching name counts more than a matching description
         scores[spec.name] += 100.0 if wanted.query.lower() in spec.name else 0.0
-    ranked = [spec for spec in sorted(foreign, key=lambda spec: (-scores[spec.name], spec.name)) if scores[spec.name]]
-    return FoundTools(tools=FoundTool.from_records(ranked[: wanted.limit]), of=len(foreign))
+    ranked = [spec for spec in sorted(specs, key=lambda spec: (-scores[spec.name], spec.name)) if scores[spec.name]]
+    return FoundTools(tools=FoundTool.from_records(ranked[: wanted.limit]), of=len(specs))
 
 
 def _format_found_tools(found: FoundTools) -> str:
@@ -130,7 +148,9 @@ def _format_found_tools(found: FoundTools) -> str:
 _SEARCH_TOOLS = (
     types.Tool(
         name=FIND_TOOL,
-        description="Find tools of the MCP servers behind Stepgate by what they do. Call them with tools_call.",
+        description="Find more tools by what they do, when none of this list fits: arithmetic, dates, documents and "
+        "answers with citations, incidents, schedules, recipes, rooms, prompts, pipelines, and those of connected MCP "
+        "servers. Returns each with its input_schema. Call it with tools_call.",
         input_schema=build_flat_schema(FindInput),
         output_schema=build_flat_schema(FoundTools),
         annotations=to_mcp_annotations(READ_ONLY),

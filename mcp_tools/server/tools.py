@@ -127,11 +127,8 @@ async def call_registered_tool(
         ids = [str(one["approval_id"]) for one in response.metadata.get("approvals", [])]
         hint = f"\n\n{_format_respond_hint(run_id, ids)}" if ids else ""
         return make_error_result(f"{response.response}{hint}")
-    ignored = (
-        [f"Ignored, because {name} has no such arguments: {', '.join(returned.dropped)}."] if returned.dropped else []
-    )
     if returned.error_code is not None:
-        return make_error_result("\n".join([f"{returned.error} ({returned.error_code})", *ignored]))
+        return make_error_result(f"{returned.error} ({returned.error_code})")
     structured: object = returned.output if isinstance(returned.output, dict) else None
     text = returned.text
     if returned.blob is not None:  # the log has only the beginning of the text
@@ -142,7 +139,6 @@ async def call_registered_tool(
         content = convert_blocks(
             await intake.service.get_blob_content(returned.content_blob), client_call.protocol_version, whole=whole
         )
-    content += [make_text_content(text) for text in ignored]
     return types.CallToolResult(content=content, structured_content=structured)
 
 

@@ -4,12 +4,12 @@ Curated views are YAML files in `config/mcp_views` and in `AGENT_MCP_VIEWS_DIR`.
 SDK, because the gateway loads the views at its start.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agent.core.errors import BadRequestError, ConfigError, RoomUnknownError
 from agent.core.models import JsonObject
@@ -18,6 +18,7 @@ from agent.core.value_faults import describe_first_fault
 from agent.rooms import Rooms
 from agent.tools import ToolRegistry
 from mcp_tools.server.agent_tools import AGENT_TOOLS
+from mcp_tools.server.toolsets import DEFAULT, expand_toolsets, split_names
 
 FIND_TOOL, CALL_TOOL = "tools_find", "tools_call"
 """The names of the tools that find and call tools which a view does not list."""
@@ -35,12 +36,44 @@ class View(BaseModel):
         description="names of tools, or patterns such as github__*; null: all, where external tools are not listed but "
         "found and called by tools_find and tools_call",
     )
+    toolsets: tuple[str, ...] | None = Field(
+        default=None,
+        description="list only the tools of these toolsets, without the schemas of results; the others stay callable "
+        "and are found by tools_find",
+    )
     skills: tuple[str, ...] | None = Field(default=None, description="skills that are prompts here; null: all")
     room: str | None = Field(default=None, description="the only room of this view; null: the caller chooses")
+
+    @field_validator("toolsets")
+    @classmethod
+    def _check_toolsets(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if names is not None:
+            try:
+                expand_toolsets(names)
+            except BadRequestError as error:
+                raise ValueError(error.message) from error
+        return names
 
     def permits_tool(self, tool: str) -> bool:
         """Whether a tool of this name may be called."""
         return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+    def lists_toolset(self, toolset: str) -> bool:
+        """Whether the view lists the tools of a toolset that it permits."""
+        return self.toolsets is None or toolset in expand_toolsets(self.toolsets)
+
+    def choose_toolsets(self, query: str | None) -> "View":
+        """Returns this view with the toolsets of a request's query; the view itself without one.
+
+        Raises `BadRequestError` for an unknown toolset, and for a view that has a list of its own.
+        """
+        if query is None:
+            return self
+        if self.toolsets is None:
+            raise BadRequestError(f"toolsets are chosen at /mcp; /mcp/{self.id} has its own list", param="toolsets")
+        names = split_names(query)
+        expand_toolsets(names)
+        return self.model_copy(update={"toolsets": names})
 
     def names_tool(self, tool: str) -> bool:
         """Whether the view lists the tool by its exact name."""
@@ -55,17 +88,27 @@ class View(BaseModel):
         return {**arguments, "room": self.room}
 
 
-DEFAULT_VIEW = View(id="own")
-"""`/mcp` and stdio: Stepgate's own tools, and a way to find and call external ones."""
+DEFAULT_VIEW = View(id="own", toolsets=(DEFAULT,))
+"""`/mcp` and stdio: the tools that a client's model needs first, and a way to find and call all others."""
 ALL_VIEW = View(id="all", tools=("*",))
-"""`/mcp/all`: also lists external tools."""
+"""`/mcp/all`: lists every tool, with the schemas of results."""
+
+
+def make_default_view(toolsets: Sequence[str]) -> View:
+    """Returns the view of `/mcp` and stdio with the operator's toolsets. Raises `ConfigError` for an unknown one."""
+    try:
+        expand_toolsets(toolsets)
+    except BadRequestError as error:
+        raise ConfigError(f"AGENT_MCP_TOOLSETS: {error.message}") from error
+    return DEFAULT_VIEW.model_copy(update={"toolsets": tuple(toolsets)})
 
 
 def load_configured_views(settings: Settings, shipped: Path) -> Mapping[str, View]:
-    """Returns the views by id: `all`, those of the folder `shipped`, and the operator's.
+    """Returns the views by id: `all`, those of the folder `shipped`, and the operator's. Checks the toolsets of `/mcp`.
 
     Raises `ConfigError` naming file and field.
     """
+    make_default_view(settings.mcp_toolsets)
     return load_views(shipped, *([settings.mcp_views_dir] if settings.mcp_views_dir else []))
 
 

@@ -123,7 +123,7 @@ async def _measured(suite: tuple[Path, Path], scenarios: list[Scenario], data: P
     async with gateway_with_fixtures(data) as url:
         outcomes = []
         for scenario in scenarios:
-            outcome = await run_scenario(suite, scenario, f"{url}/mcp")
+            outcome = await run_scenario(suite, scenario, f"{url}/mcp/all")
             print(f"{scenario.revision} {outcome.mark} {scenario.name}", flush=True)
             for line in outcome.faults:
                 print(f"    {line}", flush=True)

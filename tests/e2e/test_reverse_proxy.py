@@ -102,7 +102,7 @@ async def test_a_client_that_goes_away_is_noticed_through_the_proxy(public: str)
 @pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 @pytest.mark.parametrize("public", [PLANNED], indirect=True)
 async def test_mcp_clients_are_served_through_the_proxy(public: str, mode: Any) -> None:
-    async with Client(f"{public}/mcp", mode=mode) as client:
+    async with Client(f"{public}/mcp/all", mode=mode) as client:
         assert "calculator" in {tool.name for tool in (await client.list_tools()).tools}
         result = await client.call_tool("calculator", {"expression": "2*21"})
         assert "42" in json.dumps([block.model_dump(mode="json") for block in result.content])

@@ -11,6 +11,10 @@ from tests.integration.conftest import Serve
 from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
+TEN_THOUSAND_TOOLS = [
+    {"type": "function", "function": {"name": f"t{number}", "parameters": {"type": "object", "properties": {}}}}
+    for number in range(10_000)
+]
 WRITES = says("A report.", to="skill")
 MODEL = script(
     plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
@@ -249,3 +253,20 @@ async def test_a_failed_run_says_at_which_stage(
     error = response.json()["error"]
     assert (error["stage"], isinstance(error["recoverable"], bool)) == (stage, True), error
     assert run["failure"]["stage"] == stage
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}], "tools": TEN_THOUSAND_TOOLS}, 400),
+        ("/v1/responses", {"input": "hi", "tools": TEN_THOUSAND_TOOLS}, 400),
+        ("/v1/agent", {"prompt": "hi", "client_tools": TEN_THOUSAND_TOOLS}, 413),
+        ("/v1/agent", {"prompt": "hi", "metadata": {f"k{number}": 1 for number in range(10_000)}}, 413),
+        ("/v1/agent", {"metadata": {"tool_calls": [{"tool": "current_time"}] * 10_000}}, 400),
+    ],
+    ids=["chat tools", "responses tools", "client tools", "metadata", "calls"],
+)
+async def test_ten_thousand_items_are_refused(serve: Serve, path: str, body: dict[str, Any], status: int) -> None:
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        refused = await client.post(path, json={"model": "stepgate", **body} if "agent" not in path else body)
+    assert refused.status_code == status, refused.text[:300]

@@ -29,4 +29,4 @@ def test_a_tool_is_generated_applied_called_and_removed(tmp_path: Path, model_se
     assert stepgate(tmp_path, "tools", "remove", NAME, "--yes") == (0, f"{NAME} is deleted (1 version).")
     assert stepgate(tmp_path, "tools", "show", NAME)[0] == 1
     refused = stepgate(tmp_path, "tools", "generate", "Convert our part numbers.")
-    assert refused == (1, "no model is configured; set AGENT_MODEL_FAST"), "and nothing about progress"
+    assert refused == (1, "no model is configured; choose one with `stepgate models use`"), "and nothing about progress"

@@ -37,10 +37,10 @@ async def test_open_webui_and_the_health_check_of_compose_are_answered(
     published = services["gateway"]["ports"][0].rpartition(":")[0]
     base_url = urlsplit(services["open-webui"]["environment"]["OPENAI_API_BASE_URL"])
     async with serve(**options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        for host in (base_url.netloc, published, "localhost:8080", "host.docker.internal:8080"):
+        for host in (base_url.netloc, published, "localhost:8010", "host.docker.internal:8010"):
             answered = await client.post("/v1/chat/completions", json=ASKED, headers={"host": host})
             assert answered.status_code == 200, (host, answered.text)
-        assert (await client.get(probe[1], headers={"host": f"{probe[0]}:8080"})).status_code == 200
+        assert (await client.get(probe[1], headers={"host": f"{probe[0]}:8010"})).status_code == 200
         assert (await client.get("/v1/models", headers={"host": "evil.example"})).status_code == 421
 
 
@@ -67,7 +67,7 @@ async def test_the_service_and_the_probes_of_kubernetes_are_answered(
         for name in (service, f"{service}.default", f"{service}.default.svc.cluster.local"):
             assert (await client.post("/v1/chat/completions", json=ASKED, headers={"host": name})).status_code == 200
         for probe in probes:  # the kubelet names the pod's address; a load balancer in front may name anything
-            for host in ("10.42.0.17:8080", "[fd00::11]:8080", "anything.internal"):
+            for host in ("10.42.0.17:8010", "[fd00::11]:8010", "anything.internal"):
                 assert (await client.get(probe["path"], headers={"host": host})).status_code == 200
         assert (await client.get("/v1/models", headers={"host": f"{service}.other"})).status_code == 421
 

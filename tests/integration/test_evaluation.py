@@ -211,3 +211,25 @@ def test_the_command_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyP
     assert isinstance(error, ConfigError)
     assert "needs the extra `eval`" in error.message
     assert "gateway/features/evaluation/requirements.lock" in error.message
+
+
+def test_an_interrupted_evaluation_goes_on_and_what_stands_beside_it_is_in_the_table(
+    reference: ReferenceModel, tmp_path: Path
+) -> None:
+    kept = tmp_path / "progress.jsonl"
+    environment = {**list_reference_settings(reference.url), "AGENT_DATA_DIR": str(tmp_path / "data")}
+    words = ["--task", "single-product", "--beside", "rules", "--beside", "model", "--resume", str(kept)]
+    done = start([sys.executable, "-m", "gateway.cli", "eval", *words], environment=environment)
+    assert done.wait(COMMAND_SECONDS) == 0, done.output
+    output = "\n".join(done.output)
+    assert re.search(r"\| family\s+\| gateway\s+\|\s+rules\s+\|\s+model\s+\|", output), output
+    assert re.search(r"\| all +\|.*1 of 1", output)
+    lines = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [line.get("answerer") for line in lines] == [None, "gateway", "rules", "model"]
+    assert lines[2]["result"]["model_calls"] == 0, "rules have no model"
+    assert lines[3]["result"]["calls"] == 0, "the model alone has no tools"
+
+    gone = {**environment, "AGENT_LLM_BASE_URL": "http://127.0.0.1:9/v1"}
+    again = start([sys.executable, "-m", "gateway.cli", "eval", *words], environment=gone)
+    assert again.wait(COMMAND_SECONDS) == 0, again.output
+    assert [json.loads(line) for line in kept.read_text().splitlines()] == lines, "nothing is asked again"

@@ -44,9 +44,9 @@ class Listeners:
             if getattr(message, "method", "") == "notifications/tools/list_changed":
                 await self.hear("2025")
 
-        client = Client(f"{url}/mcp", mode="legacy", message_handler=hear_message)
+        client = Client(f"{url}/mcp/all", mode="legacy", message_handler=hear_message)
         old = await stack.enter_async_context(client)
-        new = await stack.enter_async_context(Client(f"{url}/mcp", mode="2026-07-28"))
+        new = await stack.enter_async_context(Client(f"{url}/mcp/all", mode="2026-07-28"))
         events = await stack.enter_async_context(new.listen(tools_list_changed=True))
 
         async def follow() -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS
+from agent.answers.evidence import NOT_IN_DOCUMENTS
 from tests.integration.conftest import Serve
 from tests.support.script import Script, entails, says, script
 from tests.support.scripted_server import ScriptedServer

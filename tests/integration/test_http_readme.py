@@ -13,7 +13,7 @@ from tests.integration.conftest import Serve
 from tests.support.processes import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
-HERE = "http://127.0.0.1:8080"
+HERE = "http://127.0.0.1:8010"
 
 
 async def test_every_curl_gets_its_answer(serve: Serve) -> None:

@@ -29,7 +29,7 @@ async def fixtures(tmp_path: Path) -> AsyncIterator[str]:
 
 
 async def test_the_product_has_no_fixtures(serve: Serve) -> None:
-    async with serve() as url, Client(f"{url}/mcp") as client:
+    async with serve() as url, Client(f"{url}/mcp/all") as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
         resources = [str(resource.uri) for resource in (await client.list_resources()).resources]
@@ -67,7 +67,7 @@ async def test_blanks_around_a_header_are_no_part_of_it(serve: Serve) -> None:
 
 
 async def test_run_ids_are_completed(serve: Serve) -> None:
-    async with serve() as url, Client(f"{url}/mcp") as client:
+    async with serve() as url, Client(f"{url}/mcp/all") as client:
         report: Any = (await client.call_tool("agent_run", {"task": "what is 6*7"})).structured_content
         run_id = report["run_id"]
         template = {"type": "ref/resource", "uri": "run://{run_id}/report"}

@@ -32,7 +32,7 @@ def connect(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path, model_
     @asynccontextmanager
     async def connected(rules: Script | None = None) -> AsyncIterator[Client]:
         if request.param != "stdio":
-            async with serve(rules) as url, Client(f"{url}/mcp", mode=request.param) as client:
+            async with serve(rules) as url, Client(f"{url}/mcp/all", mode=request.param) as client:
                 yield client
             return
         environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_USER_DIR": "false"}
@@ -43,7 +43,7 @@ def connect(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path, model_
                 "AGENT_MODEL_FAST": "m",
                 "AGENT_MODEL_PROFILE": "capable",
             }
-        program, *words = warm.command("gateway.cli", "mcp")
+        program, *words = warm.command("gateway.cli", "mcp", "--view", "all")
         command = StdioServerParameters(command=program, args=words, env=environment, cwd=ROOT)
         async with Client(command) as client:
             yield client

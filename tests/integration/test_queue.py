@@ -34,6 +34,7 @@ class Fleet:
             "AGENT_LLM_BASE_URL": model.url,
             "AGENT_MODEL_FAST": "m",
             "AGENT_MODEL_PROFILE": "capable",
+            "AGENT_DISCOVER": "off",
             "AGENT_LEASE_SECONDS": "1.5",
             "AGENT_SKILLS_USER_DIR": "false",
         }

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core import events as ev
 from agent.core.models import AgentResponse, TraceStep
 from agent.rooms import load_rooms
+from agent.run_context.extensions import Extension
 from agent.runs.response import build_response
-from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS
+from gateway.features.documents.engine.document_runs import DocumentRuns
 from gateway.packaged_files import PACKAGE_ROOT
 from gateway.render.openai import OpenAIChunks
 from tests.support.engine import engine_bench
@@ -43,6 +45,8 @@ APPROVED = "Holidays are approved by the head of the department [1]."
 QUOTED = "> Every employee has 28 days of paid holiday a year. Holidays are approved by the head of the department. [1]"
 LEFT_OUT = "What the documents do not support was left out (1)."
 UNCHECKED = "Only figures and quotations were checked, not the meaning."
+PLAIN_LOOKUPS = Extension("documents", hooks=(DocumentRuns(),))
+"""Documents are searched, but no answer is checked against them."""
 
 
 async def log_of(
@@ -90,6 +94,19 @@ async def test_what_stands_is_shown_and_its_words_are_cited(tmp_path: Path) -> N
     assert check.detail["action"] == "accept"
     assert response.metadata["tailor"]["tone_used"] == "General"
     assert response.metadata["status"] == "complete"
+
+
+async def test_an_engine_without_evidence_answers_writes_a_plain_completion(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "handbook.md").write_text(HANDBOOK)
+    model = script(says("As far as I can see: 28 days [1].", to="completion"))
+    async with engine_bench(tmp_path / "data", model, room=ROOM, translate="off", extensions=(PLAIN_LOOKUPS,)) as bench:
+        await bench.library.ingest("local", "work", docs)
+        response = await bench.run(HOW_MANY)
+    assert response.response == "As far as I can see: 28 days [1]."
+    assert "tailor" not in response.metadata
+    assert not checks(response)
 
 
 @pytest.mark.row("S003-48")

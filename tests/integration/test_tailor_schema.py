@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.answers.schema_check import make_no_answer
 from agent.runs.response import build_response
-from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS
 from tests.integration.test_tailor import HOW_MANY, TRUE, log_of
 from tests.support.script import Rule, says, script
 

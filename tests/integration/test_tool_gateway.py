@@ -11,7 +11,7 @@ from mcp import Client
 from agent.core import events as ev
 from agent.core.errors import ToolError
 from agent.core.models import AgentResponse, Room
-from agent.execution.arguments import drop_unknown_args
+from agent.execution.arguments import find_undeclared_args
 from agent.runs.response import build_response
 from agent.tools import READ_ONLY, ToolSpec
 from tests.integration.conftest import Serve
@@ -32,51 +32,50 @@ async def call_tool_once(tmp_path: Path, tool: FunctionTool, **args: Any) -> Age
 
 
 @pytest.mark.row("S004-14")
-async def test_arguments_a_tool_does_not_know_are_left_out_and_told(tmp_path: Path) -> None:
+async def test_a_call_with_arguments_that_a_tool_does_not_declare_fails_and_names_them(tmp_path: Path) -> None:
     tool = returning("lookup", "found")
     response = await call_tool_once(tmp_path, tool, x="here", colour="red", size=3)
-    assert tool.calls == [{"x": "here"}]
-    (result,) = response.metadata["tool_results"]
-    assert (result["ok"], result["dropped_args"]) == (True, ["colour", "size"])
-    line = next(step for step in response.steps if step.type == "tool")
-    assert (line.detail["args"], line.detail["dropped_args"]) == ({"x": "here"}, ["colour", "size"])
+    assert tool.calls == []
+    (result, *_) = response.metadata["tool_results"]
+    assert (result["ok"], result["error_code"]) == (False, "ERR_TOOL_INPUT")
+    assert result["error"].startswith("lookup: unknown argument 'colour', 'size'; known: x")
 
 
 @pytest.mark.row("S004-14")
 async def test_a_value_that_does_not_fit_is_a_failed_result_that_names_the_field(tmp_path: Path) -> None:
     tool = returning("lookup", "found")
-    (result, *_) = (await call_tool_once(tmp_path, tool, x=7, colour="red")).metadata["tool_results"]
+    (result, *_) = (await call_tool_once(tmp_path, tool, x=7)).metadata["tool_results"]
     assert tool.calls == []
-    assert (result["ok"], result["error_code"], result["dropped_args"]) == (False, "ERR_TOOL_INPUT", ["colour"])
+    assert (result["ok"], result["error_code"]) == (False, "ERR_TOOL_INPUT")
     assert result["error"].startswith("lookup: x: 7 is not of type 'string'")
 
 
-async def test_the_model_of_a_skill_is_told_what_was_left_out(tmp_path: Path) -> None:
+async def test_the_model_of_a_skill_is_told_which_argument_is_unknown(tmp_path: Path) -> None:
     model = script(
         plans({"tool": "calculate", "inputs": {"task": "six times seven"}}),
         says(to="skill", calls=(Call("calculator", {"expression": "6*7", "precision": 2}),), times=1),
-        says("It was told.", to="skill", about="ignored, for calculator does not know them: precision"),
+        says("It was told.", to="skill", about="unknown argument 'precision'; known: expression"),
         says("It was not told.", to="skill"),
     )
     async with engine_bench(tmp_path / "data", model, room=Room(id="test", supervision="checks")) as bench:
         events = await bench.events("use your skill on six times seven, please, and then tell me about it")
     (returned,) = [event.body for event in events if isinstance(event.body, ev.ToolReturned)]
-    assert (returned.error_code, returned.dropped) == (None, ("precision",))
+    assert returned.error_code == "ERR_TOOL_INPUT"
     assert build_response(events).response == "It was told."
 
 
 @pytest.mark.parametrize(
-    ("schema", "origin", "effect", "dropped"),
+    ("schema", "origin", "effect", "undeclared"),
     [
         ({"additionalProperties": False}, "mcp", "read", ("y",)),
         ({}, "mcp", "read", ()),  # it may take more than it names
-        ({"additionalProperties": False}, "mcp", "effect", ()),  # refused, as it says
+        ({"additionalProperties": False}, "mcp", "effect", ("y",)),
         ({"additionalProperties": {"type": "string"}}, "builtin", "read", ()),
         ({"additionalProperties": False, "patternProperties": {"^y": {}}}, "builtin", "read", ()),
         ({}, "builtin", "effect", ("y",)),
     ],
 )
-def test_what_is_unknown_depends_on_what_the_tool_says(schema: Any, origin: str, effect: str, dropped: Any) -> None:
+def test_what_is_unknown_depends_on_what_the_tool_says(schema: Any, origin: str, effect: str, undeclared: Any) -> None:
     spec = ToolSpec(
         name="t",
         description="",
@@ -86,19 +85,15 @@ def test_what_is_unknown_depends_on_what_the_tool_says(schema: Any, origin: str,
         tainted=False,
         origin=origin,
     )
-    kept, left_out = drop_unknown_args(spec, {"x": 1, "y": 2})
-    assert (left_out, "y" in kept) == (dropped, not dropped)
+    assert find_undeclared_args(spec, {"x": 1, "y": 2}) == undeclared
 
 
 @pytest.mark.row("S004-14")
-async def test_over_mcp_the_result_says_what_was_left_out(serve: Serve) -> None:
+async def test_over_mcp_a_call_with_an_unknown_argument_is_an_error_that_names_it(serve: Serve) -> None:
     async with serve() as url, Client(f"{url}/mcp") as client:
-        result: Any = await client.call_tool("calculator", {"expression": "6*7", "digits": 3})
-    assert [part.text for part in result.content] == [
-        "6*7 = 42",
-        "Ignored, because calculator has no such arguments: digits.",
-    ]
-    assert not result.is_error
+        result = await client.call_tool("calculator", {"expression": "6*7", "digits": 2})
+    assert result.is_error
+    assert "calculator: unknown argument 'digits'; known: expression" in str(result.content)
 
 
 @pytest.mark.row("S004-15", "S004-16")

@@ -44,6 +44,7 @@ class Fleet:
             "AGENT_LLM_BASE_URL": upstream.url,
             "AGENT_MODEL_FAST": "scripted",
             "AGENT_MODEL_PROFILE": "capable",
+            "AGENT_DISCOVER": "off",
             "AGENT_TASK_ROOM": ROOM,
             "AGENT_DEFAULT_ROOM": ROOM,
             "AGENT_LEASE_SECONDS": str(LEASE_S),

@@ -122,6 +122,7 @@ async def _begin(folder: Path, upstream: ScriptedServer, kept: Ledger, target: T
         "AGENT_LLM_BASE_URL": upstream.url,
         "AGENT_MODEL_FAST": "scripted",
         "AGENT_MODEL_PROFILE": "capable",
+        "AGENT_DISCOVER": "off",
         "AGENT_TASK_ROOM": ROOM,
         "AGENT_DEFAULT_ROOM": ROOM,
         "AGENT_DRAIN_SECONDS": "0.5",

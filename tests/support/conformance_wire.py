@@ -30,7 +30,7 @@ async def modern(
     routing = {"mcp-protocol-version": "2026-07-28", "mcp-method": method} | ({"mcp-name": name} if name else {})
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": META, **params}}
     async with httpx.AsyncClient() as client:
-        return (await client.post(f"{url}/mcp", json=body, headers={**ACCEPT, **routing, **(headers or {})})).json()
+        return (await client.post(f"{url}/mcp/all", json=body, headers={**ACCEPT, **routing, **(headers or {})})).json()
 
 
 async def session_of_2025(url: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from agent.memory.store import MemoryStore
 from agent.net import SafeClient
 from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
-from agent.run_context.extensions import merge_extensions
+from agent.run_context.extensions import Extension, merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.runs.response import build_response
@@ -28,17 +28,24 @@ from agent.runs.run_worker import ServiceLimits, make_worker_name
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary, SkillRoot
 from agent.storage.journal_sqlite import SqliteStore
-from agent.subagents.registry import SUBAGENTS, SubAgentClass
+from agent.subagents.registry import RegisteredSubAgent, SubAgentClass, register_subagents
 from agent.subagents.spawn import make_spawn_tools
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store
-from gateway.features.documents.bootstrap_documents import build_library, build_subagent_runner, build_vector_index
+from gateway.bootstrap_tools import SUBAGENTS
+from gateway.features.documents.bootstrap_documents import build_connectors, build_library, build_vector_index
+from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.pipeline_builder.bootstrap_pipeline_builder import register_source_agents
+from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
 from gateway.packaged_files import PACKAGE_ROOT
 from mcp_tools.builtin import BUILTIN_EXTENSIONS, make_builtin_tools
 from tests.support.script import Script
 from tests.support.scripted_client import ScriptedClient
+
+EXTENSIONS = (DOCUMENT_EXTENSION, INTENT_EXTENSION)
+"""What features add to the runs of tests."""
 
 
 @dataclass
@@ -62,6 +69,19 @@ class Bench:
         return [event async for event in self.service.follow_events(run_id)]
 
 
+def _register(
+    kinds: Sequence[SubAgentClass],
+    settings: Settings,
+    library: Library,
+    client: SafeClient,
+    languages: LanguageDetector,
+) -> list[RegisteredSubAgent]:
+    """The sub-agents of these kinds, with what their features give them."""
+    sources = register_source_agents(settings, library, build_connectors(settings, client), languages)
+    known = {one.kind: one for one in sources}
+    return [known.get(kind) or register_subagents((kind,))[0] for kind in kinds]
+
+
 @asynccontextmanager
 async def engine_bench(
     folder: Path,
@@ -75,6 +95,7 @@ async def engine_bench(
     driver: Callable[[Run], Awaitable[None]] = drive,
     observers: tuple[Observer, ...] = (),
     kinds: Sequence[SubAgentClass] = SUBAGENTS,
+    extensions: Sequence[Extension] = EXTENSIONS,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
@@ -100,11 +121,9 @@ async def engine_bench(
         SkillLibrary.load(roots),
         memory,
         languages,
-        subagents=SubAgentRunner(
-            build_subagent_runner(configured, library, client_of_sources, languages).materials, kinds
-        ),
+        subagents=SubAgentRunner(_register(kinds, configured, library, client_of_sources, languages)),
         observers=observers,
-        extensions=merge_extensions(BUILTIN_EXTENSIONS),
+        extensions=merge_extensions((*BUILTIN_EXTENSIONS, *extensions)),
         ground=GroundSources(builtins.walk_files, library.list_collections),
     )
     chosen = room or Room(id="test")

@@ -88,7 +88,13 @@ def start(
     left_out = ("AGENT_", "PYTHONDONTWRITEBYTECODE") if cold else ("AGENT_",)
     clean = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
     # Scripted models reply as a capable one does, as in tests/conftest.py.
-    env = {**clean, "PYTHONUNBUFFERED": "1", "AGENT_MODEL_PROFILE": "capable", **(environment or {})}
+    env = {
+        **clean,
+        "PYTHONUNBUFFERED": "1",
+        "AGENT_MODEL_PROFILE": "capable",
+        "AGENT_DISCOVER": "off",
+        **(environment or {}),
+    }
     if not cold and list(command[:2]) == [sys.executable, "-m"] and command[2].startswith(("gateway", "tests.")):
         return Process(warm.start(command[2], command[3:], environment=env, cwd=cwd))
     child = subprocess.Popen(

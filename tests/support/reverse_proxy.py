@@ -37,7 +37,7 @@ def find_free_port() -> int:
 def write_nginx_configuration(folder: Path, port: int, gateway: str) -> Path:
     """Writes the sample with other addresses and without TLS, in the frame that a distribution puts around it."""
     sample = re.sub(r"^ *ssl_.*\n", "", SAMPLE.read_text("utf-8"), flags=re.MULTILINE)
-    sample = sample.replace("listen 443 ssl", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8080", gateway)
+    sample = sample.replace("listen 443 ssl", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8010", gateway)
     folders = "".join(
         f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )

@@ -139,18 +139,23 @@ def plans(*steps: dict[str, Any], about: str | None = None, times: int | None = 
     return says(json.dumps(plan), to="planner", about=about, times=times)
 
 
-def decides(*calls: dict[str, Any], missing: str = "a result", **conditions: Any) -> Rule:
+def decides(*calls: dict[str, Any], missing: Sequence[str] = ("a result",), **conditions: Any) -> Rule:
     """A rule: the planner of a small model decides on these calls; without any, to answer."""
-    decision: dict[str, Any] = {"missing": "nothing", "kind": "answer"}
+    decision: dict[str, Any] = {"kind": "answer"}
     if calls:
         made = [{"tool": call["tool"], "inputs": call.get("inputs", {})} for call in calls]
-        decision = {"missing": missing, "kind": "calls", "calls": made}
+        decision = {"todo": [*missing], "kind": "calls", "calls": made}
     return says(json.dumps({"next": decision}), to="planner", **conditions)
 
 
 def needs(tool: str, **conditions: Any) -> Rule:
     """A rule: asked which tool is needed before it answers, the model names this one."""
     return says(json.dumps({"tool": tool}), to="planner", about="Before it is answered", **conditions)
+
+
+def wants(*tools: str, **conditions: Any) -> Rule:
+    """A rule: asked which tools the request asks to change something with, the model names these."""
+    return says(json.dumps({"tools": [*tools] or ["none"]}), to="planner", about="Before anything else", **conditions)
 
 
 def judges(outcome: str, reason: str = "as judged", fix: str = "", **conditions: Any) -> Rule:

@@ -12,6 +12,7 @@ from agent.core.models import JsonObject, Room
 from agent.core.subagent_result import SubAgentResult
 from agent.subagents.base import SubAgent, ToolCalls
 from agent.tools import Tool
+from gateway.features.documents.engine.prompts import PROMPTS
 from tests.support.script import Call, Rule, says
 from tests.support.tools import FunctionTool, Work
 
@@ -36,6 +37,7 @@ class Scout(SubAgent[ScoutTask, ScoutFinal]):
     AGENT_ID = "scout"
     DESCRIPTION = "Looks around."
     PROMPT = "subagent_researcher"
+    PROMPTS = PROMPTS
     Task = ScoutTask
     Final = ScoutFinal
     WORK: Work

@@ -9,11 +9,12 @@ import difflib
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from mcp import Client
+from pydantic import BaseModel
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -35,13 +36,14 @@ def render_openapi() -> str:
 
 async def render_mcp_lists(folder: Path) -> str:
     """Tools, prompts, resources and templates that an MCP client of a new gateway in `folder` is offered."""
-    async with serving(_make_settings(folder)) as url, Client(f"{url}/mcp") as client:
-        lists = {
-            "tools": (await client.list_tools()).tools,
-            "prompts": (await client.list_prompts()).prompts,
-            "resources": (await client.list_resources()).resources,
-            "templates": (await client.list_resource_templates()).resource_templates,
-        }
+    async with serving(_make_settings(folder)) as url, Client(f"{url}/mcp/all") as client:
+        tools = (await client.list_tools()).tools
+        prompts = (await client.list_prompts()).prompts
+        resources = (await client.list_resources()).resources
+        templates = (await client.list_resource_templates()).resource_templates
+    lists: dict[str, Sequence[BaseModel]] = {
+        "tools": tools, "prompts": prompts, "resources": resources, "templates": templates,
+    }  # fmt: skip
     return _to_json(
         {name: [item.model_dump(mode="json", exclude_none=True) for item in items] for name, items in lists.items()}
     )

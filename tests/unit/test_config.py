@@ -41,7 +41,7 @@ def test_a_wrong_setting_is_told_in_plain_words(
     assert caught.value.message == f"AGENT_{name}: {told}"
     settings, faults = load_valid_settings()
     assert faults == [caught.value.message]
-    assert settings.port == 8080
+    assert settings.port == 8010
 
 
 @pytest.mark.parametrize("name", ["DATA_DIR", "PORT", "LLM_TIMEOUT_S", "LOG_LEVEL", "MCP_SERVERS", "MODEL_FAST"])

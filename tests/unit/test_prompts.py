@@ -5,13 +5,24 @@ import re
 import pytest
 
 from agent.core.models import Outcome
-from agent.prompts import list_names, render
+from agent.prompts import PROMPTS, PromptSource
 from tests.support.processes import ROOT
 
-FOLDER = ROOT / "agent" / "prompts"
-FILES = sorted(FOLDER.glob("*.md"))
+SOURCES = {
+    path.parent: PromptSource(path.parent)
+    for package in ("agent", "gateway")
+    for path in (ROOT / package).rglob("prompts/__init__.py")
+}
+"""The kernel's prompts and those of each feature."""
+FILES = sorted(path for folder in SOURCES for path in folder.glob("*.md"))
 FIELDS = {path.stem: sorted(set(re.findall(r"\{\{(\w+)\}\}", path.read_text("utf-8")))) for path in FILES}
 EACH = [(prompt, field) for prompt, fields in FIELDS.items() for field in fields]
+PLACES = {path.stem: SOURCES[path.parent] for path in FILES}
+
+
+def render(prompt: str, /, **values: str) -> str:
+    """The prompt, from wherever it lies."""
+    return PLACES[prompt].render(prompt, **values)
 
 
 def values(prompt: str) -> dict[str, str]:
@@ -19,8 +30,9 @@ def values(prompt: str) -> dict[str, str]:
 
 
 def test_the_names_are_those_of_the_files() -> None:
-    assert list_names() == sorted(FIELDS)
-    assert {"planner", "planner_reask", "supervisor", "skill", "skill_task", "completion"} <= set(list_names())
+    assert sorted(name for source in SOURCES.values() for name in source.list_names()) == sorted(FIELDS)
+    assert {"planner", "planner_reask", "supervisor", "skill", "skill_task", "completion"} <= set(PROMPTS.list_names())
+    assert len(FILES) == len(FIELDS), "two prompts have one name"
 
 
 @pytest.mark.parametrize("prompt", sorted(FIELDS))
@@ -47,7 +59,7 @@ def test_a_value_without_a_field_raises(prompt: str) -> None:
 
 def test_an_unknown_prompt_raises() -> None:
     with pytest.raises(FileNotFoundError):
-        render("no_such_prompt")
+        PROMPTS.render("no_such_prompt")
 
 
 def test_a_value_is_not_read_for_fields_of_its_own() -> None:

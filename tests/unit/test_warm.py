@@ -16,7 +16,7 @@ from tests.support import warm, warm_client
 from tests.support.processes import start
 
 MIRROR = "tests.support.mirror"
-GIVEN_TO_ALL = {"AGENT_MODEL_PROFILE": "capable"}
+GIVEN_TO_ALL = {"AGENT_MODEL_PROFILE": "capable", "AGENT_DISCOVER": "off"}
 
 
 def run_command(folder: Path, *words: str, cold: bool) -> tuple[int, dict[str, Any], list[str]]:

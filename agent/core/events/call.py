@@ -20,6 +20,7 @@ Purpose = Literal[
     "entailment",
     "router",
     "recipe",
+    "probe",
 ]
 SubAgentOutcome = Literal["done", "timeout", "turns", "budget", "output", "failed"]
 """How a sub-agent ended: with its result; out of time, turns or budget; with unreadable output; with a failure."""
@@ -80,7 +81,7 @@ class ToolCalled(EventBody):
 class ToolReturned(EventBody):
     """The result of the call with the same `call_id`. A value of more than 16 kB is stored in `blob`. For a tool that
     was called on its own, and for one that makes artifacts, `content_blob` stores the content blocks that `text`
-    describes.
+    describes. `whole_blob` stores a result before personal data was removed from it (see `StepOutput`).
     """
 
     type = "tool.returned"
@@ -90,14 +91,19 @@ class ToolReturned(EventBody):
     text: str = ""
     blob: str | None = None
     content_blob: str | None = None
+    whole_blob: str | None = None
     error_code: str | None = None
     error: str | None = None
     tainted: bool = False
     truncated: bool = False
     tries: int = 1
     implementation: Mode = Field(default="rules", description="llm if a model rewrote the result")
+    read_from: tuple[str, ...] = Field(
+        default=(),
+        description="the user's own sources that the result is made of; arguments: of nothing else; empty: anything",
+    )
     dropped: tuple[str, ...] = Field(
-        default=(), description="arguments that the tool does not know; omitted from the call"
+        default=(), description="arguments that earlier versions left out of the call; now such a call fails"
     )
     duration: float = 0.0
     sources: tuple[Source, ...] = ()
@@ -108,7 +114,8 @@ class ToolReturned(EventBody):
 
     def list_blobs(self) -> tuple[str, ...]:
         """See `EventBody.list_blobs`."""
-        return tuple(checksum for checksum in (self.blob, self.content_blob) if checksum is not None)
+        blobs = (self.blob, self.content_blob, self.whole_blob)
+        return tuple(checksum for checksum in blobs if checksum is not None)
 
 
 class ToolRefused(EventBody):

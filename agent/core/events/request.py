@@ -6,7 +6,7 @@ from pydantic import Field
 
 from agent.core.events.envelope import EventBody
 from agent.core.events.label import TextLabel
-from agent.core.models import ChatMessage, FrozenModel, RouteKind, TaskPlan, UserIntent
+from agent.core.models import ChatMessage, FrozenModel, JsonObject, RouteKind, TaskPlan, UserIntent
 
 
 class InputGuarded(EventBody):
@@ -35,6 +35,8 @@ class RequestUnderstood(EventBody):
     translated: bool = False
     translate_answer: bool = False
     fallback_reason: str | None = None
+    profile: JsonObject | None = None
+    """How the engine works with the model: what it decides in, and where that was chosen."""
     duration: float = 0.0
 
 

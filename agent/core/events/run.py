@@ -55,6 +55,10 @@ class RunCreated(EventBody):
     scopes: tuple[str, ...] | None = Field(
         default=None, description="scopes of the caller's key or token; null for the machine's owner"
     )
+    unshared: tuple[str, ...] = Field(
+        default=(),
+        description="the caller's own sources that nobody else reads, where the room's policy depends on it",
+    )
     withheld: JsonObject = Field(
         default_factory=dict, description="what a tool of the run needs and readers of the log are not shown"
     )

@@ -35,6 +35,10 @@ class StepOutput(FrozenModel):
     value: JsonValue = None
     text: str = ""
     blob: str | None = None
+    whole_blob: str | None = Field(
+        default=None,
+        description="the result before personal data was removed; only arguments of later steps are made of it",
+    )
     tainted: bool = False
     error_code: str | None = None
     error: str | None = None
@@ -61,7 +65,7 @@ class StepFinished(EventBody):
 
     def list_blobs(self) -> tuple[str, ...]:
         """See `EventBody.list_blobs`."""
-        return () if self.output.blob is None else (self.output.blob,)
+        return tuple(checksum for checksum in (self.output.blob, self.output.whole_blob) if checksum is not None)
 
 
 class StepJudged(EventBody):

@@ -7,14 +7,18 @@ from pydantic import Field
 from agent.core.models.words import LOCAL_OWNER, ApprovalPolicy, FrozenModel, JudgePolicy, RetrievalMode, Tier
 
 GuardAction = Literal["off", "flag", "redact", "block"]
-AnswerPiiAction = Literal["off", "flag", "redact_answer", "redact", "block"]
+AnswerPiiAction = Literal["auto", "off", "flag", "redact_answer", "redact", "block"]
 """`redact_answer` removes others' personal data from what a model writes as an answer; `redact` also from results."""
+
+
+LARGEST_PLAN = 32
+"""The most steps of a plan that a room may allow."""
 
 
 class Budgets(FrozenModel):
     """The limits of one run. Retries count per step, everything else per run."""
 
-    max_steps: int = Field(default=12, ge=1, le=25)
+    max_steps: int = Field(default=12, ge=1, le=LARGEST_PLAN)
     max_parallel: int = Field(default=8, ge=1, le=64)
     max_retries: int = Field(default=1, ge=0, le=1)
     max_replans: int = Field(default=3, ge=0, le=3)
@@ -46,7 +50,8 @@ class OutputGuards(FrozenModel):
 
     `pii` is personal data of others: what the caller wrote, what is remembered for them, and what a trusted tool
     returned is theirs. With `redact_answer` it is removed from the answer, also as it streams; steps, results and the
-    quotes of citations keep it. With `redact` it is removed from these too, and the answer is shown as a whole.
+    quotes of citations keep it. With `redact` it is removed from these too, and the answer is shown as a whole. `auto`
+    is `off` in a run that read only what nobody but its caller reads, and `redact_answer` in any other.
     """
 
     pii: AnswerPiiAction = "off"

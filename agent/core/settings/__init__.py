@@ -110,6 +110,16 @@ class Settings(
         return self.mcp_servers or (shared if shared.is_file() and not own.exists() else own)
 
     @property
+    def saved_models_path(self) -> Path:
+        """The file of the models that were chosen by `stepgate models` or the page."""
+        return self.data_dir / "models.yaml"
+
+    @property
+    def measured_models_path(self) -> Path:
+        """The file of what was measured of models."""
+        return self.data_dir / "model_profiles.json"
+
+    @property
     def credentials_file(self) -> Path:
         """The file of named credentials."""
         return self.credentials_path or self.data_dir / "credentials.json"

@@ -16,9 +16,10 @@ class GuardSettings(BaseModel):
         ),
     )
     guard_answer_pii: AnswerPiiAction = Field(
-        default="redact_answer",
+        default="auto",
         description=(
-            "personal data of others in an answer, if the room's file says nothing: not searched, reported, removed "
+            "personal data of others in an answer, if the room's file says nothing: off if the run read only documents "
+            "that nobody but the caller reads, else redact_answer; not searched, reported, removed "
             "from the answer, removed from the answer and the results of tools, or the answer refused"
         ),
     )

@@ -60,9 +60,28 @@ class ModelSettings(BaseModel):
         ),
     )
 
+    discover: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description=(
+            "search this machine's usual ports for programs that serve models, to offer them (Ollama, LM Studio, "
+            "llama.cpp, vLLM, Jan); a found one is never used by itself; auto: not in containers, and not where the "
+            "gateway listens beyond this machine"
+        ),
+    )
+
+    model_probe: Literal["auto", "off"] = Field(
+        default="auto",
+        description=(
+            "auto: measure the model with small tasks if it runs on this machine and the gateway has been idle for a "
+            "minute, for at most five minutes; `stepgate models probe` measures any model"
+        ),
+    )
+
     @property
     def is_llm_configured(self) -> bool:
-        """Whether a model is configured. Without one the gateway works in rules mode."""
+        """Whether the environment names a model. It wins over the saved list; without both the gateway works in rules
+        mode.
+        """
         return self.model_fast is not None or self.llm_base_url is not None
 
     @field_validator("model_endpoints")

@@ -12,7 +12,7 @@ class ServerSettings(BaseModel):
     """Where the gateway is reached, and what it serves."""
 
     host: str = Field(default="127.0.0.1", description="address the gateway binds")
-    port: int = Field(default=8080, ge=0, le=65535, description="port the gateway binds; 0 picks a free one")
+    port: int = Field(default=8010, ge=0, le=65535, description="port the gateway binds; 0 picks a free one")
     allowed_hosts: HostList = Field(
         default=(),
         description=(

@@ -13,6 +13,11 @@ class ToolSettings(BaseModel):
     mcp_views_dir: HomePath | None = Field(
         default=None, description="folder of view files; each is a choice of tools served at /mcp/NAME"
     )
+    mcp_toolsets: NameList = Field(
+        default=("default",),
+        description="the toolsets that /mcp and `stepgate mcp` list, such as default,schedules (docs/mcp-tools.md); "
+        "tools of others stay callable and are found by tools_find",
+    )
     mcp_servers: HomePath | None = Field(
         default=None,
         description=(

@@ -24,6 +24,8 @@ def build_run_summary(state: RunState) -> JsonObject:
         "replans": state.replan_count,
         "retries": sum(step.retry_count for step in state.steps.values()),
     }
+    if state.understanding is not None and state.understanding.profile is not None:
+        runtime["profile"] = state.understanding.profile
     if state.understanding is not None and state.understanding.language != ENGLISH:
         runtime["language"] = _summarize_languages(state, state.understanding)
     if state.retrieval is not None:

@@ -1,9 +1,9 @@
 """Gates over the answer: it exists, has evidence, and cites only existing sources."""
 
+from agent.answers.evidence import contains_no_answer_text
 from agent.core.plan_outcome import find_empty_reply
 from agent.run_context.extensions import GateContext, GateResult, fail_gate, pass_gate
 from agent.run_context.outputs import parse_cited_ids
-from gateway.features.documents.engine.grounded_answers.no_answer_text import contains_no_answer_text
 
 
 def check_answer_present(context: GateContext) -> GateResult:

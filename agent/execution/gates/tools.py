@@ -2,7 +2,8 @@
 
 from agent.core.models import Outcome
 from agent.core.run_state import AttemptState, RunState
-from agent.run_context.extensions import GateContext, GateResult, fail_gate, list_required_tools, pass_gate
+from agent.planning.required import list_required_tools
+from agent.run_context.extensions import GateContext, GateResult, fail_gate, pass_gate
 
 
 def required_tools(context: GateContext) -> GateResult | None:

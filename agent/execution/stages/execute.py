@@ -10,10 +10,10 @@ from agent.core.cancellation import cancel_and_wait
 from agent.core.events import StepDiscarded
 from agent.execution.client_calls import call_client_tools
 from agent.execution.decide import Attempt, Command, Discard, Judge, Start, decide
+from agent.execution.open_questions import ask_open_question
 from agent.execution.steps import run_attempt
 from agent.execution.supervisor import StepSupervisorAgent
 from agent.run_context.run import Run
-from gateway.features.studio.engine.intent_routing import ask_open_question
 
 
 async def execute(run: Run) -> None:

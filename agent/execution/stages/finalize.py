@@ -70,7 +70,7 @@ def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool
     if not succeeded:
         return RunSucceeded(completeness=_get_completeness(state), reason=describe_stop_reason(run))
     if figures:
-        reason = f"the answer holds figures that follow from none of the results: {', '.join(figures)}"
+        reason = f"the answer holds figures or names that follow from none of the results: {', '.join(figures)}"
         return RunSucceeded(completeness="partial", reason=reason)
     if empty := find_empty_reply(state):
         return RunSucceeded(completeness="partial", reason=empty)

@@ -1,17 +1,20 @@
 """Guard: rejects invalid requests before a run exists, and removes hidden characters."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 from pydantic import ValidationError
 
 from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
-from agent.core.models import LOCAL_OWNER, MODEL_OPTIONS, AgentRequest, Room, ToolCallRequest
+from agent.core.models import LOCAL_OWNER, MODEL_OPTIONS, AgentRequest, JsonObject, Room, ToolCallRequest
+from agent.core.models.request import MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES
+from agent.core.models.room import LARGEST_PLAN
 from agent.core.settings import Settings
 from agent.execution.given_plan import take_over_request
 from agent.planning.normalise import COMPLETION_NAMES
+from agent.planning.references import find_references, quote_texts
 from agent.policy.redaction.requests import check_prompt, scan_request
 from agent.run_context.run import Run
 from agent.skills import SkillLibrary
@@ -54,7 +57,8 @@ def validate_request(
             f"{len(calls)} tool calls are asked for; the room {room.id!r} carries out at most {room.budgets.max_steps}",
             param="metadata.tool_calls",
         )
-    for call in calls:
+    for place, call in enumerate(calls):
+        _check_call_references(calls, place)
         try:
             spec = registry.get(call.tool).spec
         except ToolUnknownError as error:
@@ -65,6 +69,23 @@ def validate_request(
             raise BadRequestError(
                 f"the room {room.id!r} does not allow the tool {call.tool!r}", param="metadata.tool_calls"
             )
+
+
+def quote_call_args(call: ToolCallRequest, earlier: Collection[str]) -> JsonObject:
+    """Returns the arguments of a requested call, in which only the results of `earlier` calls are referred to."""
+    return {name: quote_texts(value, earlier) for name, value in call.args.items()}
+
+
+def _check_call_references(calls: Sequence[ToolCallRequest], place: int) -> None:
+    """Raises `BadRequestError` if a call refers to anything but the results of the calls before it: `s1`, `s2` ..."""
+    call, ids = calls[place], [f"s{number}" for number in range(1, len(calls) + 1)]
+    unknown = find_references(quote_call_args(call, ids)) - set(ids[:place])
+    if unknown:
+        raise BadRequestError(
+            f"call {place + 1} ({call.tool}) refers to {', '.join(sorted(unknown))}; it may refer to the "
+            "calls before it, of which the first is s1",
+            param="metadata.tool_calls",
+        )
 
 
 def _get_requested_names(request: AgentRequest, kind: str) -> list[str] | None:
@@ -101,6 +122,12 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
     if len(messages) > settings.max_messages:
         told = f"{len(messages):,} messages are given; at most {settings.max_messages:,} are taken (AGENT_MAX_MESSAGES)"
         raise TooLargeError(told, param="messages")
+    for where, what, given, limit in (
+        ("client_tools", "tools", len(request.client_tools), MAX_CLIENT_TOOLS),
+        ("metadata", "entries of metadata", len(request.metadata), MAX_METADATA_ENTRIES),
+    ):
+        if given > limit:
+            raise TooLargeError(f"{given:,} {what} are given; at most {limit:,} are taken", param=where)
     for where, text in (("prompt", request.prompt), *((f"messages[{i}]", m.content) for i, m in enumerate(messages))):
         if len(text) > most:
             told = f"{where} has {len(text):,} characters; the limit is {most:,} (AGENT_MAX_MESSAGE_CHARS)"
@@ -136,6 +163,10 @@ def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ..
     form = f"metadata.tool_calls must be a list; {_CALL_FORM}"
     if not isinstance(calls, list):
         raise BadRequestError(form, param="metadata.tool_calls")
+    if len(calls) > LARGEST_PLAN:  # no room takes as many
+        raise BadRequestError(
+            f"{len(calls):,} tool calls are asked for; at most {LARGEST_PLAN} are made", param="metadata.tool_calls"
+        )
     parsed = []
     for call in calls:
         if not isinstance(call, dict):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
 
-from agent.answers.answer_without_model import describe_unknown_command
-from agent.core.errors import ConflictError, ModelRequestError, PlanInvalidError
+from agent.answers.answer_without_model import build_alternatives_output, describe_alternatives
+from agent.core.errors import ModelRequestError, PlanInvalidError
 from agent.core.events import (
     AnswerStarted,
     EventBody,
@@ -21,40 +21,31 @@ from agent.core.events import (
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
-from agent.execution.catalogue import build_catalogue, drop_recipes, drop_unusable
-from agent.execution.client_calls import continue_with_results
+from agent.execution.catalogue import build_catalogue, list_callable
 from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
-from agent.execution.given_plan import build_given_plan
-from agent.execution.ground import build_ground, find_empty_sources, quotes_ground
+from agent.execution.ground import build_ground, quotes_ground
+from agent.execution.open_questions import WITHHELD_QUESTION
+from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
-from agent.execution.rounds import decides_in_rounds, list_rounds
+from agent.execution.rounds import build_round_catalogue, decides_in_rounds, list_rounds
 from agent.execution.stages.guard import read_explicit_tool_calls
-from agent.execution.static_plans import (
-    KNOWLEDGE_TOOL,
-    LISTING_TOOL,
-    plan_completion_only,
-    plan_document_listing,
-    plan_explicit_calls,
-    plan_knowledge_lookup,
-    plan_skill,
-)
 from agent.execution.step_labels import label_steps, list_message_sources
 from agent.execution.steps import build_failed_output, record_output
-from agent.planning.planner import Planned, PlannerAgent, Rejection
+from agent.planning.planned import Planned, Rejection, build_ruled
+from agent.planning.planner import PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
+from agent.planning.round_parts import find_allowed_changes, list_failed_parts, list_open_parts
 from agent.planning.round_planner import RoundPlanner
-from agent.planning.rules import RulePlanner, asks_for_listing
+from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback, has_side_effect
 from agent.policy.egress import clean_question
 from agent.policy.message_labels import split_attachments
 from agent.run_context.outputs import load_output
+from agent.run_context.plan_sources import PlanInquiry
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 from agent.tools.catalogue import Catalogue
-from gateway.features.recipes.engine.recipe_run import ask_user, expand_planned, plan_recipe
-from gateway.features.studio.engine.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
@@ -63,20 +54,17 @@ NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 async def plan(run: Run) -> None:
     """Makes a plan and records it, with every rejected reply."""
     started = monotonic()
-    if run.state.given is not None and run.state.plan is None:
-        if run.state.given.client_results:
-            await continue_with_results(run, run.state.given)
-            return
-        given, taken = await build_given_plan(run, run.state.given)
-        await run.emit(given, *taken)
-        return
     shown = run.state.answer_start
     is_round = run.state.plan is not None and (needs_round(run.state) or is_in_round(run.state))
     reason = None if run.state.plan is None or needs_round(run.state) else find_replan_reason(run.state)
-    is_first = run.state.plan is None
-    planned = (
-        await _make_first_plan(run) if is_first else await _make_plan(run, await _build_planning_request(run, reason))
-    )
+    if run.state.plan is None:
+        inquiry = PlanInquiry(run, _build_first_request, _make_plan)
+        planned = await find_first_plan(run, inquiry)
+    else:
+        planned = await _make_plan(run, await _build_planning_request(run, reason))
+    if planned.recorded:
+        await run.emit(*planned.recorded)
+        return
     if planned.answer is None and run.state.answer_start is not shown:
         void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
         await run.note(void)
@@ -94,7 +82,7 @@ async def plan(run: Run) -> None:
         requested=planned.requested,
         effective=planned.effective,
         fallback_reason=planned.fallback_reason or None,
-        approval_reason=next((recipe.approval_reason for recipe in planned.recipes if recipe.approval_reason), ""),
+        approval_reason=planned.approval_reason,
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=bool(tainted_by),
@@ -111,10 +99,11 @@ async def plan(run: Run) -> None:
         was_streamed = run.state.answer_start is not shown
         begin = () if was_streamed else (note_answer_started(run),)
         await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
-    elif run.room.routing == "intents" and planned.fallback_reason and _writes_only(proposed.plan):
-        await _record_answer(
-            run, proposed.plan, build_doors_output(run, planned.fallback_reason), (), duration=duration
-        )
+        return
+    without_model = planned.fallback_reason if _writes_only(proposed.plan) else None
+    if without_model and (alternatives := describe_alternatives(run)):
+        output = build_alternatives_output(alternatives, without_model)
+        await _record_answer(run, proposed.plan, output, (), duration=duration)
     elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
         await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
 
@@ -144,7 +133,7 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
     final."""
     if reason is not None and not get_plan_feedback(run.state) and is_only_repeating_failures(run.state, proposed):
         return True  # the planner was told of the failure, and has no other way
-    if not _requires_tools(run):
+    if not requires_tools(run):
         only_written = _writes_only(proposed) and not run.room.gates
         return only_written or not run.plans_with_model or _is_fixed_route(run)
     if reason is None or run.plans_with_model or run.state.gates or run.state.plan is None:
@@ -160,7 +149,7 @@ def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -
     found: dict[TaintSource, bool] = {
         "conversation": state.tainted,
         "reply": planned.is_embedded,
-        "recipe": any(recipe.tainted for recipe in planned.recipes),
+        "recipe": "recipe" in planned.tainted_by,
         "results": state.plan is not None and _has_read_outside(state),
         "ground": quotes_ground(planned.plan, planned.ground, _join_user_texts(state)),
     }
@@ -177,7 +166,7 @@ def _has_read_outside(state: RunState) -> bool:
 async def _add_required_tools(run: Run, planned: Planned, reason: str | None) -> Planned:
     """Returns the plan with the tools that this room requires. Without a model, such a room also replans: it repeats
     failed calls and searches with broader arguments."""
-    if not _requires_tools(run):
+    if not requires_tools(run):
         return planned
     named = {call.tool for call in read_explicit_tool_calls(run.state.request)}
     asked = await _build_planning_request(run, reason)
@@ -205,60 +194,24 @@ def _is_fixed_route(run: Run) -> bool:
     return route not in ("plan", "skill", "recipe")
 
 
-async def _make_first_plan(run: Run) -> Planned:
-    """Returns the first plan, by the request's route."""
-    understood = run.state.understanding
-    route = understood.route if understood else "plan"
-    why = understood.reason if understood else ""
-    if route == "tool_calls":
-        return _build_rules_plan(plan_explicit_calls(run, why))
-    if route == "skill" and understood is not None and understood.skill is not None:
-        return _build_rules_plan(plan_skill(run, understood.skill, understood.question, why))
-    if route == "recipe" and understood is not None and understood.skill is not None:
-        return await _plan_recipe(run, understood.skill)
-    if run.room.knowledge and asks_for_listing(run.state.question) and LISTING_TOOL in list_allowed_tools(run):
-        return _build_rules_plan(plan_document_listing(run))
-    if run.room.knowledge and route in ("plan", "direct") and KNOWLEDGE_TOOL in run.engine.registry:
-        return _build_rules_plan(plan_knowledge_lookup(run))
-    if route in ("task", "greeting", "direct") and not _requires_tools(run):
-        return _build_rules_plan(plan_completion_only(run, why))
-    request = await _build_planning_request(run, None)
-    if route == "plan" and run.room.routing == "intents" and run.plans_with_model:
-        routed = await route_by_intent(run, request)
-        if routed is not None:
-            return routed
-    if route == "command" and not _requires_tools(run):
-        return _plan_command(run, request, why)
-    return await _make_plan(run, request)
+async def _build_first_request(run: Run) -> PlanningRequest:
+    return await _build_planning_request(run, None)
 
 
-def _plan_command(run: Run, request: PlanningRequest, why: str) -> Planned:
-    if unknown := describe_unknown_command(run):
-        return ask_user(run, unknown)
-    return _build_rules_plan(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
-
-
-async def _plan_recipe(run: Run, name: str) -> Planned:
-    """Returns the plan of a recipe without a planner call. If the run may not use its steps as they are, the planner
-    plans; without a planner, the error is raised."""
-    words = run.state.prompt.strip().split(maxsplit=1)
-    try:
-        return await plan_recipe(run, name, words[1] if len(words) > 1 else "")
-    except PlanInvalidError as error:
-        reason = f"the recipe {name} cannot be carried out as it was saved: {'; '.join(error.problems)}"
-        if not run.plans_with_model:
-            raise ConflictError(f"{reason}. Make it again from a run that succeeds") from error
-        planned = await _make_plan(run, await _build_planning_request(run, None))
-        return replace(planned, adjusted=(reason, *planned.adjusted))
+def _expand(run: Run, planned: Planned) -> Planned:
+    """Returns the plan with the steps that features put in place of what they offered. Raises `PlanInvalidError`."""
+    for hooks in run.engine.extensions.hooks:
+        planned = hooks.expand_plan(run, planned)
+    return planned
 
 
 async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
     if run.engine.settings.planner_mode == "rules":
-        return _build_rules_plan(RulePlanner().plan(request, has_model=run.works_with_model))
+        return build_ruled(RulePlanner().plan(request, has_model=run.works_with_model))
     if not run.has_model:
         ruled = RulePlanner().plan(request).model_copy(update={"origin_reason": NO_MODEL})
         if run.engine.settings.planner_mode == "auto":  # the settings do not require a model, so this is no fallback
-            return _build_rules_plan(ruled)
+            return build_ruled(ruled)
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=NO_MODEL, rejected=())
     if _is_planner_refused(run):
         ruled = RulePlanner().plan(request, has_model=run.works_with_model)
@@ -269,9 +222,9 @@ async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
     planner = kind(call, has_writer=run.works_with_model)
     planned = await planner.plan(request)
     try:
-        planned = expand_planned(run, planned)
-    except PlanInvalidError as error:  # a recipe does not fit into this plan: plan with the tools themselves
-        whole = replace(request, catalogue=drop_recipes(request.catalogue))
+        planned = _expand(run, planned)
+    except PlanInvalidError as error:  # what a feature offered does not fit: plan with the tools themselves
+        whole = replace(request, catalogue=list_callable(request.catalogue))
         rejected = Rejection(tuple(error.problems), "")
         planned = await planner.plan(whole)
         planned = replace(planned, rejected=(rejected, *planned.rejected))
@@ -286,10 +239,6 @@ def _is_planner_refused(run: Run) -> bool:
         and event.body.error_code == ModelRequestError.code
         for event in run.events
     )
-
-
-def _requires_tools(run: Run) -> bool:
-    return run.state.is_gated and bool(run.room.required_tools)
 
 
 async def _build_planning_request(run: Run, reason: str | None) -> PlanningRequest:
@@ -307,10 +256,10 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
     facts = extract_context(state.request.metadata)
-    catalogue = _build_plan_catalogue(run, reason)
     in_rounds = decides_in_rounds(run)
-    if in_rounds:
-        catalogue = drop_unusable(catalogue, await find_empty_sources(run))
+    # Rounds share one catalogue, which endpoints keep in their cache. Their changes after text from outside are asked
+    # about one by one.
+    catalogue = await build_round_catalogue(run) if in_rounds else _build_plan_catalogue(run, reason)
     return PlanningRequest(
         question=question,
         room=room,
@@ -332,13 +281,17 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         tainted=state.tainted,
         needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
         answer_form=choose_answer_form(run),
-        may_ask=state.request.interactive and not state.is_hidden and not _requires_tools(run),
+        may_ask=state.request.interactive and not state.is_hidden and not requires_tools(run),
         earlier_results=retrieved.earlier_results if retrieved else (),
         instructions=_join_caller_instructions(state),
         ground=await build_ground(run, catalogue) if run.plans_with_model else "",
         answer_language=_get_answer_language(state),
         rounds=await list_rounds(run) if in_rounds else (),
         decides_in_rounds=in_rounds,
+        open_parts=list_open_parts(state),
+        failed_parts=list_failed_parts(state),
+        has_read_outside=_has_read_outside(state),
+        may_change=find_allowed_changes(state),
         may_call=state.round_count < room.budgets.max_rounds,
         checks_answers=run.profile.checks_answers,
     )
@@ -408,8 +361,3 @@ def _build_plan_catalogue(run: Run, reason: str | None) -> Catalogue:
             spec for spec in catalogue.tools if not has_side_effect(spec.name, spec.effect) or spec.name in first
         ),
     )
-
-
-def _build_rules_plan(ruled: Plan) -> Planned:
-    """Returns a plan by rules that is no fallback, because no planner was requested."""
-    return Planned(plan=ruled, requested="rules", effective="rules", fallback_reason=None, rejected=())

@@ -10,11 +10,12 @@ from agent.answers.translator import Translator
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import RequestUnderstood
 from agent.core.languages import ENGLISH
+from agent.core.models import JsonObject
 from agent.execution.catalogue import build_catalogue
 from agent.execution.stages.guard import read_explicit_tool_calls
+from agent.llm.profile import get_profile_source
 from agent.planning.routing import Route, route_request
 from agent.run_context.run import Run
-from gateway.features.recipes.engine.recipe_run import describe_request
 
 NO_MODEL = "no model is configured that could translate"
 _UNTRANSLATED_ROUTES = frozenset({"task", "greeting"})
@@ -48,9 +49,16 @@ async def understand(run: Run) -> None:
             translated=translation.english is not None,
             translate_answer=translation.answer_too,
             fallback_reason=translation.fallback_reason,
+            profile=describe_profile(run) if run.has_model else None,
             duration=translation.duration,
         )
     )
+
+
+def describe_profile(run: Run) -> JsonObject:
+    """Returns the profile of the run's model for the trace, and its source: a setting, a measurement or the default."""
+    source = get_profile_source(run.engine.settings.model_profile, run.engine.models.measured)
+    return {**run.profile.model_dump(mode="json"), "source": source}
 
 
 def _choose_route(run: Run, question: str) -> Route:
@@ -60,11 +68,12 @@ def _choose_route(run: Run, question: str) -> Route:
         catalogue=build_catalogue(run),
         tool_calls=bool(read_explicit_tool_calls(run.state.request)),
         has_model=run.has_model,
-        recipes=run.recipes.names,
+        commands=run.list_commands(),
     )
-    if chosen.kind != "recipe" or chosen.skill is None:
-        return chosen
-    return replace(chosen, question=describe_request(run, chosen.skill, chosen.question))
+    for hooks in run.engine.extensions.hooks:
+        if any((one.route, one.name) == (chosen.kind, chosen.skill) for one in hooks.list_commands(run)):
+            return replace(chosen, question=hooks.describe_command(run, chosen.skill or "", chosen.question))
+    return chosen
 
 
 async def _translate(run: Run, chosen: Route) -> _Translation:

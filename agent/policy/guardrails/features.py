@@ -124,7 +124,8 @@ class HashedText:
         word.
         """
         pattern = _WORD if self.text.isascii() or not _RUN.search(self.text) else _WORD_OR_RUN
-        found_words = list(pattern.finditer(self.text))
+        # `list` would hold Python's lock for a second over a megabyte of punctuation; a comprehension gives it up.
+        found_words = [match for match in pattern.finditer(self.text)]  # noqa: C416
         word_data = [
             _analyze_word(word) if len(word) <= MAX_CACHED_WORD_CHARS else _analyze_word.__wrapped__(word)
             for word in [m[0] for m in found_words]

@@ -17,6 +17,7 @@ from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, OutputGuards, Uncertainty
 from agent.core.run_state import RunState
 from agent.policy.egress import make_link_filter
+from agent.policy.redaction.answer_guards import get_answer_guards
 from agent.policy.redaction.inbound import get_placeholders, get_placeholders_for_people
 from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
 
@@ -100,7 +101,7 @@ def release_answer(answer: AnswerFinished, text: str, state: RunState, secrets: 
         tailored = tailored.model_copy(update={"content": _restore(content, state)})
     calls = tuple(_restore_call(call, state) for call in answer.tool_calls)
     released = _restore(text, state)
-    uncertainties = (*answer.uncertainties, *_explain_removal(released, state.room.guard_output))
+    uncertainties = (*answer.uncertainties, *_explain_removal(released, get_answer_guards(state)))
     return answer.model_copy(
         update={"text": released, "tailored": tailored, "tool_calls": calls, "uncertainties": uncertainties}
     )
@@ -112,7 +113,7 @@ class AnswerFilters:
     def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
         self._secrets = make_answer_secret_finder(state.room.guard_output, secrets)
         self._links = make_link_filter(state)
-        self._own_text = collect_caller_text(state) if state.room.guard_output.pii == "redact_answer" else None
+        self._own_text = collect_caller_text(state) if get_answer_guards(state).pii == "redact_answer" else None
         self._placeholders = get_placeholders_for_people(state)
 
     def create(self) -> StreamFilter:
@@ -154,7 +155,9 @@ def collect_caller_text(state: RunState) -> str:
     """
     written = (state.request.prompt, *(message.content for message in state.request.messages or ()))
     recalled = state.retrieval
-    said = [message.content for message in recalled.history if message.role == "user"] if recalled is not None else []
+    # Where answers may hold what the caller alone reads, an earlier answer may be repeated too.
+    roles = ("user", "assistant") if state.room.guard_output.pii == "auto" else ("user",)
+    said = [message.content for message in recalled.history if message.role in roles] if recalled is not None else []
     items = [item.text for item in recalled.items if not item.tainted] if recalled is not None else []
     calls = (call for step in state.steps.values() for attempt in step.attempts for call in attempt.calls)
     results = [call.result.text for call in calls if call.result is not None and not call.result.tainted]
@@ -198,7 +201,7 @@ async def _find_in_answer(
 ) -> "GuardrailsOutput":
     from agent.policy.guardrails import GuardrailsInput  # noqa: PLC0415 - loaded with the first request
 
-    guards = state.room.guard_output
+    guards = get_answer_guards(state)
     if not redacts_secrets(guards):
         text = make_secret_finder(secrets, "known").redact(text)
     removes_all = redacts_secrets(guards) and guards.pii != "flag"  # what is only flagged was not searched for
@@ -218,7 +221,7 @@ def make_output_guardrails(guards: OutputGuards, secrets: "SecretScanner | None"
     from agent.policy.guardrails.harm import HarmDetector  # noqa: PLC0415 - as above
     from agent.policy.guardrails.pii import PiiDetector  # noqa: PLC0415 - as above
 
-    actions = guards.model_dump() | ({"pii": "redact"} if guards.pii == "redact_answer" else {})
+    actions = guards.model_dump() | ({"pii": "redact"} if guards.pii in ("auto", "redact_answer") else {})
     policy = GuardrailsPolicy(injection="off", **actions)
     detectors = (HarmDetector(),) if secrets is None else (HarmDetector(), secrets, PiiDetector())
     return GuardrailPipeline(policy, detectors=detectors)

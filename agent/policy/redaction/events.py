@@ -18,6 +18,7 @@ from agent.core.models import JsonObject, Source
 from agent.core.run_state import RunState
 from agent.llm.provider_fields import map_reasoning
 from agent.policy.plain_text import has_live_parts, remove_live_parts
+from agent.policy.redaction.answer_guards import get_answer_guards
 from agent.policy.redaction.answers import collect_caller_text, make_answer_secret_finder, remove_personal_data
 from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
 
@@ -72,7 +73,7 @@ class EventRedactor:
         if text == self.clean_text:
             return text
         redacted = self._answers.redact(text)
-        if self._guards.pii == "redact_answer":
+        if get_answer_guards(self._get_state()).pii == "redact_answer":
             redacted = remove_personal_data(redacted, collect_caller_text(self._get_state()))
         else:
             redacted = self._without_personal(redacted)
@@ -133,6 +134,14 @@ class EventRedactor:
         )
         value = map_json_texts(parts.value, lambda text, _: self.redact_text(text))
         return ResultParts(self.redact_text(parts.text), value, sources)
+
+    def redact_secrets(self, parts: ResultParts, *, by_model: bool) -> ResultParts:
+        """Returns a result without secrets, but with its personal data. Sources are left out."""
+        from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
+
+        finder = self._answers if by_model else self._scanner
+        value = map_json_texts(parts.value, lambda text, _: finder.redact(text))
+        return ResultParts(finder.redact(parts.text), value, ())
 
     def redact_content_blocks(self, blocks: Iterable[JsonObject]) -> list[JsonObject]:
         """Returns a tool's content blocks. A block whose bytes hold a secret of this gateway is left out."""

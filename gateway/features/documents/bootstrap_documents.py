@@ -8,7 +8,6 @@ from urllib.parse import unquote, urlsplit
 from agent.core.errors import ConfigError
 from agent.core.extras import EXTRAS, format_install_hint
 from agent.core.settings import Settings
-from agent.execution.subagent_runner import SubAgentRunner
 from agent.llm.embedder import Embedder, LiteLLMEmbedder, OnnxEmbedder, check_model_folder
 from agent.memory.store import MemoryStore
 from agent.net import SafeClient
@@ -20,8 +19,6 @@ from agent.storage.objects.folder import FolderObjectStore
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
-from agent.subagents.base import FindSource, SubAgentResources
-from agent.text.language import LanguageDetector
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_database import Storage, build_statements
 from gateway.features.documents.engine.ingest.collection_store import CollectionStore
@@ -39,7 +36,6 @@ from gateway.features.documents.engine.search.documents import DocumentStore
 from gateway.features.documents.engine.search.lexical import LexicalIndex
 from gateway.features.documents.engine.search.lexical_sqlite import create_sqlite_index
 from gateway.features.documents.engine.search.models import SourceType
-from gateway.features.pipeline_builder.engine.subagents.source_context import find_by_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,29 +101,6 @@ def build_corpus_indexer(
     return CorpusIndexer(
         documents, _build_lexical_index(settings, store), vectors, embedder, collections, clock=store.clock
     )
-
-
-def build_subagent_runner(
-    settings: Settings,
-    library: Library,
-    client: SafeClient,
-    languages: LanguageDetector,
-    find_source: FindSource | None = None,
-    connectors: Mapping[SourceType, Connector] | None = None,
-) -> SubAgentRunner:
-    """Returns the sub-agents with their resources. Local files are read below the readable roots.
-
-    Without `find_source`, sources are found by their own names only.
-    """
-    materials = SubAgentResources(
-        library,
-        connectors or build_connectors(settings, client),
-        settings.readable_roots,
-        settings.data_dir / "workspaces",
-        languages,
-        find_source or find_by_address(settings.readable_roots),
-    )
-    return SubAgentRunner(materials)
 
 
 def build_connectors(settings: Settings, client: SafeClient) -> dict[SourceType, Connector]:

@@ -42,6 +42,9 @@ class Outcome(BaseModel):
     least_model_calls: int = 0
     """The fewest model calls with which the gateway can carry out plans like those that it made."""
     tokens: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Tokens of the prompts that the endpoint had in its cache, where it tells."""
     seconds: float = 0.0
     trace: dict[str, Any] = {}
     error: str = ""
@@ -95,6 +98,8 @@ def add_run(outcome: Outcome, response: dict[str, Any]) -> None:
     outcome.model_calls += usage.get("model_calls", 0)
     outcome.least_model_calls += count_least_calls(metadata)
     outcome.tokens += usage.get("total_tokens", 0)
+    outcome.prompt_tokens += usage.get("prompt_tokens", 0)
+    outcome.cached_tokens += usage.get("cached_tokens", 0)
     outcome.tool_uses += [
         ToolUse(tool=str(result.get("tool", "")), ok=bool(result.get("ok", not result.get("error"))))
         for result in metadata.get("tool_results", [])

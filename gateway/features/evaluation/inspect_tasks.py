@@ -5,7 +5,7 @@ such endpoints needs openai 3.4, and LiteLLM pins openai 2. The run's trace is s
 `inspect eval gateway/features/evaluation/inspect_tasks.py -T family=tables` works as `stepgate eval` does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,27 @@ from gateway.features.evaluation.scorers import grade_outcome
 from gateway.features.evaluation.task_files import EvalTask, select_tasks
 from gateway.features.evaluation.world import list_settings, open_world
 
+SEED = 0
 TURN_SECONDS = 900
 """Time limit of one turn; a room's own time limit ends a run before it."""
 
 
+Progress = Callable[[TaskResult], None]
+
+
 @task
-def stepgate(family: str = "", settings: dict[str, str] | None = None, ids: Sequence[str] = (), limit: int = 0) -> Task:
+def stepgate(
+    family: str = "",
+    settings: dict[str, str] | None = None,
+    ids: Sequence[str] = (),
+    limit: int = 0,
+    room: str = "",
+    progress: Progress | None = None,
+) -> Task:
     """Builds the Inspect task from the families or ids, separated by commas or as a list; empty means all.
 
-    `settings` are environment variables of the worlds' gateways; unset: those of this process.
+    `settings` are environment variables of the worlds' gateways; unset: those of this process. `room` answers in place
+    of each task's own. `progress` gets each result as soon as it is graded.
     """
     families = [name for name in family.split(",") if name]
     chosen = select_tasks(families, ids, limit or None)
@@ -56,18 +68,20 @@ def stepgate(family: str = "", settings: dict[str, str] | None = None, ids: Sequ
     ]
     return Task(
         dataset=MemoryDataset(samples, name="stepgate"),
-        solver=converse({one.id: one for one in chosen}, environment),
-        scorer=check_outcome(),
+        solver=converse({one.id: one for one in chosen}, environment, room),
+        scorer=check_outcome(progress),
         name="stepgate",
     )
 
 
 @solver
-def converse(tasks: dict[str, EvalTask], settings: dict[str, str]) -> Solver:
+def converse(tasks: dict[str, EvalTask], settings: dict[str, str], room: str = "") -> Solver:
     """Makes the sample's world, holds its conversation with the gateway there, and stores the outcome."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         chosen = tasks[str(state.sample_id)]
+        if room:
+            chosen = chosen.model_copy(update={"room": room})
         async with open_world(chosen, settings) as world:
             model = get_model(
                 f"stepgate/{chosen.room}",
@@ -113,6 +127,9 @@ class StepgateModel(ModelAPI):
         body = {
             "model": self.model_name,
             "messages": [{"role": message.role, "content": message.text} for message in input],
+            # The answer too: what is measured twice should differ only where the gateway does.
+            "temperature": 0,
+            "seed": SEED,
         }
         async with httpx.AsyncClient(base_url=self.base_url or "", timeout=TURN_SECONDS) as client:
             response = await client.post("/chat/completions", json=body)
@@ -136,13 +153,16 @@ def _to_message(turn: ChatTurn) -> ChatMessage:
 
 
 @scorer(metrics=[grouped(accuracy(), "family", all_label="all"), stderr()])
-def check_outcome() -> Scorer:
-    """Grades the stored outcome by the task's checks."""
+def check_outcome(progress: Progress | None = None) -> Scorer:
+    """Grades the stored outcome by the task's checks, and tells `progress`."""
     tasks = {one.id: one for one in select_tasks()}
 
     async def score(state: TaskState, target: Target) -> Score:
         outcome = Outcome.model_validate(state.metadata["outcome"])
-        grade = grade_outcome(tasks[str(state.sample_id)], outcome)
+        chosen = tasks[str(state.sample_id)]
+        grade = grade_outcome(chosen, outcome)
+        if progress is not None:
+            progress(build_result(chosen.id, chosen.family, outcome, grade.failures))
         return Score(
             value=CORRECT if grade.is_right else INCORRECT,
             answer=outcome.answer,
@@ -153,11 +173,22 @@ def check_outcome() -> Scorer:
     return score
 
 
-def run_evaluation(tasks: Sequence[EvalTask], settings: dict[str, str], *, log_dir: Path, parallel: int) -> EvalLog:
-    """Runs the tasks, `parallel` at a time, and writes Inspect's log below `log_dir`. Returns the log."""
+def run_evaluation(
+    tasks: Sequence[EvalTask],
+    settings: dict[str, str],
+    *,
+    log_dir: Path,
+    parallel: int,
+    room: str = "",
+    progress: Progress | None = None,
+) -> EvalLog:
+    """Runs the tasks, `parallel` at a time, and writes Inspect's log below `log_dir`. Returns the log.
+
+    `room` and `progress` as in `stepgate`.
+    """
     options: dict[str, Any] = {"display": "none", "log_dir": str(log_dir), "max_samples": parallel}
     [log] = eval(
-        stepgate(settings=settings, ids=[one.id for one in tasks]),
+        stepgate(settings=settings, ids=[one.id for one in tasks], room=room, progress=progress),
         model=None,
         fail_on_error=False,
         log_model_api=True,

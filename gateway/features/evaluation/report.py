@@ -10,7 +10,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agent.core.errors import ConfigError
 from gateway.features.evaluation.conversation import Outcome
 
-COLUMNS = ("family", "right", "calls", "model calls", "of the least", "tokens", "seconds", "status")
+COLUMNS = (
+    "family", "right", "calls", "model calls", "of the least", "tokens", "computed", "cached", "seconds", "status",
+)  # fmt: skip
 ERROR_STATUS = "error"
 """Status of a task whose world could not be made or whose gateway was lost: it was not measured."""
 
@@ -27,6 +29,9 @@ class TaskResult(BaseModel):
     model_calls: int = 0
     least_model_calls: int = 0
     tokens: int = 0
+    computed_tokens: int = 0
+    """Tokens of prompts that the endpoint had to read anew."""
+    cached_tokens: int = 0
     seconds: float = 0.0
     status: str = ERROR_STATUS
     failures: tuple[str, ...] = ()
@@ -54,6 +59,8 @@ def build_result(task_id: str, family: str, outcome: Outcome, failures: Sequence
         model_calls=outcome.model_calls,
         least_model_calls=outcome.least_model_calls,
         tokens=outcome.tokens,
+        computed_tokens=max(0, outcome.prompt_tokens - outcome.cached_tokens),
+        cached_tokens=outcome.cached_tokens,
         seconds=outcome.seconds,
         status=outcome.status,
         failures=tuple(failures),
@@ -62,7 +69,7 @@ def build_result(task_id: str, family: str, outcome: Outcome, failures: Sequence
 
 def format_report(report: Report) -> str:
     """Formats the table by family as Markdown. Calls, tokens and seconds are means of a task; "of the least" is how
-    many times the fewest possible model calls the right tasks took."""
+    many times the fewest possible model calls the right tasks took; "computed" and "cached" are tokens of prompts."""
     families = sorted({result.family for result in report.results})
     rows = [_format_row(family, [r for r in report.results if r.family == family]) for family in families]
     rows.append(_format_row("all", report.results))
@@ -79,6 +86,8 @@ def _format_row(name: str, results: Sequence[TaskResult]) -> list[str]:
         f"{sum(result.model_calls for result in results) / count:.1f}",
         format_call_ratio(results),
         f"{sum(result.tokens for result in results) / count:.0f}",
+        f"{sum(result.computed_tokens for result in results) / count:.0f}",
+        f"{sum(result.cached_tokens for result in results) / count:.0f}",
         f"{sum(result.seconds for result in results) / count:.1f}",
         ", ".join(f"{sum(r.status == status for r in results)} {status}" for status in statuses),
     ]

@@ -1,7 +1,9 @@
 """The tasks as data: `gateway/features/evaluation/tasks/FAMILY.yaml`, read and validated."""
 
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -114,6 +116,20 @@ def load_tasks() -> tuple[EvalTask, ...]:
             except ValidationError as error:
                 raise ConfigError(f"{path.name}: task {entry.get('id')!r}: {describe_first_fault(error)}") from error
     return tuple(tasks)
+
+
+def sample_tasks(tasks: Sequence[EvalTask], count: int, seed: int) -> list[EvalTask]:
+    """Returns `count` tasks, as many of each family as of any other, chosen by the seed and in the order of `tasks`."""
+    chance = random.Random(seed)  # noqa: S311 - a choice that can be repeated, no secret
+    families: dict[str, list[EvalTask]] = {}
+    for task in tasks:
+        families.setdefault(task.family, []).append(task)
+    for members in families.values():
+        chance.shuffle(members)
+    rounds = zip_longest(*families.values())
+    chosen = [task for each in rounds for task in each if task is not None][:count]
+    ids = {task.id for task in chosen}
+    return [task for task in tasks if task.id in ids]
 
 
 def select_tasks(families: Iterable[str] = (), ids: Iterable[str] = (), limit: int | None = None) -> list[EvalTask]:

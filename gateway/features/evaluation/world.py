@@ -38,6 +38,7 @@ HASHED_BYTES = 65_536
 OWN_SETTINGS = frozenset({
     "host", "port", "data_dir", "database_url", "file_roots", "mcp_servers", "mcp_pin", "fetch_allow_hosts",
     "skills_user_dir", "require_key", "redis_url", "qdrant_url", "qdrant_path", "open_webui", "web", "drain_seconds",
+    "discover", "model_probe",
 })  # fmt: skip
 """Settings that the world makes for its gateway, or that would reach stores outside it. All others are passed on."""
 
@@ -183,7 +184,8 @@ def _to_text(value: object) -> str:
 async def _run_gateway(world: World, settings: Mapping[str, str]) -> AsyncIterator[str]:
     """Yields the address of a `stepgate serve` on the world's folder. The process and its servers end afterwards."""
     own = {
-        "HOST": "127.0.0.1", "PORT": "0", "DATA_DIR": str(world.folder / "data"), "REQUIRE_KEY": "never",
+        "HOST": "127.0.0.1", "PORT": "0", "DISCOVER": "off", "MODEL_PROBE": "off",
+        "DATA_DIR": str(world.folder / "data"), "REQUIRE_KEY": "never",
         "FILE_ROOTS": str(world.folder / "files"), "MCP_SERVERS": str(world.folder / "mcp_servers.json"),
         "FETCH_ALLOW_HOSTS": world.site_url.removeprefix("http://"), "SKILLS_USER_DIR": "false", "WEB": "false",
         "DRAIN_SECONDS": "1", "OPEN_WEBUI": "never",

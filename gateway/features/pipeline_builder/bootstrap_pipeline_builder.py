@@ -1,22 +1,31 @@
 """The pipeline builder's part of the composition root: its state, its tools and its conversations."""
 
+from collections.abc import Mapping
+
 from agent.core.models import Room
 from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
 from agent.run_context.run import Run
 from agent.runs.service import AgentService
 from agent.storage.ttl_store import LocalTtlStore, TtlStore
-from agent.subagents.spawn import make_spawn_tools
+from agent.subagents.registry import RegisteredSubAgent, register_subagents
+from agent.text.language import LanguageDetector
 from agent.tools import Tool
 from gateway.bootstrap_context import BuildContext
 from gateway.features.documents.bootstrap_documents import Documents
 from gateway.features.documents.engine.ingest.collection_store import CollectionStore
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.connectors.port import Connector
+from gateway.features.documents.engine.search.models import SourceType
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
 from gateway.features.pipeline_builder.engine.conversations import BuilderConversations, ConversationSettings
 from gateway.features.pipeline_builder.engine.messages import MessageLog
 from gateway.features.pipeline_builder.engine.source_store import SourceStore
+from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
+from gateway.features.pipeline_builder.engine.subagents.source_analyzer import SourceAnalyzer
 from gateway.features.pipeline_builder.engine.subagents.source_context import find_by_address
+from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource, SourceResources
 from gateway.features.pipeline_builder.tools.pipelines import make_pipeline_tools
 from gateway.features.pipeline_builder.tools.pipelines_by_rule import SuggestPipelineTool
 
@@ -43,12 +52,33 @@ def build_pipeline_builder(context: BuildContext, documents: Documents) -> Pipel
 
 
 def build_pipeline_tools(builder: PipelineBuilder) -> list[Tool]:
-    """Returns the tools of conversations and of sub-agents, whose findings are stored in the conversation."""
+    """Returns the tools of conversations."""
     return [
         *make_pipeline_tools(builder),
         SuggestPipelineTool(builder),
-        *make_spawn_tools(keeper=builder.make_result_keeper),
     ]
+
+
+def register_source_agents(
+    settings: Settings,
+    library: Library,
+    connectors: Mapping[SourceType, Connector],
+    languages: LanguageDetector,
+    find_source: FindSource | None = None,
+) -> tuple[RegisteredSubAgent, ...]:
+    """Returns the sub-agents that look at sources. Local files are read below the readable roots.
+
+    Without `find_source`, sources are found by their own names only.
+    """
+    resources = SourceResources(
+        library,
+        connectors,
+        settings.readable_roots,
+        settings.data_dir / "workspaces",
+        languages,
+        find_source or find_by_address(settings.readable_roots),
+    )
+    return register_subagents((SourceAnalyzer, PipelineValidator), resources)
 
 
 def build_conversations(
@@ -62,7 +92,10 @@ def build_conversations(
         messages_per_minute=settings.conversation_messages_per_minute,
         archive_days=settings.conversation_archive_days,
     )
-    has_model = models.is_configured and settings.executor_mode != "rules"
+
+    def has_model() -> bool:
+        return models.is_configured and settings.executor_mode != "rules"
+
     conversations = BuilderConversations(
         builder, service, terms, has_model=has_model, clock=context.store.clock, follows=context.recover
     )

@@ -4,7 +4,7 @@ from checks import MODEL, SUM, check, contains, run_checks
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
 
-SERVERS = {"stepgate": {"transport": "streamable_http", "url": f"{MODEL}/mcp"}}
+SERVERS = {"stepgate": {"transport": "streamable_http", "url": f"{MODEL}/mcp/all"}}
 
 
 @check("tools: list and call")

@@ -9,6 +9,7 @@ from agent.core.errors import ConfigError
 from agent.core.models import JsonObject
 from gateway.features.evaluation.conversation import Outcome, ToolUse, add_run, count_least_calls
 from gateway.features.evaluation.report import (
+    COLUMNS,
     Report,
     TaskResult,
     build_result,
@@ -26,19 +27,21 @@ def result(task_id: str, *, right: bool, family: str = "tables") -> TaskResult:
     failures = () if right else ("answer: the number 4 is missing",)
     return TaskResult(
         id=task_id, family=family, is_right=right, calls=2, model_calls=3, least_model_calls=2,
-        tokens=1000, seconds=1.5, status="succeeded" if right else "partial", failures=failures,
+        tokens=1000, computed_tokens=300, cached_tokens=600,
+        seconds=1.5, status="succeeded" if right else "partial", failures=failures,
     )  # fmt: skip
 
 
 def test_the_table_has_a_line_for_each_family_and_one_for_all() -> None:
     report = Report(results=(result("a", right=True), result("b", right=False), result("c", right=True, family="x")))
-    assert format_report(report).splitlines() == [
-        "| family |  right | calls | model calls | of the least | tokens | seconds | status                 |",
-        "| ------ | -----: | ----: | ----------: | -----------: | -----: | ------: | ---------------------- |",
-        "| tables | 1 of 2 |   2.0 |         3.0 |         1.50 |   1000 |     1.5 | 1 partial, 1 succeeded |",
-        "| x      | 1 of 1 |   2.0 |         3.0 |         1.50 |   1000 |     1.5 | 1 succeeded            |",
-        "| all    | 2 of 3 |   2.0 |         3.0 |         1.50 |   1000 |     1.5 | 1 partial, 2 succeeded |",
+    lines = format_report(report).splitlines()
+    assert [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if "---" not in line] == [
+        [*COLUMNS],
+        ["tables", "1 of 2", "2.0", "3.0", "1.50", "1000", "300", "600", "1.5", "1 partial, 1 succeeded"],
+        ["x", "1 of 1", "2.0", "3.0", "1.50", "1000", "300", "600", "1.5", "1 succeeded"],
+        ["all", "2 of 3", "2.0", "3.0", "1.50", "1000", "300", "600", "1.5", "1 partial, 2 succeeded"],
     ]
+    assert len({len(line) for line in lines}) == 1, "aligned"
     assert format_failures(report) == "b: answer: the number 4 is missing"
 
 

@@ -6,12 +6,12 @@ from agent.core.errors import ConfigError
 from agent.core.models import Room
 from agent.core.run_reducer import fold
 from agent.execution.gates import check_gates
+from agent.planning.required import list_required_tools
 from agent.run_context.extensions import (
     Extension,
     GateContext,
     GateResult,
     fail_gate,
-    list_required_tools,
     merge_extensions,
     pass_gate,
 )

@@ -139,7 +139,9 @@ def test_a_fix_without_words_is_none(fix: str | None) -> None:
         ("always", FINE, STEP, True),
         ("always", DOUBTED, STEP, True),
         ("always", BAD, STEP, False),
-        ("always", FINE, completion_step("s9"), False),
+        ("always", FINE, completion_step("s9"), False),  # no model wrote it
+        ("always", replace(FINE, by_model=True), completion_step("s9"), True),
+        ("auto", replace(FINE, by_model=True), completion_step("s9"), False),
     ],
 )
 async def test_the_policy_of_the_room_says_when_the_judge_is_asked(
@@ -180,9 +182,9 @@ async def test_checks_alone_ask_no_model(tmp_path: Path) -> None:
         (says(reply(), to="supervisor", finish_reason="length"), "no readable verdict"),
     ],
 )
-async def test_a_judge_that_gives_no_verdict_is_no_success(tmp_path: Path, rule: Rule, reason: str) -> None:
-    verdict = (await verdict_of(tmp_path, rule)).verdict
-    assert (verdict.outcome, verdict.by, reason in verdict.reason) == (Outcome.REPLAN, "model", True)
+async def test_a_judge_that_gives_no_verdict_leaves_that_of_the_rules(tmp_path: Path, rule: Rule, reason: str) -> None:
+    given = await verdict_of(tmp_path, rule)
+    assert (given.verdict.outcome, given.verdict.by, reason in given.judge_error) == (Outcome.SUCCESS, "rule", True)
 
 
 @pytest.mark.row("S002-53")
@@ -212,6 +214,16 @@ async def test_a_judge_without_a_budget_left_gives_no_verdict(tmp_path: Path) ->
         given = await StepSupervisorAgent(run).judge(STEP, 1)
     assert given.verdict.outcome is Outcome.SUCCESS
     assert "1 model calls" in given.judge_error
+
+
+@pytest.mark.parametrize("outcome", [Outcome.RETRY, Outcome.REPLAN])
+async def test_an_answer_that_nobody_has_seen_is_written_again(tmp_path: Path, outcome: Outcome) -> None:
+    step = completion_step("s1")
+    events = (started("s1"), finished("s1", "Bananas.", effective="llm"))
+    async with running(tmp_path, rules=(judges(outcome.value, "it is about fruit"),), policy="always") as (run, _):
+        await run.emit(planned(step, version=2), *(EventDraft(*event) for event in events))
+        given = await StepSupervisorAgent(run).judge(step, 1)
+    assert (given.verdict.outcome, given.verdict.by) == (Outcome.RETRY, "model")
 
 
 async def test_an_attempt_without_an_output_is_a_defect(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.answers.evidence import NOT_IN_DOCUMENTS, contains_no_answer_text
 from agent.text.requested_form import remove_form, split_questions
 from gateway.features.documents.engine.grounded_answers import PERSONAS
 from gateway.features.documents.engine.grounded_answers.formats import Format, read_format
-from gateway.features.documents.engine.grounded_answers.no_answer_text import contains_no_answer_text
-from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS
 from tests.unit.grounded_answers.passages import HANDBOOK, is_exact, passage, quote
 
 HOW_MANY = "How many days of paid holiday does an employee have?"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.features.documents.engine.ingest.parsers.plain import decode
+from agent.text.encodings import decode
 
 TEXTS = {
     "cp1252": [

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent.net import Page
+from agent.text.html_tables import BLOCKS
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
-from gateway.features.documents.engine.ingest.parsers.web_tables import BLOCKS
 from gateway.features.documents.engine.search.models import FileType, ParserInput, ParserOutput
 from mcp_tools.builtin.web_fetch import extract
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from agent.core.errors import ModelDownError
+from agent.llm import http
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelRequest
 
@@ -81,3 +82,49 @@ async def test_a_stream_that_is_read_late_arrives_whole_and_holds_its_server_up(
         finally:
             await client.aclose()
         assert text == "a" * 1000 * count
+
+
+async def test_a_call_on_a_connection_that_was_closed_after_a_stream_is_sent_on_another_one() -> None:
+    """llama.cpp's server promises to keep the connection and closes it after each stream."""
+    head = HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\nKeep-Alive: timeout=5, max=100\r\n\r\n")
+    body = CHUNK + b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    whole = b'{"choices":[{"message":{"content":"b"},"finish_reason":"stop"}]}'
+    seen: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        seen.append(request)
+        length = int(request.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        if b'"stream":true' in await reader.readexactly(length):
+            writer.write(head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(whole), whole))
+        await writer.drain()
+        writer.close()
+
+    async with asyncio.timeout(10), await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        client = HttpModelClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        for _ in range(5):
+            await all_of(client)
+            assert (await client.complete(REQUEST)).text == "b"
+        assert len(seen) == 10, "no call reached the server twice"
+        await client.aclose()
+
+
+async def test_a_server_that_dies_at_work_gets_no_second_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    monkeypatch.setattr(http, "STALE_SECONDS", 0.1)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal calls
+        calls += 1
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.3)
+        writer.close()
+
+    async with asyncio.timeout(10), await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        client = HttpModelClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        with pytest.raises(ModelDownError):
+            await client.complete(REQUEST)
+        await client.aclose()
+    assert calls == 1

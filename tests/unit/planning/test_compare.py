@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.planning.compare import build_search_args, parse_comparison
+from gateway.features.documents.engine.comparisons import build_search_args, parse_comparison
 
 
 @pytest.mark.row("S003-33")

@@ -59,13 +59,13 @@ def test_a_decision_is_one_closed_object_with_the_answer_as_its_last_choice() ->
     kinds = [form["properties"]["kind"]["enum"][0] for form in forms["next"]["anyOf"]]
     assert kinds == ["calls", "ask", "answer"]
     calls = [{"tool": "calculator", "inputs": {"expression": "1 + 1"}}, SUMMARIZE]
-    assert accepts(schema, {"next": {"missing": "a sum", "kind": "calls", "calls": calls}})
-    assert accepts(schema, {"next": {"missing": "nothing", "kind": "answer"}})
-    assert not accepts(schema, {"next": {"missing": "a sum", "kind": "answer"}})
+    assert accepts(schema, {"next": {"todo": ["a sum"], "kind": "calls", "calls": calls}})
+    assert accepts(schema, {"next": {"kind": "answer"}})
+    assert not accepts(schema, {"next": {"todo": ["a sum"], "kind": "answer"}})
     foreign = {**SUMMARIZE, "tools": ["send"]}
-    assert not accepts(schema, {"next": {"missing": "x", "kind": "calls", "calls": [foreign]}})
-    assert not accepts(schema, {"next": {"missing": "x", "kind": "calls", "calls": []}})
-    assert not accepts(schema, {"next": {"missing": "x", "kind": "calls", "calls": calls * 3}})
+    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": [foreign]}})
+    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": []}})
+    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": calls * 3}})
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_a_decision_is_one_closed_object_with_the_answer_as_its_last_choice() ->
 )
 def test_a_call_that_the_tool_would_refuse_cannot_be_written(call: JsonObject) -> None:
     schema = build_decision_schema([CALCULATOR], [], ["calls", "answer"], 4).schema
-    assert not accepts(schema, {"next": {"missing": "x", "kind": "calls", "calls": [call]}})
+    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": [call]}})
 
 
 def test_without_any_tool_only_the_answer_is_left() -> None:
     schema = build_decision_schema([], [], ["calls", "answer"], 4).schema
-    assert accepts(schema, {"next": {"missing": "nothing", "kind": "answer"}})
-    assert not accepts(schema, {"next": {"missing": "x", "kind": "calls", "calls": []}})
+    assert accepts(schema, {"next": {"kind": "answer"}})
+    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": []}})
 
 
 def test_a_choice_is_one_of_the_names() -> None:

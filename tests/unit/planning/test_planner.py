@@ -12,7 +12,8 @@ from agent.core.events import MemoryItem
 from agent.core.models import ChatMessage, JsonObject, Plan, Room
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelReply, ModelRequest, ResponseSchema
-from agent.planning.planner import Planned, PlannerAgent, build_plan
+from agent.planning.planned import Planned
+from agent.planning.planner import PlannerAgent, build_plan
 from agent.planning.prompt import MESSAGE_CHARS, NEWEST_CHARS
 from agent.planning.request import CompletedStep, PlanningRequest
 from tests.support.builders import completion_step, tool_step

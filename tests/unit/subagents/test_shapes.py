@@ -6,11 +6,12 @@ import re
 import pytest
 from pydantic import BaseModel
 
+from agent.core.errors import ConfigError
 from agent.execution.subagent_work import parse_final
-from agent.prompts import render
 from agent.run_context.call_site import CallSite
-from agent.subagents.registry import SUBAGENTS, SubAgentClass, index_subagents
+from agent.subagents.registry import SubAgentClass, index_subagents, register_subagents
 from agent.subagents.spawn import make_spawn_tools
+from gateway.bootstrap_tools import SUBAGENTS
 from gateway.features.documents.engine.ingest.pipeline_check import (
     PipelineInvalidError,
     find_problems,
@@ -62,21 +63,22 @@ def test_what_is_no_result_is_said_in_a_few_words(text: str, problem: str) -> No
 
 @pytest.mark.parametrize("kind", SUBAGENTS, ids=lambda kind: str(kind.AGENT_ID))
 def test_the_example_in_each_prompt_is_a_result(kind: SubAgentClass) -> None:
-    text = render(kind.PROMPT or f"subagent_{kind.AGENT_ID}", system="")
+    text = kind.PROMPTS.render(kind.PROMPT or f"subagent_{kind.AGENT_ID}", system="")
     (example,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
     parsed = kind.Final.model_validate(json.loads(example))
     assert set(json.loads(example)) == set(type(parsed).model_fields)
 
 
 def test_every_sub_agent_has_its_tool_and_ids_are_unique() -> None:
-    names = [tool.spec.name for tool in make_spawn_tools()]
+    names = [tool.spec.name for tool in make_spawn_tools(SUBAGENTS)]
     assert names == [f"spawn_{kind.AGENT_ID}" for kind in SUBAGENTS]
     assert names[:4] == ["spawn_source_analyzer", "spawn_pipeline_validator", "spawn_researcher", "spawn_room_agent"]
     assert all(
-        tool.spec.effect == "read" and tool.spec.uses_subagents and tool.spec.is_opt_in for tool in make_spawn_tools()
+        tool.spec.effect == "read" and tool.spec.uses_subagents and tool.spec.is_opt_in
+        for tool in make_spawn_tools(SUBAGENTS)
     )
-    with pytest.raises(ValueError, match="two sub-agents are called 'researcher'"):
-        index_subagents([*SUBAGENTS, SUBAGENTS[2]])
+    with pytest.raises(ConfigError, match="two sub-agents are called 'researcher'"):
+        index_subagents(register_subagents([*SUBAGENTS, SUBAGENTS[2]]))
 
 
 @pytest.mark.row("S000-21", "S000-22")

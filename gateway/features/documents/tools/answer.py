@@ -9,8 +9,8 @@ from pydantic import Field
 
 from agent.core.errors import BudgetError, ModelError
 from agent.core.models import DeferredModel, JsonObject, Source, SourceCitation, TailorOutput
-from agent.planning.compare import parse_comparison
 from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, ToolResult, TypedTool
+from gateway.features.documents.engine.comparisons import parse_comparison
 from gateway.features.documents.engine.grounded_answers import AnswerBuilder, BuiltAnswer, Persona, TailorInput
 from gateway.features.documents.engine.grounded_answers.from_tool_results import (
     add_file_links,

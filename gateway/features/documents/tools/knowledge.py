@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core.errors import BadRequestError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject, RetrievalMode, Source
 from agent.text.requested_form import remove_form, split_questions
@@ -14,7 +15,7 @@ from gateway.features.documents.engine.grounded_answers.no_answer_text import ma
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
-from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedContext
+from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
 from gateway.features.incident.tools.evidence import strip_footnote_marks
 
 QUOTE_CHARS = 1_200
@@ -68,7 +69,10 @@ class SearchKnowledgeOutput(DeferredModel):
 
 class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]):
     name = "search_knowledge"
-    description = "Search the user's own documents, read in by `stepgate ingest`, and return passages to cite."
+    description = (
+        "Search the user's own documents (collections of PDF, Word, web pages, mail and other files that were read in) "
+        "by words and meaning, and return passages to cite. Not for files on disk: use search_files."
+    )
     annotations = READ_ONLY
     tainted = True
     keywords = ("document", "documents", "knowledge", "collection", "policy", "manual", "report", "handbook", "files")

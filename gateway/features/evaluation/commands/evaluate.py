@@ -7,23 +7,28 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from agent.core.errors import ConfigError
 from agent.core.extras import EXTRAS, format_install_hint
 from agent.core.settings import Settings
+from gateway.auth.authentication import is_loopback
 from gateway.cli.session import load_command_settings
 from gateway.quiet_interrupt import QuietInterrupt
 
 if TYPE_CHECKING:
-    from gateway.features.evaluation.report import Report
+    from gateway.features.evaluation.report import Report, TaskResult
 
 
 def evaluate(
     family: Annotated[list[str] | None, typer.Option(help="Only this family of tasks; may be repeated.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only the task with this id; may be repeated.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many tasks of each family.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="This many tasks in all, as many of each family, chosen by --seed.")
+    ] = None,
     baseline: Annotated[Path | None, typer.Option(help="Keep the results in this file.")] = None,
     compare: Annotated[
         Path | None, typer.Option(help="Compare with the results in this file; exit code 1 if a task got worse.")
@@ -32,8 +37,20 @@ def evaluate(
         float, typer.Option(min=0, max=1, help="Damage the model's replies with this probability, from 0 to 1.")
     ] = 0.0,
     damage_kind: Annotated[list[str] | None, typer.Option(help="Only this kind of damage; may be repeated.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the damage.")] = 0,
-    parallel: Annotated[int, typer.Option(min=1, help="Tasks at a time.")] = max(1, (os.cpu_count() or 2) - 1),
+    seed: Annotated[int, typer.Option(help="Seed of the damage and of --sample.")] = 0,
+    parallel: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Tasks at a time; unset: one for a model on this machine, else one a processor less 1."
+        ),
+    ] = None,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(help="Also answer by `rules` (no model) or by `model` (alone, without tools). Repeatable."),
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Keep each result in this file as it comes, and skip tasks that are in it.")
+    ] = None,
     log_dir: Annotated[Path | None, typer.Option(help="Folder of Inspect's logs; default DATA_DIR/eval.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
@@ -44,24 +61,58 @@ def evaluate(
             f"stepgate eval needs the extra `eval`, which is not installed; {format_install_hint('eval')}"
         )
     with QuietInterrupt():
-        from gateway.features.evaluation import inspect_tasks, report  # noqa: PLC0415 - Inspect takes half a second to import
-        from gateway.features.evaluation.task_files import select_tasks  # noqa: PLC0415
+        from gateway.features.evaluation import answerers, report  # noqa: PLC0415 - Inspect takes half a second to import
+        from gateway.features.evaluation.progress import ProgressFile  # noqa: PLC0415
+        from gateway.features.evaluation.task_files import sample_tasks, select_tasks  # noqa: PLC0415
 
     earlier = report.read_baseline(compare) if compare is not None else None
     tasks = select_tasks(family or (), task or (), limit)
-    folder = log_dir or settings.data_dir / "eval"
-    with _prepare_model(settings, damage, damage_kind or [], seed) as environment:
-        log = inspect_tasks.run_evaluation(tasks, environment, log_dir=folder, parallel=parallel)
+    if sample is not None:
+        tasks = sample_tasks(tasks, sample, seed)
+    others = [name for name in answerers.BESIDE if name in (beside or ())]
+    if set(beside or ()) - {*answerers.BESIDE}:
+        raise typer.BadParameter(f"one of {', '.join(answerers.BESIDE)}", param_hint="--beside")
     about = {"model": settings.model_fast, "high": settings.model_high, "damage": damage, "seed": seed}
-    result = report.Report(about=about, results=inspect_tasks.read_results(log))
+    progress = ProgressFile(resume, about) if resume is not None else None
+    reports: dict[str, report.Report] = {}
+    log = ""
+    with _prepare_model(settings, damage, damage_kind or [], seed) as environment:
+        for answerer in answerers.list_answerers(environment, others):
+            results, location = answerers.run_answerer(
+                answerer,
+                tasks,
+                log_dir=log_dir or settings.data_dir / "eval",
+                parallel=parallel or _choose_parallel(settings),
+                progress=progress,
+                report=_print_result,
+            )
+            reports[answerer.name] = report.Report(about=about, results=results)
+            log = log or location
+    result = reports["gateway"]
     print(result.model_dump_json(indent=2) if as_json else report.format_report(result))
-    _print_notes(result, str(log.location))
+    if others and not as_json:
+        print(f"\n{answerers.format_beside(reports)}")
+    _print_notes(result, log)
     if baseline is not None:
         report.write_baseline(baseline, result)
     if earlier is not None:
         comparison = report.compare_reports(earlier, result)
         print(report.format_comparison(comparison), file=sys.stderr)
         raise SystemExit(1 if comparison.is_worse else 0)
+
+
+def _choose_parallel(settings: Settings) -> int:
+    """Returns how many tasks run at a time. A model on this machine answers one after another: what waits for it would
+    only be measured as slow.
+    """
+    host = urlsplit(settings.llm_base_url or "").hostname
+    return 1 if host is not None and is_loopback(host) else max(1, (os.cpu_count() or 2) - 1)
+
+
+def _print_result(result: "TaskResult") -> None:
+    """Prints a line on stderr: an evaluation with a small model takes an hour."""
+    outcome = "right" if result.is_right else f"wrong: {'; '.join(result.failures) or result.status}"
+    print(f"{result.family}/{result.id} {result.seconds:.0f} s {outcome}"[:200], file=sys.stderr, flush=True)
 
 
 def _print_notes(result: "Report", log: str) -> None:
@@ -71,7 +122,8 @@ def _print_notes(result: "Report", log: str) -> None:
     failures = format_failures(result)
     if failures:
         print(f"\nNot right:\n{failures}", file=sys.stderr)
-    print(f"\nTraces: inspect view start --log-dir {Path(log).parent}", file=sys.stderr)
+    if log:
+        print(f"\nTraces: inspect view start --log-dir {Path(log).parent}", file=sys.stderr)
 
 
 @contextlib.contextmanager

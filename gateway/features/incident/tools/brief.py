@@ -108,6 +108,7 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
     )
     annotations = READ_ONLY
     tainted = True
+    reads = ("collections",)
     is_opt_in = True
     keywords = (
         "incident",

@@ -90,6 +90,7 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
     )
     annotations = READ_ONLY
     tainted = True
+    reads = ("collections",)
     is_opt_in = True
     keywords = (
         "incident", "outage", "latency", "error", "severity", "previous", "similar", "issues", "tickets", "jira",

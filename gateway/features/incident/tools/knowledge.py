@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
+from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from gateway.features.documents.engine.ingest.collections import Library
-from gateway.features.documents.engine.search.models import NOT_IN_DOCUMENTS, RetrievedContext
+from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.incident.tools.evidence import (
     classify_name,
     classify_passage,
@@ -90,6 +91,7 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
     )
     annotations = READ_ONLY
     tainted = True
+    reads = ("collections",)
     is_opt_in = True
     keywords = (
         "incident", "outage", "latency", "error", "severity", "policy", "runbook", "escalation", "procedure", "company",

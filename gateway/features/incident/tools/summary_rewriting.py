@@ -5,9 +5,9 @@ import re
 from agent.answers.figures import find_unexplained_figures
 from agent.core.errors import BudgetError, ModelError
 from agent.core.models import JsonObject
-from agent.prompts import render
 from agent.run_context.outputs import CITATION, SKILL_CHARS, format_data_block
 from agent.tools import CompleteMessages
+from gateway.features.incident.prompts import render
 
 FIELD = "summary"
 """The field of the result that is rewritten."""

@@ -13,7 +13,6 @@ from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
 from agent.runs.run_failed import RunFailedError
-from agent.runs.run_intake import ConversationMessage
 from agent.runs.service import AcceptedRun
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
@@ -37,6 +36,7 @@ from gateway.features.pipeline_builder.doors.conversation_models import (
     UncertaintyItem,
     UsageTotals,
 )
+from gateway.features.pipeline_builder.engine.conversations import MessageRequest
 from gateway.features.pipeline_builder.engine.messages import MAX_MESSAGES
 from gateway.features.pipeline_builder.engine.records import Conversation, ConversationStatus
 from gateway.features.pipeline_builder.engine.run_messages import find_answer
@@ -121,7 +121,7 @@ async def send_message(
     they happen, and `{"type": "done"}` at the end. While a message is being answered, another one gets a 409.
     """
     with stream.hold_slot(_wants_stream(body, http)):
-        sent = await accept_run(http, stepgate, caller, ConversationMessage(conversation_id, body.message))
+        sent = await accept_run(http, stepgate, caller, MessageRequest(conversation_id, body.message))
         headers = {RUN_ID_HEADER: sent.run_id}
         if _wants_stream(body, http):
             return stream.build_response(_stream_answer(stepgate, conversation_id, sent), _build_error_frame, headers)

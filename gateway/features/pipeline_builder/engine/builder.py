@@ -10,7 +10,7 @@ from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFou
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
-from agent.subagents.base import Caller, FindSource
+from agent.subagents.base import Caller
 from agent.subagents.spawn import KeepResult
 from agent.tools import ToolContext
 from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore
@@ -30,6 +30,7 @@ from gateway.features.pipeline_builder.engine.messages import MessageLog, list_c
 from gateway.features.pipeline_builder.engine.records import Conversation, ConversationUncertainty
 from gateway.features.pipeline_builder.engine.source_store import PREFIX, NamedSource, SourceStore
 from gateway.features.pipeline_builder.engine.subagent_findings import SubAgentFindings, has_report, is_validated
+from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource
 from gateway.features.pipeline_builder.engine.summary import build_briefing, build_summary
 
 log = logging.getLogger(__name__)

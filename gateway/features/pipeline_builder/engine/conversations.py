@@ -19,6 +19,7 @@ from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.policy.approval import format_approval_question, parse_decision
 from agent.runs.approval_replies import DECISIONS
+from agent.runs.run_intake import RequestHandler
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.conversation_completion import ConversationCompletion
@@ -41,11 +42,28 @@ class ConversationSettings:
     archive_days: float
 
 
+@dataclass(frozen=True, slots=True)
+class MessageRequest:
+    """A message to a pipeline conversation."""
+
+    conversation_id: str
+    text: str
+
+
+def make_message_handler(conversations: "BuilderConversations") -> RequestHandler[MessageRequest]:
+    """Returns what accepts messages to conversations."""
+
+    async def accept(caller: Principal, request: MessageRequest, run_id: str | None) -> AcceptedRun:
+        return await conversations.send(request.conversation_id, request.text, principal=caller, run_id=run_id)
+
+    return RequestHandler(MessageRequest, accept)
+
+
 class BuilderConversations:
     """The conversations of this gateway.
 
-    `has_model` tells whether a model is configured. A short-lived process sets `follows=False`: it leaves the results
-    of its runs to the gateway, because messages may be kept in memory there.
+    `has_model` tells whether a model is configured now. A short-lived process sets `follows=False`: it leaves the
+    results of its runs to the gateway, because messages may be kept in memory there.
     """
 
     def __init__(
@@ -54,7 +72,7 @@ class BuilderConversations:
         service: AgentService[Any],
         terms: ConversationSettings,
         *,
-        has_model: bool,
+        has_model: Callable[[], bool],
         clock: Callable[[], float],
         follows: bool = True,
     ) -> None:
@@ -73,7 +91,7 @@ class BuilderConversations:
         source, analysis and uncertainties. Raises `LLMNotConfiguredError`, `NotFoundError` for the source or the other
         conversation, and `BadRequestError` if neither names a source.
         """
-        if self._settings.requires_model and not self._has_model:
+        if self._settings.requires_model and not self._has_model():
             raise LLMNotConfiguredError(
                 "LLM provider not configured: set AGENT_LLM_BASE_URL or AGENT_MODEL_FAST, or let rules carry "
                 "conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact commands only",

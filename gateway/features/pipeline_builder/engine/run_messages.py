@@ -7,7 +7,7 @@ from agent.core.models import JsonObject
 from agent.core.run_state import RunState
 from agent.core.trace import shorten
 from agent.policy.approval import format_approval_question
-from agent.subagents.spawn import SPAWN_TOOLS
+from agent.subagents.spawn import is_spawn_tool
 from gateway.features.pipeline_builder.engine.messages import ConversationMessage, MessageRole
 
 SHOWN_CHARS = 1_000
@@ -37,7 +37,7 @@ def find_answer(state: RunState) -> str:
 def _iter_steps(events: Sequence[ev.Event]) -> Iterator[tuple[MessageRole, str, JsonObject | None]]:
     for event in events:
         body = event.body
-        if isinstance(body, ev.ToolReturned) and not body.span and body.tool not in SPAWN_TOOLS:
+        if isinstance(body, ev.ToolReturned) and not body.span and not is_spawn_tool(body.tool):
             failed = body.error_code is not None
             text = (body.error or "it failed") if failed else body.text
             yield "tool", shorten(text, SHOWN_CHARS), {"tool_name": body.tool, "success": not failed}

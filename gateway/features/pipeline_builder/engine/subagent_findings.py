@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from agent.core.errors import AgentError
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.subagents.base import Caller, FindSource
+from agent.subagents.base import Caller
 from gateway.features.documents.engine.ingest.connectors.content_types import get_suffix
 from gateway.features.documents.engine.ingest.local_files import TYPES
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG, compute_fingerprint
@@ -26,6 +26,7 @@ from gateway.features.pipeline_builder.engine.pipeline_edits import has_forced_o
 from gateway.features.pipeline_builder.engine.records import Conversation, Origin
 from gateway.features.pipeline_builder.engine.source_store import PREFIX, SourceStore
 from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import ValidationTask
+from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource
 from gateway.features.pipeline_builder.engine.subagents.source_uncertainties import SCANNED
 
 ANALYZER: Final = "source_analyzer"

@@ -9,7 +9,7 @@ from agent.core.models import JsonObject
 from agent.core.run_state import RunState
 from agent.core.trace import shorten
 from agent.policy.approval import format_approval_question
-from agent.subagents.spawn import SPAWN_TOOLS
+from agent.subagents.spawn import is_spawn_tool
 from gateway.features.pipeline_builder.engine.records import ConversationUncertainty
 from gateway.sse import format_frame
 
@@ -36,9 +36,9 @@ class ConversationEncoder:
         """Yields the objects for an event."""
         body = event.body
         match body:
-            case ev.ToolCalled(span="") if body.tool not in SPAWN_TOOLS:
+            case ev.ToolCalled(span="") if not is_spawn_tool(body.tool):
                 yield {"type": "tool", "tool": body.tool, "status": "started", "args": body.args}
-            case ev.ToolReturned(span="") if body.tool not in SPAWN_TOOLS:
+            case ev.ToolReturned(span="") if not is_spawn_tool(body.tool):
                 yield self._encode_tool_result(body)
             case ev.SubAgentStarted():
                 self._agents[body.span] = body.agent_id
@@ -92,7 +92,9 @@ def may_change_state(event: ev.Event) -> bool:
     """
     body = event.body
     return isinstance(body, ev.SubAgentStarted) or (
-        isinstance(body, ev.ToolReturned) and not body.span and body.tool in PIPELINE_TOOLS | SPAWN_TOOLS
+        isinstance(body, ev.ToolReturned)
+        and not body.span
+        and (body.tool in PIPELINE_TOOLS or is_spawn_tool(body.tool))
     )
 
 

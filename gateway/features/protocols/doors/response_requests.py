@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, JsonValue
 
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room, Webhook
+from agent.core.models.request import MAX_CLIENT_TOOLS
 from gateway.doors.openai_messages import to_agent_request, to_chat_message
 from gateway.doors.openai_parameters import MAX_IGNORED_NAMES, list_unknown_fields, refuse_unsupported
 from gateway.doors.openai_wire import ChatCompletionRequest, WireModel
@@ -77,7 +78,7 @@ class ResponsesRequest(WireModel):
     max_output_tokens: int | None = Field(default=None, ge=1)
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
-    tools: list[JsonObject] | None = None
+    tools: list[JsonObject] | None = Field(default=None, max_length=MAX_CLIENT_TOOLS)
     tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
     parallel_tool_calls: bool | None = None
     include: list[str] | None = None

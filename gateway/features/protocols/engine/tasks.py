@@ -7,7 +7,7 @@ gateway has stopped in between.
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.core import events as ev
@@ -19,7 +19,8 @@ from agent.core.run_state import RunState
 from agent.core.trace.gate_summary import build_gate_summary
 from agent.runs.response import build_response
 from agent.runs.run_end import RunEndWatcher
-from agent.runs.service import AgentService, make_run_id
+from agent.runs.run_intake import RequestHandler
+from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.protocols.engine.task_store import (
     MAX_RUN_NUMBER,
     Task,
@@ -31,6 +32,27 @@ from gateway.features.protocols.engine.task_store import (
 from gateway.features.protocols.engine.task_trace import build_task_trace
 
 FetchBlob = Callable[[str], Awaitable[dict[str, object] | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRunRequest:
+    """A request to run a stored task. `origin` is added to the metadata of the run."""
+
+    task_id: str
+    origin: JsonObject = field(default_factory=dict)
+
+
+def make_task_handler(tasks: "TaskService") -> RequestHandler[TaskRunRequest]:
+    """Returns what accepts requests to run a task."""
+
+    async def accept(caller: Principal, request: TaskRunRequest, run_id: str | None) -> AcceptedRun:
+        run_id = await tasks.start_run(request.task_id, caller, run_id=run_id, origin=request.origin)
+        return AcceptedRun(run_id, caller.owner)
+
+    async def find_webhook(caller: Principal, request: TaskRunRequest) -> Webhook | None:
+        return await tasks.get_webhook(request.task_id, owner=caller.owner)
+
+    return RequestHandler(TaskRunRequest, accept, find_webhook)
 
 
 class TaskService:

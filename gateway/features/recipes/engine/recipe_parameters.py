@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from agent.core.errors import BudgetError, ModelError
 from agent.core.models import JsonObject, PlanStep, Tier
 from agent.planning.references import find_references, is_literal
-from agent.prompts import render
 from agent.prompts.blocks import format_block
 from gateway.features.recipes.engine import RecipeParameter
 from gateway.features.recipes.engine.model import MAX_NAME_CHARS, MAX_PARAMETERS, ParameterType
+from gateway.features.recipes.engine.prompts import render
 from gateway.features.recipes.engine.renaming import PARAMETER_KEY
 
 SHORTEST_TEXT: Final = 2

@@ -14,7 +14,7 @@ from agent.core.models import JsonObject, Plan, PlanStep
 from agent.planning.normalise import RawPlan, normalise_plan
 from agent.planning.references import is_literal, list_references, quote_literal, rename_references
 from agent.planning.validate import find_leaf_steps, validate_plan
-from agent.tools import ToolAnnotations, ToolSpec
+from agent.tools import PlanHints, ToolAnnotations, ToolSpec
 from agent.tools.catalogue import Catalogue
 from gateway.features.recipes.engine import Recipe, RecipeParameter
 from gateway.features.recipes.engine.renaming import FIELD, PARAMETER_KEY
@@ -48,6 +48,7 @@ def _describe_recipe(recipe: Recipe) -> ToolSpec:
         annotations=ToolAnnotations(read_only=reads, idempotent=recipe.effect != "effect"),
         tainted=False,
         origin=RECIPE_ORIGIN,
+        hints=PlanHints(stands_for_steps=True),
     )
 
 

@@ -1,21 +1,23 @@
 """Runs `/name ...` of a recipe without a planner, and puts recipes that a planner chose into its plan."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from agent.core.errors import BadRequestError, BudgetError, ModelError, NotFoundError
+from agent.core.errors import BudgetError, ModelError, NotFoundError
+from agent.core.events import TaintSource
 from agent.core.models import JsonObject
-from agent.execution.catalogue import build_catalogue, drop_recipes
-from agent.execution.static_plans import plan_completion_only
+from agent.execution.catalogue import build_catalogue, list_callable
+from agent.execution.open_questions import ask_user
 from agent.llm.port import ResponseSchema
-from agent.planning.planner import Planned
-from agent.prompts import render
+from agent.planning.planned import Planned
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import SKILL_CHARS, format_data_block
 from agent.run_context.run import Run
-from gateway.features.recipes.engine import Recipe
+from gateway.features.recipes.engine import NO_RECIPES, Recipe, RecipeSet
+from gateway.features.recipes.engine.prompts import render
 from gateway.features.recipes.engine.recipe_plans import (
     Arguments,
     build_recipe_plan,
@@ -25,6 +27,9 @@ from gateway.features.recipes.engine.recipe_plans import (
     fill_words,
     parse_arguments,
 )
+
+RECIPES = "recipes"
+"""The name of the hooks, and of what they load."""
 
 
 class _Value(BaseModel):
@@ -45,9 +50,22 @@ def describe_request(run: Run, name: str, rest: str) -> str:
     return f"{recipe.description} {rest}".strip()
 
 
+def get_recipes(run: Run) -> RecipeSet:
+    """Returns the recipes that the run's owner has in use."""
+    loaded = run.feature_data.get(RECIPES)
+    return loaded if isinstance(loaded, RecipeSet) else NO_RECIPES
+
+
+def add_origins(planned: Planned, recipes: Sequence[Recipe]) -> Planned:
+    """Returns the plan with what is to be known of it because of the recipes that it comes from."""
+    reason = next((recipe.approval_reason for recipe in recipes if recipe.approval_reason), "")
+    tainted_by: tuple[TaintSource, ...] = ("recipe",) if any(recipe.tainted for recipe in recipes) else ()
+    return replace(planned, approval_reason=reason, tainted_by=(*planned.tainted_by, *tainted_by))
+
+
 def get_recipe(run: Run, name: str) -> Recipe:
     """Returns the recipe. Raises `NotFoundError` if it was removed since the request was routed."""
-    found = run.recipes.get(name)
+    found = get_recipes(run).get(name)
     if found is None:
         raise NotFoundError(f"the recipe {name!r} was removed meanwhile")
     return found
@@ -64,16 +82,9 @@ async def plan_recipe(run: Run, name: str, rest: str) -> Planned:
         parsed = await _extract_arguments(run, recipe, rest)
     if parsed.values is None or parsed.problems:
         return ask_user(run, describe_problems(recipe, parsed.problems))
-    catalogue = drop_recipes(build_catalogue(run))
+    catalogue = list_callable(build_catalogue(run))
     plan = build_recipe_plan(recipe, parsed.values, catalogue, max_steps=run.room.budgets.max_steps)
-    return Planned(plan, "rules", "rules", recipes=(recipe,))
-
-
-def ask_user(run: Run, question: str) -> Planned:
-    """Returns a question instead of a plan. Raises `BadRequestError` with its words if nobody can be asked."""
-    if not run.state.request.interactive:
-        raise BadRequestError(question, param="prompt")
-    return Planned(plan_completion_only(run, question), "rules", "rules", question=question)
+    return add_origins(Planned(plan, "rules", "rules"), [recipe])
 
 
 async def _extract_arguments(run: Run, recipe: Recipe, text: str) -> Arguments:
@@ -126,12 +137,13 @@ def _build_schema(recipe: Recipe) -> ResponseSchema:
 
 def expand_planned(run: Run, planned: Planned) -> Planned:
     """Returns the plan with the steps of the recipes that it names. Raises `PlanInvalidError` if they do not fit."""
-    if not run.recipes or planned.answer is not None or planned.question:
+    if not (recipes := get_recipes(run)) or planned.answer is not None or planned.question:
         return planned
     kept = [step for step in run.state.list_succeeded_steps() if step in planned.plan.steps]
-    catalogue = drop_recipes(build_catalogue(run))
+    catalogue = list_callable(build_catalogue(run))
     limit = run.room.budgets.max_steps
-    expanded = expand_recipes(planned.plan, run.recipes.recipes, catalogue, max_steps=limit, kept=kept)
+    expanded = expand_recipes(planned.plan, recipes.recipes, catalogue, max_steps=limit, kept=kept)
     if not expanded.used:
         return planned
-    return replace(planned, plan=expanded.plan, adjusted=(*planned.adjusted, *expanded.notes), recipes=expanded.used)
+    planned = replace(planned, plan=expanded.plan, adjusted=(*planned.adjusted, *expanded.notes))
+    return add_origins(planned, expanded.used)

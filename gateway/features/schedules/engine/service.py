@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent.core.errors import BadRequestError
-from agent.core.models import JsonObject, Webhook
+from agent.core.models import AgentRequest, JsonObject, Webhook
 from agent.core.principal import Principal
-from agent.runs.run_intake import RunIntake, RunRequest, TaskRunRequest
+from agent.runs.run_intake import RunIntake
 from agent.runs.service import AcceptedRun, AgentService
-from gateway.features.protocols.engine.tasks import TaskService
+from gateway.features.protocols.engine.tasks import TaskRunRequest, TaskService
 from gateway.features.schedules.engine.cron import CronTimes
 from gateway.features.schedules.engine.model import ScheduleSpec, build_request, parse_spec, to_spec
 from gateway.features.schedules.engine.schedule_store import Schedule, ScheduleStore, Tick
@@ -141,7 +141,7 @@ def list_next_ticks(schedule: Schedule, count: int) -> list[float]:
     return [schedule.next_tick, *times.list_next(schedule.next_tick, count - 1)]
 
 
-def build_run_request(schedule: Schedule, tick: float) -> RunRequest:
+def build_run_request(schedule: Schedule, tick: float) -> AgentRequest | TaskRunRequest:
     """Returns the request of a schedule's run at a tick. Its metadata names the schedule."""
     at = datetime.fromtimestamp(tick, UTC).isoformat()
     origin: JsonObject = {"schedule": {"id": schedule.id, "name": schedule.name, "tick": at}}

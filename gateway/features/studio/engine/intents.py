@@ -18,11 +18,11 @@ from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
-from agent.prompts import render
 from agent.prompts.blocks import format_block
 from agent.run_context.outputs import cut_text
 from agent.tools import build_flat_schema
 from agent.tools.catalogue import Catalogue, format_tool
+from gateway.features.studio.engine.prompts import render
 from gateway.features.studio.engine.subagents.studio import StudioAgent, make_studio_agents
 
 CONFIDENCE = 0.8

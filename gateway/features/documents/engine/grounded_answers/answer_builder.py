@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.answers.evidence import get_no_answer_text
 from agent.core.models import Source, TailorOutput
 from gateway.features.documents.engine.grounded_answers.answer_units import Segment, Unit
 from gateway.features.documents.engine.grounded_answers.confidence import compute_confidence
@@ -20,9 +21,7 @@ from gateway.features.documents.engine.grounded_answers.models import TailorInpu
 from gateway.features.documents.engine.grounded_answers.no_answer_text import (
     get_closest_text,
     get_left_out_text,
-    get_no_answer_text,
     get_unchecked_text,
-    get_unknown_text,
 )
 from gateway.features.documents.engine.grounded_answers.passage_quotes import list_quotations
 from gateway.features.documents.engine.grounded_answers.render import Rendered, render
@@ -111,7 +110,7 @@ class AnswerBuilder:
 
     def say_unknown(self) -> BuiltAnswer:
         """Returns the answer "I don't know": no claim of the model's answer is supported."""
-        return self._build_without_claims(get_unknown_text(self.request.user_query))
+        return self._build_without_claims(get_no_answer_text(self.request.user_query, "unknown"))
 
     def _build_without_claims(self, text: str) -> BuiltAnswer:
         content = format_json(Rendered(""), [], text) if self.format.shape == "json" else text

@@ -50,6 +50,11 @@ class AnswerTailor:
         self._shown = ""
         self._outgoing = run.redaction.make_stream_filters().create()
 
+    @property
+    def is_extractive(self) -> bool:
+        """See `EvidenceWriter.is_extractive`."""
+        return self._brief.is_extractive
+
     async def quote_passages(self, reason: str, *, tainted: bool) -> StepOutput:
         """Returns the best passages verbatim: the answer without a model. `reason` is why there is none."""
         started = monotonic()

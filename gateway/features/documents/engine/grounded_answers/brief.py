@@ -7,9 +7,9 @@ from pydantic import JsonValue
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.compare import parse_comparison
 from agent.run_context.conversation import build_instructions, remove_instructions
 from agent.run_context.run import Run
+from gateway.features.documents.engine.comparisons import parse_comparison
 from gateway.features.documents.engine.grounded_answers import PERSONAS, Persona, TailorInput
 from gateway.features.documents.engine.grounded_answers.entailment import PASSAGE_CHARS
 from gateway.features.documents.engine.grounded_answers.formats import Format

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from agent.core.errors import AgentError
 from agent.core.models import JsonObject
-from agent.prompts import render
 from gateway.features.documents.engine.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer
 from gateway.features.documents.engine.grounded_answers.answer_units import Unit, parse_answer
 from gateway.features.documents.engine.grounded_answers.entailment import AskEntailment, EntailmentCheck
 from gateway.features.documents.engine.grounded_answers.evidence_checker import CheckedUnit
 from gateway.features.documents.engine.grounded_answers.render import select_presentable, select_supported
 from gateway.features.documents.engine.grounded_answers.rewrite import describe_problems, replace_failed
+from gateway.features.documents.engine.prompts import render
 
 AskAnswer = Callable[[tuple[JsonObject, ...]], Awaitable[str]]
 """Asks a model for an answer. Raises `ModelError` and `BudgetError`."""

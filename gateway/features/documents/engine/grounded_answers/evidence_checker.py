@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from agent.answers.evidence import is_no_answer_text
 from agent.text.numbers import NumberMention
 from agent.text.values import KnownValues, ValueMention, find_values
 from gateway.features.documents.engine.grounded_answers.answer_units import Segment, Unit
 from gateway.features.documents.engine.grounded_answers.models import Quote, describe_surroundings
-from gateway.features.documents.engine.grounded_answers.no_answer_text import is_no_answer_text
 from gateway.features.documents.engine.grounded_answers.passages import (
     Passage,
     find_best_quote,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import ChatMessage, JsonObject
-from agent.prompts import render
 from agent.run_context.outputs import format_data_block
 from gateway.features.documents.engine.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer
 from gateway.features.documents.engine.grounded_answers.claim_review import (
@@ -15,6 +14,7 @@ from gateway.features.documents.engine.grounded_answers.claim_review import (
 from gateway.features.documents.engine.grounded_answers.entailment import PASSAGE_CHARS, AskEntailment
 from gateway.features.documents.engine.grounded_answers.formats import Format
 from gateway.features.documents.engine.grounded_answers.models import Persona, TailorInput, format_place
+from gateway.features.documents.engine.prompts import render
 
 QUESTION_CHARS = 8_000
 KNOWN_CHARS = 4_000
@@ -56,7 +56,7 @@ def build_messages(
     feedback: str | None = None,
     images: tuple[str, ...] = (),
 ) -> tuple[JsonObject, ...]:
-    """Returns the prompt: trusted text in the system message, the question and each passage in blocks of the user's."""
+    """Returns the prompt: trusted text in the system message, each passage and the question in blocks of the user's."""
     system = render(
         "tailor",
         system=f"{instructions}\n\n" if instructions else "",
@@ -65,7 +65,6 @@ def build_messages(
         form=_describe_format(request, form),
     )
     parts = [format_data_block("memory", memories, limit=MEMORY_CHARS)] if memories else []
-    parts.append(format_data_block("user_request", request.user_query, limit=QUESTION_CHARS))
     parts += [
         format_data_block(
             "result", chunk.content, limit=PASSAGE_CHARS, number=f"[{number}]", source=format_place(chunk)
@@ -73,6 +72,8 @@ def build_messages(
         for number, chunk in enumerate(request.context_chunks, start=1)
     ]
     parts += [format_data_block("result", text, limit=KNOWN_CHARS) for text in known]
+    # After the passages: small models answer a question that they read before long passages with a refusal.
+    parts.append(format_data_block("user_request", request.user_query, limit=QUESTION_CHARS))
     if feedback:
         parts.append(f"\nAn earlier answer was not accepted: {feedback}")
     asked = ChatMessage(role="user", content="\n".join(parts), images=images).to_openai()

@@ -7,6 +7,7 @@ whole passages with tables, `Executive` one sentence of each.
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from agent.answers.evidence import get_no_answer_text
 from agent.text.pieces import Kind
 from agent.text.snowball import SNOWBALL_LANGUAGES
 from agent.text.terms import expand_query_terms, extract_query_terms, extract_terms
@@ -19,7 +20,6 @@ from gateway.features.documents.engine.grounded_answers.models import (
     get_document_name,
     list_headings,
 )
-from gateway.features.documents.engine.grounded_answers.no_answer_text import get_no_answer_text
 from gateway.features.documents.engine.grounded_answers.passages import Part, Passage, clean_text
 
 MAX_PASSAGES = 3

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.core.errors import BadRequestError
+from agent.text.encodings import decode
 from gateway.features.documents.engine.ingest.corpus import LINE_CHARS, Faults, Progress
 from gateway.features.documents.engine.ingest.corpus_json import PROGRESS_ROWS, iter_json_lines, iter_json_rows
 from gateway.features.documents.engine.ingest.corpus_lines import (
@@ -22,7 +23,6 @@ from gateway.features.documents.engine.ingest.corpus_lines import (
     open_text,
 )
 from gateway.features.documents.engine.ingest.corpus_mapping import CorpusMapping
-from gateway.features.documents.engine.ingest.parsers.plain import decode
 
 SAMPLE_BYTES = 65_536
 """Bytes that encoding and delimiter are guessed from."""

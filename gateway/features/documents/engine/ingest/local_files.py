@@ -150,17 +150,3 @@ def _read_ignore_file(root: Path) -> list[str]:
     except OSError:
         return []
     return [line.strip().rstrip("/") for line in lines if line.strip() and not line.startswith("#")]
-
-
-def open_beneath(root: Path, parts: Sequence[str]) -> int:
-    """Returns an open descriptor of a file or folder below `root`: each component is opened from its parent's
-    descriptor, and none through a link. Raises `OSError`.
-    """
-    current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the root may be a link
-    for part in parts:
-        try:
-            below = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=current)
-        finally:
-            os.close(current)
-        current = below
-    return current

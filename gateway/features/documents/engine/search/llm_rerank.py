@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from agent.core.errors import BudgetError, ModelError
 from agent.core.fenced_json import remove_json_fence
 from agent.core.models import JsonObject
-from agent.prompts import render
 from agent.prompts.blocks import format_block
+from gateway.features.documents.engine.prompts import render
 from gateway.features.documents.engine.search.models import AskModel
 
 MAX_CANDIDATES = 20

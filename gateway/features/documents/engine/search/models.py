@@ -16,8 +16,6 @@ SourceType = Annotated[
 """Names a connector. Unknown names are refused where a source is used, not here: stored sources must stay readable."""
 FileType = Literal["pdf", "html", "docx", "pptx", "xlsx", "csv", "md", "txt", "eml"]
 LayoutType = Literal["text", "table", "image", "header"]
-NOT_IN_DOCUMENTS = "The documents don't say."
-"""The whole answer if no document has one."""
 AskModel = Callable[[tuple[JsonObject, ...]], Awaitable[str]]
 """Asks a model: OpenAI messages in, the text of the reply out. Raises `ModelError`, `BudgetError`."""
 

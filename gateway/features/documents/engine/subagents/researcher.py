@@ -15,6 +15,7 @@ from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls, gather_calls
 from agent.tools import Tool
+from gateway.features.documents.engine.prompts import PROMPTS
 from gateway.features.pipeline_builder.engine.subagents.source_analysis import ModelUncertainty
 
 SEARCH, FETCH = "search_knowledge", "web_fetch"
@@ -69,6 +70,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
     """Has no tools of its own; it borrows its parent's."""
 
     AGENT_ID = "researcher"
+    PROMPTS = PROMPTS
     DESCRIPTION = (
         "Research a question in the user's collections and on web pages. Returns findings, each with the quoted words "
         "it rests on."

@@ -12,13 +12,14 @@ from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
-from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls
+from agent.subagents.base import Caller, SubAgent, ToolCalls
 from agent.text.plurals import format_count
 from agent.tools import Tool
 from gateway.features.documents.engine.ingest.dry_run_report import PipelineFix, ValidationReport
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import parse_pipeline
 from gateway.features.documents.engine.ingest.pipeline_diff import PipelineDiff
+from gateway.features.pipeline_builder.engine.prompts import PROMPTS
 from gateway.features.pipeline_builder.engine.subagents.inspection_tools import (
     CompareParserOutputTool,
     InspectChunksTool,
@@ -26,6 +27,7 @@ from gateway.features.pipeline_builder.engine.subagents.inspection_tools import 
 from gateway.features.pipeline_builder.engine.subagents.parsed_files import ParsedFiles
 from gateway.features.pipeline_builder.engine.subagents.source_analysis import ModelUncertainty
 from gateway.features.pipeline_builder.engine.subagents.source_context import open_source_files
+from gateway.features.pipeline_builder.engine.subagents.source_resources import SourceResources
 from gateway.features.pipeline_builder.engine.subagents.validation_session import (
     AlternativeOutput,
     DryRunOutput,
@@ -78,6 +80,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
     """Resumes from the log: recorded trials are known, unfinished ones are repeated."""
 
     AGENT_ID = "pipeline_validator"
+    PROMPTS = PROMPTS
     DESCRIPTION = (
         "Validate a pipeline on sample files of a source: success rate, failures by kind, changes that help. Returns a "
         "structured report with an assessment."
@@ -87,7 +90,9 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
     Task = ValidationTask
     Final = ValidationFinal
 
-    def __init__(self, task: ValidationTask, caller: Caller, resources: SubAgentResources) -> None:
+    resources: SourceResources
+
+    def __init__(self, task: ValidationTask, caller: Caller, resources: SourceResources) -> None:
         super().__init__(task, caller, resources)
         self._session: ValidationSession | None = None
 

@@ -9,8 +9,9 @@ from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult
 from agent.prompts.blocks import format_block
-from agent.subagents.base import Caller, CallResult, SubAgent, SubAgentResources, ToolCalls, gather_calls
+from agent.subagents.base import Caller, CallResult, SubAgent, ToolCalls, gather_calls
 from agent.tools import Tool
+from gateway.features.pipeline_builder.engine.prompts import PROMPTS
 from gateway.features.pipeline_builder.engine.subagents.parsed_files import ParsedFiles
 from gateway.features.pipeline_builder.engine.subagents.reading_tools import (
     DetectLanguageTool,
@@ -28,6 +29,7 @@ from gateway.features.pipeline_builder.engine.subagents.source_analysis import (
 )
 from gateway.features.pipeline_builder.engine.subagents.source_context import open_source_files
 from gateway.features.pipeline_builder.engine.subagents.source_files import SourceFiles
+from gateway.features.pipeline_builder.engine.subagents.source_resources import SourceResources
 from gateway.features.pipeline_builder.engine.subagents.source_tools import (
     OTHER,
     EnumerateFilesTool,
@@ -57,6 +59,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
     """Samples instead of reading everything. After a crash it lists the source again."""
 
     AGENT_ID = "source_analyzer"
+    PROMPTS = PROMPTS
     DESCRIPTION = (
         "Investigate a data source: what files there are, which parsers read them, languages, kinds of text, problems. "
         "Returns a structured analysis."
@@ -66,7 +69,9 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
     Task = SourceTask
     Final = AnalysisFinal
 
-    def __init__(self, task: SourceTask, caller: Caller, resources: SubAgentResources) -> None:
+    resources: SourceResources
+
+    def __init__(self, task: SourceTask, caller: Caller, resources: SourceResources) -> None:
         super().__init__(task, caller, resources)
         self._evidence = SourceEvidence()
         self._files: SourceFiles | None = None

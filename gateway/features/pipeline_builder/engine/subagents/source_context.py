@@ -5,11 +5,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from agent.core.errors import BadRequestError
-from agent.subagents.base import Caller, FindSource, SubAgentResources
+from agent.subagents.base import Caller
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.source_specs import parse_source_address
 from gateway.features.documents.engine.search.models import ConnectorInput
 from gateway.features.pipeline_builder.engine.subagents.source_files import SourceFiles
+from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource, SourceResources
 
 
 def find_by_address(roots: Sequence[Path]) -> FindSource:
@@ -24,7 +25,7 @@ def find_by_address(roots: Sequence[Path]) -> FindSource:
 
 
 async def open_source_files(
-    source_id: str, caller: Caller, resources: SubAgentResources, stack: AsyncExitStack
+    source_id: str, caller: Caller, resources: SourceResources, stack: AsyncExitStack
 ) -> SourceFiles:
     """Opens the files of a source; nothing is listed yet.
 

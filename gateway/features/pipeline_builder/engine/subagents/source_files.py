@@ -14,11 +14,12 @@ from pathlib import Path
 from time import monotonic
 
 from agent.core.errors import ToolInputError
+from agent.core.safe_files import open_beneath
 from gateway.features.documents.engine.ingest.connectors.content_types import get_suffix
 from gateway.features.documents.engine.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
 from gateway.features.documents.engine.ingest.connectors.workspace import open_workspace
 from gateway.features.documents.engine.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
-from gateway.features.documents.engine.ingest.local_files import LocalFile, NonFileEntry, list_files, open_beneath
+from gateway.features.documents.engine.ingest.local_files import LocalFile, NonFileEntry, list_files
 from gateway.features.documents.engine.ingest.walk import close_walk
 from gateway.features.documents.engine.search.models import ConnectorInput, FileType
 

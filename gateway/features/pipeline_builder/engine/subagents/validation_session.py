@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 from agent.core.errors import ToolInputError
 from agent.core.models import FrozenModel, JsonObject
-from agent.subagents.base import Caller, SubAgentResources
+from agent.subagents.base import Caller
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor, ProcessedDocument
 from gateway.features.documents.engine.ingest.dry_run_report import FileResult, ValidationReport
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_diff import PipelineDiff
 from gateway.features.pipeline_builder.engine.subagents.parsed_files import ParsedFiles
 from gateway.features.pipeline_builder.engine.subagents.source_files import SourceFiles
+from gateway.features.pipeline_builder.engine.subagents.source_resources import SourceResources
 
 FAILURES_KEPT = 100
 MESSAGE_CHARS = 300
@@ -47,7 +48,7 @@ class ValidationSession:
     pipeline: PipelineDAG
     files: SourceFiles
     readings: ParsedFiles
-    resources: SubAgentResources
+    resources: SourceResources
     caller: Caller
     sample_count: int
     seed: int

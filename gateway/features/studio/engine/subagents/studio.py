@@ -16,6 +16,7 @@ from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
 from agent.tools import Tool
+from gateway.features.studio.engine.prompts import PROMPTS
 
 HISTORY_MESSAGES, MESSAGE_CHARS = 12, 3_000
 """Messages of the conversation that a sub-agent sees, and characters of each."""
@@ -55,6 +56,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
     DOORS: ClassVar[str]
     """The commands and addresses that do the same without a model."""
     PROMPT = "subagent_studio"
+    PROMPTS = PROMPTS
     MAX_TURNS = 20
     TIMEOUT_SECONDS = 300
     CHANGES_THINGS = True

@@ -6,13 +6,14 @@ from email import policy
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
 
+from agent.text.encodings import Decoded, decode
+from agent.text.html_encoding import decode_declared
 from gateway.features.documents.engine.ingest.errors import ParserCorruptError
 from gateway.features.documents.engine.ingest.parsers.calendar import iter_entries
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
-from gateway.features.documents.engine.ingest.parsers.plain import Decoded, decode, read_plain
+from gateway.features.documents.engine.ingest.parsers.plain import read_plain
 from gateway.features.documents.engine.ingest.parsers.web import parse_page
-from gateway.features.documents.engine.ingest.parsers.web_encoding import decode_declared
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _MAX_DEPTH = 20

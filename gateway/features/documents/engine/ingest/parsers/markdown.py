@@ -6,9 +6,10 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from agent.text.encodings import decode
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
-from gateway.features.documents.engine.ingest.parsers.plain import decode, make_draft
+from gateway.features.documents.engine.ingest.parsers.plain import make_draft
 
 _FRONT_MATTER = "---"
 _FRONT_MATTER_ENDS = (_FRONT_MATTER, "...")

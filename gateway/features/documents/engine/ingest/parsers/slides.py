@@ -13,12 +13,12 @@ from pptx.enum.shapes import MSO_SHAPE_TYPE
 from pptx.util import Emu, Pt
 
 from agent.core.models import JsonObject
+from agent.text.superscripts import raise_figures
 from gateway.features.documents.engine.ingest.parsers.draft import Box, Draft
 from gateway.features.documents.engine.ingest.parsers.equations import format_equation
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, Part, add_graphics, choose_content
 from gateway.features.documents.engine.ingest.parsers.office_package import has_core_properties, prepare_package
-from gateway.features.documents.engine.ingest.parsers.superscripts import raise_figures
 
 if TYPE_CHECKING:
     from pptx.shapes.base import BaseShape

@@ -9,13 +9,8 @@ from collections.abc import Iterable
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from gateway.features.documents.engine.ingest.errors import ParserCorruptError
-from gateway.features.documents.engine.ingest.parsers.draft import Draft
-from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
-from gateway.features.documents.engine.ingest.parsers.plain import make_draft
-from gateway.features.documents.engine.ingest.parsers.superscripts import raise_figures
-from gateway.features.documents.engine.ingest.parsers.web_encoding import decode_page
-from gateway.features.documents.engine.ingest.parsers.web_tables import (
+from agent.text.html_encoding import decode_page
+from agent.text.html_tables import (
     BLOCKS,
     Element,
     is_data_table,
@@ -24,7 +19,12 @@ from gateway.features.documents.engine.ingest.parsers.web_tables import (
     read_shown_value,
     read_table_rows,
 )
-from gateway.features.documents.engine.ingest.parsers.web_visibility import remove_hidden
+from agent.text.html_visibility import remove_hidden
+from agent.text.superscripts import raise_figures
+from gateway.features.documents.engine.ingest.errors import ParserCorruptError
+from gateway.features.documents.engine.ingest.parsers.draft import Draft
+from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.plain import make_draft
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 

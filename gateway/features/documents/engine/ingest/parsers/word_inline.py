@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from docx.oxml.ns import qn
 
+from agent.text.superscripts import raise_figures
 from gateway.features.documents.engine.ingest.parsers.equations import MATH, format_equation
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
-from gateway.features.documents.engine.ingest.parsers.superscripts import raise_figures
 from gateway.features.documents.engine.ingest.parsers.symbol_fonts import convert_symbol, convert_symbol_text
 from gateway.features.documents.engine.ingest.parsers.word_styles import Styles, is_on
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from gateway.features.documents.engine.ingest.parsers.superscripts import raise_figures
+from agent.text.superscripts import raise_figures
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""

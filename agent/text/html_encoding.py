@@ -7,7 +7,7 @@ import codecs
 import re
 from collections.abc import Iterator
 
-from gateway.features.documents.engine.ingest.parsers.plain import Decoded, decode
+from agent.text.encodings import Decoded, decode
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
 _XML = re.compile(rb"""^\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([A-Za-z0-9_:.-]{2,40})["']""")

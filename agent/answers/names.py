@@ -1,0 +1,244 @@
+"""Finds the names in a text that its evidence does not hold.
+
+A name is a sequence of two or more capitalised words, or one behind a title. German capitalises every noun, and every
+language the first word of a sentence: there a sequence counts as a name if a given name, a legal form or a title shows
+that it is one.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from agent.text.dates import MONTHS
+from agent.text.given_names import GIVEN_NAMES
+from agent.text.pieces import split_pieces
+from agent.text.stop_words import BY_LANGUAGE, ENGLISH, detect_candidate_languages
+
+MAX_REPORTED = 5
+"""The search stops after this number of names."""
+_MARKUP = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\[\d{1,3}\]|\S+@\S+", re.DOTALL)
+_LABEL = re.compile(r"^[ \t>*_#-]*(?:\d+[.)] )?[*_]{0,2}[^.:!?\n|]{1,60}(?::[*_]{0,2}|[*_]{2}:?)(?=\s)", re.MULTILINE)
+"""The label of a line, "**Next Steps:**", whose words are capitalised like a title's."""
+_WORD = re.compile(r"[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*")
+_CONNECTORS_WORDS = """
+af av da de del den der di du la le van von y zu zur of the and
+"""
+_CONNECTORS = frozenset(_CONNECTORS_WORDS.split())
+_TITLES_WORDS = """
+mr mrs ms miss dr prof professor herr frau fru fröken doktor monsieur madame mademoiselle mme mlle m dir direktor
+direktör signor señor señora herrn president ceo minister ministre kanzler inspektör docent docteur doctor maître sir
+lady dame
+"""
+_TITLES = frozenset(_TITLES_WORDS.split())
+_LEGAL_FORMS_WORDS = """
+gmbh ag kg kgaa ug se ab hb oy oyj as asa aps sa sas sarl sàrl srl spa bv nv ltd limited plc inc corp corporation llc
+llp co company foundation university institute bank group holding
+"""
+_LEGAL_FORMS = frozenset(_LEGAL_FORMS_WORDS.split())
+_DAYS_WORDS = """
+monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag sonnabend
+sonntag måndag tisdag onsdag torsdag fredag lördag söndag lundi mardi mercredi jeudi vendredi samedi dimanche
+"""
+_DAYS = frozenset(_DAYS_WORDS.split())
+_NEAR_WORDS = 3
+"""The words of a name may be this far apart in the evidence, in any order: "Lindqvist, Dr. Anna"."""
+
+
+def find_unexplained_names(text: str, evidence: str) -> list[str]:
+    """Returns the names of `text`, as written, whose words do not stand beside each other in `evidence`."""
+    plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
+    if not _has_candidate(plain):
+        return []
+    known = _KnownWords(evidence)
+    found: dict[str, None] = {}
+    for name, shown in _iter_names(plain, known):
+        if not known.contains(name):
+            found[shown] = None
+            if len(found) == MAX_REPORTED:
+                break
+    return list(found)
+
+
+def _has_candidate(text: str) -> bool:
+    """Whether two capitalised words, or a title and one, follow each other; the fast path of most answers."""
+    return _CANDIDATE.search(text) is not None
+
+
+_CANDIDATE = re.compile(
+    r"(?:[^\W\d_a-z][\w'\u2019-]*\.?|\b[a-zäöåéß]{1,14}\.?)[ \u00a0](?:[a-z]{1,3} ){0,2}[^\W\d_a-z]"
+)
+
+
+class _KnownWords:
+    """The words of the evidence with their places."""
+
+    def __init__(self, text: str) -> None:
+        self._places: dict[str, list[int]] = {}
+        self._lower: set[str] = set()
+        for place, match in enumerate(_SPLIT_WORD.finditer(text)):
+            word = match[0]
+            self._places.setdefault(_normalize(word), []).append(place)
+            if word[0].islower():
+                self._lower.add(word)
+
+    def contains(self, name: Sequence[str]) -> bool:
+        """Whether all words of a name stand near each other, or their initials do as one word."""
+        words = [part for word in name for part in map(_normalize, _SPLIT_WORD.findall(word)) if len(part) > 1]
+        if not words:
+            return True
+        if len(words) > 1 and "".join(word[0] for word in words) in self._places:
+            return True
+        places = [self._find(word) for word in words]
+        return all(places) and any(
+            all(any(abs(place - first) <= _NEAR_WORDS for place in others) for others in places[1:])
+            for first in places[0]
+        )
+
+    def has_word(self, word: str) -> bool:
+        """Whether a word stands in the evidence, in whatever case."""
+        return bool(self._find(_normalize(word)))
+
+    def has_lower(self, word: str) -> bool:
+        """Whether a word stands in the evidence with a small letter: it is no name."""
+        return word.lower() in self._lower
+
+    def _find(self, word: str) -> list[int]:
+        """Returns the places of a word, with or without the ending of a genitive or plural."""
+        forms = [word, word.removesuffix("s"), f"{word}s", word.removesuffix("es"), word.removesuffix("n")]
+        return next((self._places[form] for form in forms if form in self._places), [])
+
+
+_SPLIT_WORD = re.compile(r"[^\W\d_]+")
+
+
+def _normalize(word: str) -> str:
+    return word.casefold()
+
+
+def _iter_names(text: str, known: _KnownWords) -> Iterator[tuple[list[str], str]]:
+    """Yields the words of each name, and the name as it is written."""
+    whole = detect_candidate_languages(text)
+    labels = [match.span() for match in _LABEL.finditer(text)]
+    for piece in split_pieces(text):
+        if piece.kind in ("heading", "head", "rule", "code"):
+            continue
+        start = next((last for first, last in labels if first <= piece.start < last), piece.start)
+        sentence = text[start : piece.end]
+        languages = detect_candidate_languages(sentence) or whole
+        may_be_german = not languages or "de" in languages
+        for part in sentence.split("|") if piece.kind == "row" else (sentence,):
+            for name in _iter_sentence_names(part, known, may_be_german=may_be_german):
+                yield name, _find_written(part, name)
+
+
+def _iter_sentence_names(sentence: str, known: _KnownWords, *, may_be_german: bool) -> Iterator[list[str]]:
+    """Yields the names of one sentence or cell that have to be known."""
+    for words, is_first, title in _iter_sequences(sentence):
+        if title:
+            yield _cut_name(words, may_be_german=may_be_german)
+        elif not is_first or _is_given_name(words[0]):
+            yield from _list_certain_names(words, may_be_german=may_be_german)
+        elif len(words) == 2:
+            # "Meanwhile Siemens": the first word is capitalised by its place, unless nothing of it is known.
+            is_ordinary = known.has_lower(words[0]) or words[0].lower() in _list_stop_words()
+            if not is_ordinary and not known.has_word(words[1]):
+                yield from _list_certain_names(words, may_be_german=may_be_german)
+        elif not known.contains(words):
+            yield from _list_certain_names(words[1:], may_be_german=may_be_german)
+
+
+def _list_certain_names(words: list[str], *, may_be_german: bool) -> list[list[str]]:
+    """Returns the sequence as a name, or nothing if it may be a row of German nouns."""
+    is_certain = not may_be_german or any(map(_is_given_name, words)) or _has_legal_form(words)
+    name = _cut_name(words, may_be_german=may_be_german) if is_certain else []
+    return [name] if len(name) > 1 else []
+
+
+def _cut_name(words: list[str], *, may_be_german: bool) -> list[str]:
+    """Returns a sequence up to its legal form. Of a German one, only the given names and what follows them: the
+    nouns before and behind a name are capitalised too."""
+    end = next((at for at, word in enumerate(words, start=1) if at > 1 and word.lower() in _LEGAL_FORMS), 0)
+    if end:
+        return words[:end]
+    if not may_be_german:
+        return words
+    start = next((at for at, word in enumerate(words) if _is_given_name(word)), -1)
+    if start < 0:
+        return words[:1]
+    end = start + 1
+    while end < len(words) and _is_given_name(words[end]):
+        end += 1
+    return words[start : end + 1]
+
+
+def _find_written(sentence: str, name: Sequence[str]) -> str:
+    """Returns the words as they stand in the sentence, with the small words between them."""
+    match = re.search(r"[. \u00a0]{1,2}(?:[a-z]{1,3} ){0,2}".join(map(re.escape, name)), sentence)
+    return match[0].strip() if match is not None else " ".join(name)
+
+
+def _iter_sequences(sentence: str) -> Iterator[tuple[list[str], bool, bool]]:
+    """Yields sequences of capitalised words; whether each begins the sentence, and whether a title stands before it."""
+    words = list(_WORD.finditer(sentence))
+    at = 0
+    while at < len(words):
+        if not _is_capitalised(words[at][0]):
+            at += 1
+            continue
+        end = at + 1
+        while (following := _find_following(sentence, words, end)) is not None:
+            end = following + 1
+        names = [word[0] for word in words[at:end] if _is_capitalised(word[0])]
+        title = at > 0 and words[at - 1][0].lower() in _TITLES and _is_beside(sentence, words[at - 1], words[at])
+        is_first = not sentence[: words[at].start()].strip(" \t*_>-\"'\u201c\u201e\u00ab(#0123456789.)")
+        titles = [place for place, name in enumerate(names) if name.lower() in _TITLES]
+        if titles:  # "Laut Frau Dr. Kranz"
+            names, title = names[titles[-1] + 1 :], True
+        if names and (len(names) > 1 or title):
+            yield names, is_first and not title, title
+        at = end
+
+
+def _find_following(sentence: str, words: Sequence[re.Match[str]], at: int) -> int | None:
+    """Returns the place of the next capitalised word of a sequence, which small words of names may precede."""
+    for place in range(at, min(at + 3, len(words))):
+        if not _is_beside(sentence, words[place - 1], words[place]):
+            return None
+        if _is_capitalised(words[place][0]):
+            return place
+        if words[place][0] not in _CONNECTORS or words[place][0] in ("and", "the"):
+            return None
+    return None
+
+
+def _is_beside(sentence: str, one: re.Match[str], other: re.Match[str]) -> bool:
+    between = sentence[one.end() : other.start()]
+    is_initial = len(one[0]) == 1 or one[0].lower() in _TITLES
+    return between in (" ", "\u00a0") or (between == ". " and is_initial)
+
+
+def _is_capitalised(word: str) -> bool:
+    """Whether a word can be of a name: no month, day or pronoun."""
+    lower = word.lower()
+    return word[0].isupper() and lower not in MONTHS and lower not in _DAYS and word != "I"
+
+
+def _is_given_name(word: str) -> bool:
+    return _remove_accents(word.partition("-")[0]) in _PLAIN_NAMES
+
+
+def _has_legal_form(words: Sequence[str]) -> bool:
+    return any(word.lower() in _LEGAL_FORMS for word in words[1:])
+
+
+def _remove_accents(word: str) -> str:
+    return "".join(char for char in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(char))
+
+
+_PLAIN_NAMES = frozenset(map(_remove_accents, GIVEN_NAMES))
+
+
+@cache
+def _list_stop_words() -> frozenset[str]:
+    return frozenset(word for words in (ENGLISH, *BY_LANGUAGE.values()) for word in words.split())

@@ -1,0 +1,50 @@
+"""`Planned`: a plan as its source made it, before it is recorded."""
+
+from dataclasses import dataclass, field
+
+from agent.core.errors import ModelUnreachableError
+from agent.core.events import EventBody, EventDraft, TaintSource
+from agent.core.models import JsonObject, Mode, Plan
+from agent.llm.port import ModelReply
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """An unusable reply and its problems."""
+
+    problems: tuple[str, ...]
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan and its origin. If the planner answers, `answer` holds the text and the plan is one completion. If it asks
+    the user, `question` is set."""
+
+    plan: Plan
+    requested: Mode
+    effective: Mode
+    fallback_reason: str | None = None
+    rejected: tuple[Rejection, ...] = field(default=())
+    adjusted: tuple[str, ...] = field(default=())
+    answer: ModelReply | None = None
+    question: str = ""
+    is_embedded: bool = False
+    """Whether the plan stands inside other text of the reply: it may be a quotation, so that effects need approval."""
+    ground: str = ""
+    """The ground in the model's prompt."""
+    approval_reason: str = ""
+    """Why a person must approve the plan before it changes something."""
+    tainted_by: tuple[TaintSource, ...] = ()
+    """The untrusted text that the plan's source knows it to come from."""
+    recorded: tuple[EventBody | EventDraft, ...] = ()
+    """The events that propose a plan which was made before, with what is done of it. They are recorded as they are."""
+    messages: tuple[JsonObject, ...] = ()
+    """The planner's conversation, if a completion is to continue it."""
+    unreachable: ModelUnreachableError | None = None
+    """The error of an unreachable model. A completion would not reach the model either."""
+
+
+def build_ruled(plan: Plan) -> Planned:
+    """Returns a plan by rules that is no fallback, because no planner was requested."""
+    return Planned(plan=plan, requested="rules", effective="rules")

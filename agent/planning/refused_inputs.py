@@ -1,0 +1,103 @@
+"""Calls that a model makes again in a later round, and the values that it may take instead.
+
+A small model repeats a call that failed although the error lists what there is. When it is asked again, the refused
+input becomes a choice of the values that stand in the error, in results and in the request.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from agent.core.errors import PlanInvalidError
+from agent.core.json_walk import iter_leaves
+from agent.core.models import JsonObject
+from agent.planning.request import RoundResult
+from agent.tools import ToolSpec
+
+MAX_VALUES = 60
+"""Values that are offered for one input; each is a rule of the grammar."""
+VALUE_CHARS = 60
+_QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
+_WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
+_LIST = re.compile(r"[,;\n]")
+
+InputValues = Mapping[str, Mapping[str, Sequence[str]]]
+"""For some tools, the values of some inputs."""
+
+
+class RepeatedCallError(PlanInvalidError):
+    """Raised for a decision that only makes earlier calls again."""
+
+    def __init__(self, call: RoundResult, problem: str) -> None:
+        super().__init__([problem])
+        self.call = call
+
+
+def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
+    """Raises `RepeatedCallError` if every call of a decision was made before with the same inputs."""
+    steps = data.get("steps")
+    calls = steps if isinstance(steps, list) else []
+    known = [next((one for one in rounds if _is_same(call, one)), None) for call in calls if isinstance(call, dict)]
+    call = next((one for one in known if one is not None and one.failed), known[0] if known else None)
+    if call is None or None in known:
+        return
+    problem = (
+        f"{call.tool} failed with these inputs: {call.text[:300]}. Use other values, one call for each, or answer"
+        if call.failed
+        else f"{call.tool} was called with these inputs already; its result is above. "
+        "Call another tool for what is missing, with values of the results, or answer"
+    )
+    raise RepeatedCallError(call, problem)
+
+
+def list_other_values(spec: ToolSpec, call: RoundResult, texts: Iterable[str]) -> dict[str, list[str]]:
+    """Returns, for each text input whose value the call's error names, the values that may be meant instead.
+
+    `texts` are the results and the request, the most likely first.
+    """
+    properties = spec.input_schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    error = call.text.casefold()
+    refused = [
+        name
+        for name, value in call.args.items()
+        if isinstance(value, str) and value.casefold() in error and _is_free_text(known.get(name))
+    ]
+    found: dict[str, list[str]] = {}
+    for name in refused:
+        tried = str(call.args[name]).casefold()
+        values = dict.fromkeys(value for text in (call.text, *texts) for value in _iterate_values(text))
+        others = [value for value in values if value.casefold() != tried and tried not in value.casefold()]
+        if others:
+            found[name] = others[:MAX_VALUES]
+    return found
+
+
+def _is_free_text(schema: JsonValue) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "string" and "enum" not in schema
+
+
+def _iterate_values(text: str) -> Iterator[str]:
+    """Yields what may be a value: the leaves of JSON; in other text what is quoted or listed, then each word."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    if isinstance(data, dict | list):
+        yield from (value for _, leaf in iter_leaves(data) for value in [str(leaf)] if 0 < len(value) <= VALUE_CHARS)
+        return
+    for quoted in _QUOTED.finditer(text):
+        yield quoted[1] or quoted[2]
+    last = text.rpartition(":")[2]
+    for item in _LIST.split(last) if _LIST.search(last) else ():
+        if 0 < len(item.strip(" .")) <= VALUE_CHARS:
+            yield item.strip(" .")
+    for word in _WORD.findall(text):
+        if len(word.strip(".!?")) > 1:
+            yield word.strip(".!?")
+
+
+def _is_same(call: Mapping[str, JsonValue], made: RoundResult) -> bool:
+    return (call.get("tool"), call.get("inputs")) == (made.tool, made.args)

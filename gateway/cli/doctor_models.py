@@ -1,0 +1,36 @@
+"""What `stepgate doctor` says of the models: those in use, the saved list, and what this machine offers."""
+
+from collections.abc import AsyncIterator
+
+from gateway.bootstrap import Stepgate
+from gateway.cli.doctor_finding import Finding
+from gateway.model_choice import check_configured, find_endpoints, format_offer
+from gateway.model_probe.report import format_profile
+from gateway.readiness import ComponentStatus
+
+_WITHOUT_OFFER = (
+    "`stepgate models use MODEL --at URL` (docs/local-models.md), or AGENT_MODEL_FAST=<LiteLLM name> with the "
+    "provider's key"
+)
+_REMEDY = "check AGENT_LLM_BASE_URL, AGENT_LLM_API_KEY and the endpoint"
+
+
+async def check_models(stepgate: Stepgate, status: ComponentStatus) -> AsyncIterator[Finding]:
+    """Yields whether models can be asked, and every configured one that cannot."""
+    live = stepgate.live_models
+    if stepgate.models.is_configured:
+        yield Finding("models", status.ok, status.detail, _REMEDY)
+        if live.tiers.measured is not None:
+            yield Finding("model profile", True, format_profile(live.tiers.measured))
+    else:
+        found = (await find_endpoints(stepgate.settings)).found
+        offers = "; ".join(format_offer(endpoint) for endpoint in found)
+        yield Finding("models", False, "none configured, rules mode", offers or _WITHOUT_OFFER, fatal=False)
+    if live.fault:
+        yield Finding("saved models", False, live.fault, "correct or remove the file", fatal=False)
+    configured = await check_configured(live)
+    for checked in configured if len(configured) > 1 else ():
+        if checked.state != "reachable":
+            remedy = f"start it, or `stepgate models remove {checked.model.name}`"
+            detail = f"{checked.state}: {checked.reason}"
+            yield Finding(f"model {checked.model.model}", checked.state == "unused", detail, remedy, fatal=False)

@@ -1,0 +1,83 @@
+"""`DOCUMENT_EXTENSION`: what documents add to runs: plans of rooms with `knowledge`, and answers with citations."""
+
+from collections.abc import Sequence
+
+from agent.core.models import Plan, PlanStep
+from agent.execution.static_plans import append_completion, make_goal
+from agent.planning.planned import Planned, build_ruled
+from agent.planning.references import quote_literal
+from agent.planning.rules import asks_for_listing
+from agent.run_context.extensions import Extension
+from agent.run_context.outputs import cut_text
+from agent.run_context.plan_sources import PlanInquiry, PlanSource
+from agent.run_context.run import Run
+from agent.run_context.run_hooks import RunHooks
+from agent.run_context.run_tools import list_allowed_tools
+from gateway.features.documents.engine.comparisons import build_search_args, parse_comparison
+from gateway.features.documents.engine.grounded_answers.document_answers import DocumentAnswers
+
+KNOWLEDGE_TOOL, LISTING_TOOL = "search_knowledge", "list_documents"
+
+
+class DocumentRuns(RunHooks):
+    """A room with `knowledge` looks every question up: no planner is asked."""
+
+    name = "documents"
+
+    @property
+    def plan_sources(self) -> Sequence[PlanSource]:
+        """Listings, then look-ups. A greeting is answered without a search."""
+        return (
+            PlanSource("document_listing", plan_listing, before="answer"),
+            PlanSource("knowledge", plan_lookup, before="answer"),
+        )
+
+
+async def plan_listing(run: Run, _: PlanInquiry) -> Planned | None:
+    """The question which documents exist. No passage of a document answers it."""
+    if not run.room.knowledge or not asks_for_listing(run.state.question):
+        return None
+    return build_ruled(plan_document_listing(run)) if LISTING_TOOL in list_allowed_tools(run) else None
+
+
+async def plan_lookup(run: Run, inquiry: PlanInquiry) -> Planned | None:
+    """Every other question."""
+    if not run.room.knowledge or inquiry.route not in ("plan", "direct") or KNOWLEDGE_TOOL not in run.engine.registry:
+        return None
+    return build_ruled(plan_knowledge_lookup(run))
+
+
+def plan_document_listing(run: Run) -> Plan:
+    """Returns the plan for a question about which documents exist. No passage of a document answers it."""
+    args = {name: value for name, value in build_search_args(run.state.request.metadata, "").items() if name != "query"}
+    intent = "list the documents"
+    step = PlanStep(id="s1", executor="agent", action="tool", tool=LISTING_TOOL, args=args, intent=intent)
+    return Plan(
+        goal=make_goal(run), steps=(step,), origin="rules", origin_reason="a room of knowledge, asked what it has"
+    )
+
+
+def plan_knowledge_lookup(run: Run) -> Plan:
+    """Returns the plan of a question in a room with `knowledge`: search, then answer from the results."""
+    topics = parse_comparison(run.state.question)
+    queries = [topic.query for topic in topics] or [cut_text(run.state.question, 4_000)]
+    searches = tuple(
+        PlanStep(
+            id=f"s{number}",
+            executor="agent",
+            action="tool",
+            tool=KNOWLEDGE_TOOL,
+            args=build_search_args(run.state.request.metadata, quote_literal(query)),
+            intent=f"find what the documents say about {topics[number - 1].name}"
+            if topics
+            else "find what the documents say",
+        )
+        for number, query in enumerate(queries, start=1)
+    )
+    why = "a room of knowledge" + (", asked to compare" if topics else "")
+    return Plan(
+        goal=make_goal(run), steps=append_completion(run, searches, always=True), origin="rules", origin_reason=why
+    )
+
+
+DOCUMENT_EXTENSION = Extension("documents", hooks=(DocumentRuns(),), evidence_answers=DocumentAnswers())

@@ -1,0 +1,61 @@
+"""`ProgressFile`: the results of an evaluation as they come, so that an interrupted one goes on where it was."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent.core.errors import ConfigError
+from gateway.features.evaluation.report import ERROR_STATUS, TaskResult
+
+
+class ProgressFile:
+    """One JSON line for what is evaluated, then one for each result. `answerer` is who answered: see `ANSWERERS`."""
+
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        """Reads the file, or begins it. Raises `ConfigError` for the file of another evaluation."""
+        self._path = path
+        self._results: dict[tuple[str, str], TaskResult] = {}
+        if path.exists():
+            self._read(about)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._append({"about": about})
+
+    def find(self, answerer: str, task_id: str) -> TaskResult | None:
+        """Returns the result of a task that was measured; one whose world failed is tried again."""
+        return self._results.get((answerer, task_id))
+
+    def add(self, answerer: str, result: TaskResult) -> None:
+        """Keeps a result at once."""
+        if result.status != ERROR_STATUS:
+            self._results[answerer, result.id] = result
+            self._append({"answerer": answerer, "result": result.model_dump(mode="json")})
+
+    def _read(self, about: dict[str, Any]) -> None:
+        try:
+            lines = self._path.read_text("utf-8").splitlines()
+            head = json.loads(lines[0])["about"]
+            for line in lines[1:]:
+                kept = _parse_line(line)
+                if kept is not None:
+                    result = TaskResult.model_validate(kept["result"])
+                    self._results[kept["answerer"], result.id] = result
+        except (OSError, ValueError, LookupError, TypeError, ValidationError) as error:
+            raise ConfigError(f"{self._path} is not a file written by `stepgate eval --resume`") from error
+        if head != about:
+            raise ConfigError(f"{self._path} holds results of another evaluation: {head}; name another file")
+
+    def _append(self, line: dict[str, Any]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _parse_line(line: str) -> dict[str, Any] | None:
+    """Returns a kept result; None for the half line of a process that was killed while it wrote."""
+    try:
+        kept: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return kept

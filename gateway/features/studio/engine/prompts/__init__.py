@@ -1,0 +1,8 @@
+"""The prompts of this feature, one Markdown file each."""
+
+from pathlib import Path
+
+from agent.prompts import PromptSource
+
+PROMPTS = PromptSource(Path(__file__).parent)
+render = PROMPTS.render

@@ -1,0 +1,100 @@
+"""Writes Stepgate's entry into a client's file."""
+
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agent.core.errors import ConfigError
+from agent.core.models import JsonObject
+from gateway.ide_config.clients import Entry, IdeClient
+from gateway.ide_config.json_edit import MalformedJsonError, append_entry, read_member, set_member
+
+MAX_BYTES = 50_000_000
+"""Claude Code keeps its history in the same file, which grows to some megabytes."""
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class InstallResult:
+    """What became of the file."""
+
+    path: Path
+    outcome: Literal["added", "replaced", "unchanged"]
+
+
+def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, force: bool = False) -> InstallResult:
+    """Adds the entry `name`, and changes nothing else in the file.
+
+    Raises `ConfigError` if the file cannot be read as the client reads it, or has another entry of this name and not
+    `force`; the file is untouched then.
+    """
+    path = path.resolve()  # a link into a folder of dotfiles stays a link
+    old = _read(path)
+    text = old.removeprefix(_BYTE_ORDER_MARK)
+    mark = old[: len(old) - len(text)]
+    wanted = client.build(entry)
+    try:
+        found = read_member(text or "{}", (*client.path, name), comments=client.comments)
+        if found is not None and found != wanted and not force:
+            raise ConfigError(f"{path} has another server named {name!r}; --force replaces it, --name adds another")
+        changed = mark + _edit(client, text, name, entry, wanted)
+    except MalformedJsonError as error:
+        raise ConfigError(
+            f"{path} is not valid JSON for {client.title}, so it is left as it is: {error}. Correct it, or add the "
+            f"entry by hand: `stepgate mcp install {client.name} --print`"
+        ) from error
+    if changed == old:
+        return InstallResult(path, "unchanged")
+    _write(path, changed)
+    return InstallResult(path, "added" if found is None else "replaced")
+
+
+def _edit(client: IdeClient, text: str, name: str, entry: Entry, wanted: JsonObject) -> str:
+    if not text.strip():
+        text = "{}\n"
+    if read_member(text, (*client.path, name), comments=client.comments) != wanted:
+        text = set_member(text, (*client.path, name), wanted, comments=client.comments)
+    asked = client.inputs(entry)
+    if asked is None:
+        return text
+    known = read_member(text, ("inputs",), comments=client.comments)
+    if isinstance(known, list) and any(isinstance(one, dict) and one.get("id") == asked["id"] for one in known):
+        return text
+    return append_entry(text, ("inputs",), asked, comments=client.comments)
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_BYTES:,} bytes")
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text, so it is left as it is") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """Replaces the file as a whole and keeps its permissions. A new file is readable by its owner only."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(text.encode("utf-8"))
+                stream.flush()
+                os.fsync(stream.fileno())
+            if path.exists():
+                os.chmod(draft, path.stat().st_mode & 0o7777)  # noqa: PTH101 - of the same kind as `mkstemp`
+            os.replace(draft, path)  # noqa: PTH105
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft)  # noqa: PTH108
+            raise
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error

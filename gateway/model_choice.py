@@ -1,0 +1,164 @@
+"""Choosing a model, as the command line and `/v1/admin/models` do it: what this machine offers, whether a configured
+one answers, and one real call before one is saved.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from agent.core.errors import AgentError, ModelError
+from agent.core.settings import Settings
+from agent.llm.discovery import FoundEndpoint, discover_endpoints, find_obstacle
+from agent.llm.saved_models import SavedModel
+from agent.llm.sdk import LiteLLMClient
+from agent.llm.tiers import ConfiguredModel
+from agent.llm.trial import ModelTrial, try_model
+from agent.policy.redaction.secrets import make_secret_finder
+from gateway.auth.authentication import can_others_call
+from gateway.live_models import LiveModels, check_name_is_free
+
+CHECK_SECONDS = 2.0
+"""Time limit of a check whether a configured endpoint answers, while a person waits for the list."""
+TRIAL_SECONDS = 120.0
+"""Time limit of the first call: some programs load a model only then."""
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+ModelState = Literal["reachable", "unreachable", "unused"]
+
+
+class ModelTrialError(AgentError):
+    """Raised for a model that is to be saved and cannot be called."""
+
+    code = "ERR_VALIDATION"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, agent_id="models")
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What was found on this machine, or why nothing was searched for."""
+
+    found: tuple[FoundEndpoint, ...] = ()
+    obstacle: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedModel:
+    """A configured model, and whether its endpoint answers."""
+
+    model: ConfiguredModel
+    state: ModelState
+    reason: str = ""
+
+
+async def find_endpoints(settings: Settings, configured: Iterable[ConfiguredModel] = ()) -> Discovered:
+    """Returns the endpoints on this machine without those in `configured`, or why nothing was searched for."""
+    obstacle = find_obstacle(settings.discover, is_loopback=not can_others_call(settings), environment=os.environ)
+    if obstacle is not None:
+        return Discovered(obstacle=obstacle)
+    known = {one.base_url.rstrip("/").replace("//localhost:", "//127.0.0.1:") for one in configured if one.base_url}
+    found = await discover_endpoints(skipped_ports=[settings.port])
+    return Discovered(tuple(one for one in found if one.base_url not in known))
+
+
+def format_offer(endpoint: FoundEndpoint) -> str:
+    """Returns the line that offers the first model of a found endpoint."""
+    model = endpoint.models[0]
+    more = f" (and {len(endpoint.models) - 1} more)" if len(endpoint.models) > 1 else ""
+    command = f"stepgate models use {_quote(model.name)}"
+    return f"Use {model.short_name}{more} from {endpoint.product} on this machine: {command}"
+
+
+def _quote(name: str) -> str:
+    return name if re.fullmatch(r"[\w./:@+-]+", name) else f"'{name}'"
+
+
+async def check_configured(live: LiveModels) -> list[CheckedModel]:
+    """Returns every configured model with its state, those that the environment overrides last."""
+    used = await asyncio.gather(*(_check(live, one) for one in live.tiers.configured))
+    reason = "the environment names other models (AGENT_LLM_BASE_URL, AGENT_MODEL_FAST), which win over the saved ones"
+    return [*used, *(CheckedModel(one, "unused", reason) for one in live.unused)]
+
+
+async def _check(live: LiveModels, model: ConfiguredModel) -> CheckedModel:
+    try:
+        key = find_key(live, model)
+        if model.base_url is None:
+            await LiteLLMClient(key, models=[model.model]).check()
+        else:
+            await list_models(model.base_url, key, seconds=CHECK_SECONDS)
+    except AgentError as error:
+        return CheckedModel(model, "unreachable", error.message)
+    return CheckedModel(model, "reachable")
+
+
+def find_key(live: LiveModels, model: ConfiguredModel) -> str | None:
+    """Returns the key of a configured model. Raises `CredentialError` if it cannot be read."""
+    settings = live.settings
+    if model.source == "file":
+        saved = next((one for one in live.saved.read() if one.name == model.name), None)
+        return live.find_key(saved) if saved is not None else None
+    endpoint = settings.model_endpoints.get(model.name)
+    secret = endpoint.api_key if endpoint is not None else settings.llm_api_key
+    return secret.get_secret_value() if secret is not None else None
+
+
+async def list_models(base_url: str, key: str | None, *, seconds: float) -> list[str]:
+    """Returns the models of an endpoint. Raises `ModelError`."""
+    from agent.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
+
+    client = HttpModelClient(base_url, key)
+    try:
+        async with asyncio.timeout(seconds):
+            return await client.list_models()
+    except TimeoutError as error:
+        raise ModelError(f"{base_url} did not list its models within {seconds:g} s", agent_id="models") from error
+    finally:
+        await client.aclose()
+
+
+async def test_endpoint(base_url: str, key: str | None, model: str | None) -> ModelTrial:
+    """Makes one real call of a model; of the endpoint's first one if none is named. The trial says what went wrong."""
+    from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
+
+    client = HttpModelClient(base_url, key)
+    try:
+        chosen = model or next(iter(await client.list_models()), None)
+        if chosen is None:
+            return ModelTrial(ok=False, reason=f"{base_url} lists no model; name one")
+        trial = await try_model(client, chosen, timeout_s=TRIAL_SECONDS)
+    except ModelError as error:
+        trial = ModelTrial(ok=False, reason=error.message, model=model or "")
+    finally:
+        await client.aclose()
+    if key is None or trial.ok:
+        return trial
+    # Providers repeat the key that they refuse.
+    return trial.model_copy(update={"reason": make_secret_finder((key,), "forms").redact(trial.reason)})
+
+
+async def choose_model(live: LiveModels, entry: SavedModel, key: str | None) -> ModelTrial:
+    """Tries a model, then saves it at the head of the list; it is in use when this returns.
+
+    Raises `ModelTrialError` if the model cannot be called: nothing is saved then. Raises `ConfigError` for a name that
+    is taken, and if it cannot be saved.
+    """
+    check_name_is_free(live, entry)
+    assert entry.base_url is not None
+    trial = await test_endpoint(entry.base_url, key, entry.model)
+    if not trial.ok:
+        raise ModelTrialError(f"{entry.model} at {entry.base_url} cannot be used, so nothing was saved: {trial.reason}")
+    await live.save(entry, key)
+    return trial
+
+
+def make_endpoint_name(base_url: str, product: str = "") -> str:
+    """Returns a short name for an endpoint: its program's, or its host's."""
+    host = (urlsplit(base_url).hostname or "").removeprefix("api.")
+    named = _NOT_IN_NAMES.sub("-", (product or host).lower()).strip("-")
+    return (named if named[:1].isalpha() else f"at-{named}")[:32].rstrip("-") or "endpoint"

@@ -1,0 +1,99 @@
+"""`AskedModel`: the model as the tasks of the probe ask it. Implements `PlannerModel`, and counts calls and tokens."""
+
+from dataclasses import dataclass
+from time import monotonic
+
+from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError
+from agent.core.models import JsonObject
+from agent.llm.port import ModelClient, ModelReply, ModelRequest, ResponseSchema
+
+REPLY_TOKENS = 300
+"""Longest reply: a small model that repeats itself must not take minutes."""
+
+
+LOST = (ModelDownError, ModelRateLimitError, ModelAuthError)
+"""Errors that say nothing of the model: it is measured another time. A time-out says that it is slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The speed of one streamed call."""
+
+    first_token_s: float
+    prompt_tokens_per_s: float
+    tokens_per_s: float
+
+
+class AskedModel:
+    """One model behind a client. Temperature 0, no repetition after a time-out."""
+
+    def __init__(self, client: ModelClient, model: str, *, timeout_s: float) -> None:
+        self._client = client
+        self._model = model
+        self._timeout_s = timeout_s
+        self.calls = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.lost: ModelError | None = None
+        """The error of an endpoint that cannot be asked now. A planner falls back to rules, and does not raise it."""
+
+    async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
+        """Returns one completion. Raises `ModelError`."""
+        return await self.complete(messages, schema=schema)
+
+    async def complete(
+        self,
+        messages: tuple[JsonObject, ...],
+        *,
+        schema: ResponseSchema | None = None,
+        tools: tuple[JsonObject, ...] = (),
+    ) -> ModelReply:
+        """Returns one completion, with tools if there are any. Raises `ModelError`."""
+        try:
+            reply = await self._client.complete(self._build_request(messages, schema, tools))
+        except LOST as error:
+            self.lost = error
+            raise
+        self.calls += 1
+        self.prompt_tokens += reply.usage.prompt_tokens
+        self.completion_tokens += reply.usage.completion_tokens
+        return reply
+
+    async def measure_speed(self, messages: tuple[JsonObject, ...]) -> Speed:
+        """Returns the speed of a streamed call, by clock and the endpoint's count of tokens. Raises `ModelError`."""
+        started = monotonic()
+        first = last = 0.0
+        pieces = prompt = completion = 0
+        async for chunk in self._client.stream(self._build_request(messages, None, ())):
+            if chunk.text or chunk.reasoning:
+                last = monotonic()
+                first = first or last
+                pieces += 1
+            if chunk.usage is not None:
+                prompt, completion = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
+        self.calls += 1
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        until_first = max(first - started, 1e-6) if first else 0.0
+        written = max(last - first, 1e-6)
+        return Speed(
+            first_token_s=round(until_first, 3),
+            prompt_tokens_per_s=round(prompt / until_first, 1) if until_first else 0.0,
+            # The first token's time is that of the prompt. Without a count each piece is a token.
+            tokens_per_s=round(max((completion or pieces) - 1, 0) / written, 1) if pieces > 1 else 0.0,
+        )
+
+    def _build_request(
+        self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None, tools: tuple[JsonObject, ...]
+    ) -> ModelRequest:
+        return ModelRequest(
+            model=self._model,
+            messages=messages,
+            purpose="probe",
+            tools=tools,
+            response_schema=schema,
+            temperature=0.0,
+            max_tokens=REPLY_TOKENS,
+            timeout_s=self._timeout_s,
+            retry_timeouts=False,
+        )

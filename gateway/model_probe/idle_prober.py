@@ -1,0 +1,121 @@
+"""`IdleProber`: measures the model of this machine while the gateway has nothing to do.
+
+Only endpoints on this machine are measured unasked: elsewhere tokens cost money. One call at a time, and none once a
+run begins.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import monotonic
+from urllib.parse import urlsplit
+
+from agent.core.cancellation import cancel_and_wait
+from agent.core.errors import AgentError
+from agent.core.events import Event
+from agent.core.run_state import RunState
+from agent.llm.tiers import ConfiguredModel
+from agent.storage.leases import HousekeepingLease
+from gateway.auth.authentication import is_loopback
+from gateway.bootstrap_context import BuildContext
+from gateway.live_models import LiveModels
+from gateway.model_probe.measuring import ModelMeasurement
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 60.0
+"""How long nothing must have run before the model is measured."""
+CHECK_SECONDS = 1.0
+LEASE_NAME = "model probe"
+LEASE_SECONDS = 900.0
+"""How long one process of several may measure before another one does."""
+RETRY_SECONDS = 600.0
+"""How long a model is left alone whose measurement has failed or stands."""
+
+
+class IdleProber:
+    """Measures the fast model if it is on this machine, was not measured, or has changed since."""
+
+    def __init__(self, live: LiveModels, lease: HousekeepingLease) -> None:
+        self._live = live
+        self._lease = lease
+        self._active_at = monotonic()
+        self._not_before = 0.0
+        self._measurement: ModelMeasurement | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def observe_event(self, state: RunState, event: Event) -> None:
+        """Notes that a run is at work, and ends the call in progress: the model is needed."""
+        self._active_at = monotonic()
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+
+    async def watch(self, count_runs: Callable[[], int]) -> None:
+        """Measures whenever there is time and need, until it is cancelled. `count_runs` counts the runs in progress."""
+        try:
+            while True:
+                await asyncio.sleep(CHECK_SECONDS)
+                if count_runs():
+                    self._active_at = monotonic()
+                now = monotonic()
+                if now - self._active_at < IDLE_SECONDS or now < self._not_before:
+                    continue
+                model = self._find_model()
+                if model is not None:
+                    self._task = asyncio.create_task(self._measure(model), name="measurement of a model")
+                    await asyncio.wait({self._task})
+        finally:
+            if self._task is not None:
+                await cancel_and_wait(self._task)
+            if self._measurement is not None:
+                await self._measurement.aclose()
+
+    def _find_model(self) -> ConfiguredModel | None:
+        """Returns the fast model if it may be measured unasked."""
+        settings = self._live.settings
+        if settings.model_profile != "auto" or settings.model_probe == "off":
+            return None
+        model = self._live.tiers.fast_model
+        host = urlsplit(model.base_url or "").hostname if model is not None else None
+        return model if host is not None and is_loopback(host) else None
+
+    async def _measure(self, model: ConfiguredModel) -> None:
+        try:
+            if not await self._lease.take():
+                return
+            measurement = await self._open(model)
+            known = self._live.tiers.measured
+            if known is not None and known.fingerprint == await measurement.read_fingerprint():
+                self._not_before = monotonic() + RETRY_SECONDS
+                return
+            record = await measurement.run()
+            log.info("%s was measured in %.0f s: it works in %s", model.model, record.seconds, record.profile.decides)
+            self._not_before = monotonic() + RETRY_SECONDS
+            await self._close()
+        except AgentError as error:
+            log.info("%s was not measured: %s", model.model, error.message)
+            self._not_before = monotonic() + RETRY_SECONDS
+            await self._close()
+        finally:
+            await self._lease.release()
+
+    async def _open(self, model: ConfiguredModel) -> ModelMeasurement:
+        """Returns the measurement that was interrupted, or a new one if the model is another one."""
+        if self._measurement is not None and self._measurement.model == model:
+            return self._measurement
+        await self._close()
+        self._measurement = ModelMeasurement(self._live, model)
+        return self._measurement
+
+    async def _close(self) -> None:
+        if self._measurement is not None:
+            await self._measurement.aclose()
+            self._measurement = None
+
+
+def build_prober(context: BuildContext, live: LiveModels) -> IdleProber:
+    """Returns the prober of this process. Of several processes with one store, one measures at a time."""
+    lease = HousekeepingLease(
+        context.statements, LEASE_NAME, holder=context.worker, seconds=LEASE_SECONDS, clock=context.store.clock
+    )
+    return IdleProber(live, lease)

@@ -1,0 +1,111 @@
+"""A gateway measures the model on its machine while nobody needs it, and works by what it found."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from aiohttp import web
+
+from gateway import live_models
+from gateway.model_probe import idle_prober
+from tests.integration.conftest import Serve
+from tests.integration.test_cli import stepgate
+from tests.support.model_endpoint import list_of, model_endpoint
+
+LISTED = {"owned_by": "llamacpp", "meta": {"n_ctx": 2048, "size": 7}}
+MODELS = "/v1/admin/models"
+
+
+@pytest.fixture(autouse=True)
+def quickly_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle_prober, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(idle_prober, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(idle_prober, "RETRY_SECONDS", 0.3)
+    monkeypatch.setattr(live_models, "WATCH_SECONDS", 0.05)
+
+
+async def wait_for_measurement(client: httpx.AsyncClient, context: int) -> dict[str, Any]:
+    async with asyncio.timeout(30):
+        while True:
+            profile: dict[str, Any] = (await client.get(MODELS)).json()["profile"]
+            if profile["measured"] is not None and profile["measured"]["context_tokens"] == context:
+                return profile
+            await asyncio.sleep(0.05)
+
+
+async def test_an_idle_gateway_measures_its_model_and_again_when_another_one_is_there(serve: Serve) -> None:
+    async with (
+        model_endpoint(list_of("tiny", **LISTED), answer=lambda _: "I do not know.") as endpoint,
+        serve(None, llm_base_url=endpoint.url, model_fast="tiny", model_profile="auto") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        profile = await wait_for_measurement(client, 2048)
+        assert (profile["source"], profile["decides"], profile["checks_answers"]) == ("measured", "rounds", True)
+        assert profile["measured"]["counts"]["schema"] == [0, 2]
+        body = {"model": "chat", "messages": [{"role": "user", "content": "Hi there, friend"}]}
+        await client.post("/v1/chat/completions", json=body)
+        run = (await client.get("/v1/runs", params={"limit": 1})).json()["data"][0]["id"]
+        metadata = (await client.get(f"/v1/runs/{run}")).json()["response"]["metadata"]
+        assert metadata["runtime"]["profile"] == {
+            "decides": "rounds", "checks_answers": True, "source": "measured"
+        }  # fmt: skip
+
+        measured_calls = endpoint.paths.count("/v1/chat/completions")
+        await asyncio.sleep(1)
+        assert endpoint.paths.count("/v1/chat/completions") == measured_calls, "the same model is not measured again"
+        endpoint.listing = list_of("tiny", **{**LISTED, "meta": {"n_ctx": 4096, "size": 8}})
+        await wait_for_measurement(client, 4096)
+
+
+async def test_a_request_ends_the_call_of_the_probe_which_goes_on_later(serve: Serve) -> None:
+    cancelled: list[str] = []
+
+    async def wait_for_the_end(request: web.Request) -> None:
+        if request.headers.get("x-stepgate-purpose") == "probe" and not cancelled:
+            while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110 - has no event
+                await asyncio.sleep(0.02)
+            cancelled.append(request.path)
+
+    async with (
+        model_endpoint(list_of("tiny", **LISTED), answer=lambda _: "Hello.", hold=wait_for_the_end) as endpoint,
+        serve(None, llm_base_url=endpoint.url, model_fast="tiny", model_profile="auto") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        await asyncio.sleep(1.0)
+        body = {"model": "chat", "messages": [{"role": "user", "content": "Tell me something"}]}
+        async with asyncio.timeout(10):
+            reply = (await client.post("/v1/chat/completions", json=body)).json()
+        assert reply["choices"][0]["message"]["content"] == "Hello."
+        await wait_for_measurement(client, 2048)
+    assert cancelled == ["/v1/chat/completions"]
+
+
+@pytest.mark.parametrize("options", [{"model_profile": "small"}, {"model_profile": "auto", "model_probe": "off"}])
+async def test_nothing_is_measured_unasked_where_a_setting_decides(serve: Serve, options: dict[str, str]) -> None:
+    async with (
+        model_endpoint(list_of("tiny", **LISTED)) as endpoint,
+        serve(None, llm_base_url=endpoint.url, model_fast="tiny", **options) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        await asyncio.sleep(1)
+        profile = (await client.get(MODELS)).json()["profile"]
+    assert "/v1/chat/completions" not in endpoint.paths
+    assert (profile["source"], profile["measured"]) == (
+        "setting" if options["model_profile"] == "small" else "default", None,
+    )  # fmt: skip
+
+
+async def test_the_command_measures_any_model_and_prints_what_it_cost(tmp_path: Path) -> None:
+    async with model_endpoint(list_of("tiny"), answer=lambda _: "I do not know.") as endpoint:
+        settings = {"llm_base_url": endpoint.url, "model_fast": "tiny", "model_profile": "auto"}
+        code, output = await asyncio.to_thread(stepgate, tmp_path, "models", "probe", **settings)
+        assert code == 0, output
+        assert "wrong  schema: object" in output
+        assert "works in rounds; questions its answers" in output
+        assert " calls, " in output
+        code, output = await asyncio.to_thread(stepgate, tmp_path, "doctor", **settings)
+        assert "ok   model profile: works in rounds: schema 0 of 2" in output
+        code, output = await asyncio.to_thread(stepgate, tmp_path, "models", "probe", "unknown", **settings)
+        assert (code, "unknown is not configured" in output) == (1, True)

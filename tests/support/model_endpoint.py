@@ -1,0 +1,79 @@
+"""An OpenAI-compatible endpoint in this process: it lists models, answers with one text, and keeps what it was sent."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+Answer = Callable[[dict[str, Any]], str]
+
+
+@dataclass
+class ModelEndpoint:
+    """What the endpoint lists and says. A `key` is required of every request if it is set."""
+
+    listing: dict[str, Any]
+    tags: dict[str, Any] | None = None
+    key: str | None = None
+    answer: Answer = lambda body: "ready"
+    delay_s: float = 0.0
+    hold: Callable[[web.Request], Awaitable[None]] | None = None
+    """Awaited before each answer."""
+    paths: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        """The base URL."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answers any request."""
+        self.paths.append(request.path)
+        self.headers.append(dict(request.headers))
+        await asyncio.sleep(self.delay_s)
+        if self.hold is not None:
+            await self.hold(request)
+        if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
+            sent = request.headers.get("Authorization", "nothing").removeprefix("Bearer ")
+            return web.json_response({"error": {"message": f"Incorrect API key provided: {sent}"}}, status=401)
+        if request.path == "/v1/models":
+            return web.json_response(self.listing)
+        if request.path == "/api/tags" and self.tags is not None:
+            return web.json_response(self.tags)
+        if request.path == "/v1/chat/completions":
+            return web.json_response(build_completion(self.answer(await request.json())))
+        return web.json_response({"error": {"message": "not found"}}, status=404)
+
+
+def build_completion(text: str) -> dict[str, Any]:
+    """A whole completion with this text."""
+    message = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+
+
+def list_of(*names: str, **fields: Any) -> dict[str, Any]:
+    """OpenAI's list of these models, each with the same further fields."""
+    return {"object": "list", "data": [{"id": name, "object": "model", **fields} for name in names]}
+
+
+@asynccontextmanager
+async def model_endpoint(listing: dict[str, Any], **options: Any) -> AsyncIterator[ModelEndpoint]:
+    """Serves an endpoint on a free port of 127.0.0.1."""
+    endpoint = ModelEndpoint(listing, **options)
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", endpoint.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    endpoint.port = runner.addresses[0][1]
+    try:
+        yield endpoint
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,46 @@
+"""How many invented names are found, and how many true ones are marked, on labelled answers in four languages."""
+
+import pytest
+
+from agent.answers.names import find_unexplained_names
+from tests.support.name_sets import iter_name_cases
+
+CASES = 112
+EVIDENCE = (
+    "Anna Lindqvist and Petri Virtanen of Nordwind Logistik GmbH met in the New York office of the European Union."
+)
+
+
+@pytest.mark.parametrize("language", ["en", "de", "sv", "fr"])
+def test_invented_names_are_found_and_true_ones_are_not_marked(language: str) -> None:
+    pairs = list(iter_name_cases(language, 5, CASES))
+    missed = [false.answer for _, false in pairs if not _is_found(false.invented, false.answer, false.evidence)]
+    marked = [true.answer for true, _ in pairs if find_unexplained_names(true.answer, true.evidence)]
+    print(
+        f"{language}: of {CASES} found {1 - len(missed) / CASES:.3f}, marked {len(marked) / CASES:.3f} of the true ones"
+    )
+    assert len(missed) <= 0.03 * CASES, missed
+    assert len(marked) < 0.02 * CASES, marked
+
+
+def _is_found(invented: str, answer: str, evidence: str) -> bool:
+    family = invented.rpartition(" ")[2]
+    return any(family in name or name in invented for name in find_unexplained_names(answer, evidence))
+
+
+@pytest.mark.parametrize(
+    ("text", "invented"),
+    [
+        ("Meanwhile, Rolf Karlsson agreed.", ["Rolf Karlsson"]),
+        ("It is by Ludwig van Beethoven.", ["Ludwig van Beethoven"]),
+        ("Frau Schmidt hat zugesagt.", ["Schmidt"]),
+        ("They met Anna Virtanen there.", ["Anna Virtanen"]),
+        ("Anna Lindqvist's office in New York", []),
+        ("**Next Steps:** call Lindqvist, Anna.\n\n## Key Findings And Risks", []),
+        ("Die Neuen Verträge und Laufenden Kosten sind Thema im März.", []),
+        ("The EU (European Union) met on Monday in May.", []),
+        ("`Foo Bar` and https://example.org/Foo_Bar [1]", []),
+    ],
+)
+def test_only_names_that_are_nowhere_are_reported(text: str, invented: list[str]) -> None:
+    assert find_unexplained_names(text, EVIDENCE) == invented

@@ -1,0 +1,67 @@
+"""Calls that are made again, and the values that a refused input may take instead."""
+
+import pytest
+
+from agent.planning.refused_inputs import RepeatedCallError, check_repetition, list_other_values
+from agent.planning.request import RoundResult
+from agent.tools import READ_ONLY, ToolSpec
+
+FIND = ToolSpec(
+    "find_person",
+    "Finds a person.",
+    {"type": "object", "properties": {"name": {"type": "string"}, "team": {"enum": ["a", "b"], "type": "string"}}},
+    None,
+    READ_ONLY,
+    tainted=False,
+)
+
+
+def make_failure(name: str, text: str) -> RoundResult:
+    return RoundResult(0, "find_person", {"name": name}, text, failed=True)
+
+
+def make_call(name: str) -> dict[str, object]:
+    return {"tool": "find_person", "inputs": {"name": name}}
+
+
+@pytest.mark.parametrize(
+    ("error", "values"),
+    [
+        ("there is no person 'the boss'; known: ann, ben", ["ann", "ben"]),
+        ("the boss is unknown: Ann Berg, Ben Lund", ["Ann Berg", "Ben Lund"]),
+        ('name "the boss" must be one of "x-1" and "x-2"', ["x-1", "x-2"]),
+    ],
+)
+def test_the_values_that_an_error_lists_come_first(error: str, values: list[str]) -> None:
+    found = list_other_values(FIND, make_failure("the boss", error), [])
+    assert [value for value in found["name"] if value in values] == values
+    assert not any("the boss" in value for value in found["name"])
+
+
+def test_values_of_results_and_of_the_request_may_be_meant_too() -> None:
+    failure = make_failure("the assignee", "there is no person 'the assignee'")
+    found = list_other_values(FIND, failure, ['{"id": "T-4", "assignee": "ben"}', "Who has T-4?"])
+    assert {"ben", "T-4"} <= set(found["name"])
+
+
+def test_an_error_that_names_no_input_leaves_no_choice() -> None:
+    assert list_other_values(FIND, make_failure("ann", "the service is away"), ["ben"]) == {}
+
+
+def test_an_enumerated_input_keeps_its_values() -> None:
+    failure = RoundResult(0, "find_person", {"team": "b"}, "team b is closed", failed=True)
+    assert list_other_values(FIND, failure, ["a"]) == {}
+
+
+def test_only_a_decision_of_nothing_but_earlier_calls_is_refused() -> None:
+    rounds = [RoundResult(0, "find_person", {"name": "ann"}, "ann@example.org")]
+    check_repetition({"steps": [make_call("ann"), make_call("ben")]}, rounds)
+    with pytest.raises(RepeatedCallError, match="its result is above"):
+        check_repetition({"steps": [make_call("ann")]}, rounds)
+
+
+def test_of_repeated_calls_the_failed_one_is_told() -> None:
+    rounds = [RoundResult(0, "find_person", {"name": "ann"}, "ann@example.org"), make_failure("bob", "no 'bob'")]
+    with pytest.raises(RepeatedCallError, match="no 'bob'") as raised:
+        check_repetition({"steps": [make_call("ann"), make_call("bob")]}, rounds)
+    assert raised.value.call.failed
