@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from agent.llm import discovery
 from tests.integration.conftest import Serve, model_server, serve
 from tests.page.journey import choose_room, page_at, picture, reload, send
 from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import plans, says, script
 
 __all__ = ["model_server", "serve"]  # fixtures
@@ -46,6 +48,29 @@ IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 def devtools() -> Iterator[str]:
     with running_chromium() as address:
         yield address
+
+
+async def test_a_model_of_this_machine_answers_after_one_click(
+    devtools: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with model_endpoint(list_of("llama3:8b"), answer=lambda _: "An event log is a list of facts.") as endpoint:
+        monkeypatch.setattr(discovery, "USUAL_PORTS", (discovery.UsualPort("Ollama", endpoint.port),))
+        async with serve(discover="on", model_profile="capable") as url, page_at(devtools, url) as page:
+            await page.until("document.querySelector('.unconnected .primary')?.innerText.includes('Use llama3')")
+            assert "/v1/chat/completions" not in endpoint.paths, "nothing is sent before it is chosen"
+            await picture(page, "connect", ("phone", "desk"))
+            await page.click(".unconnected .primary")
+            await page.until("document.querySelector('#state').innerText.includes('ready')")
+            await page.until("document.querySelector('.unconnected') === null")
+            await send(page, "What is an event log?")
+            await page.until(f"({ANSWER}).includes('a list of facts')")
+            await page.click("#state")
+            await page.until("document.querySelector('.models .cardrow .dot.succeeded')")
+            await picture(page, "models", ("phone", "desk"))
+            await page.click(".models .cardrow .plain")
+            await page.until("document.querySelector('.models .cardrow .plain').innerText === 'Really remove?'")
+            await page.click(".models .cardrow .plain")
+            await page.until("document.querySelector('.models .lead').innerText.includes('No model is connected')")
 
 
 async def test_a_chat_keeps_everything(devtools: str, serve: Serve) -> None:
