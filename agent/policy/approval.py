@@ -169,9 +169,9 @@ def format_approval_question(state: RunState) -> str:
     return format_question(waiting, state.run_id) if waiting else ""
 
 
-def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str) -> str:
+def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, names_ids: bool = True) -> str:
     """Formats approval requests of one run as Markdown. Their ids stand in the last line: a reply that carries them
-    shows that the caller has read the question.
+    shows that the caller has read the question. A page with buttons needs no such line.
     """
     whole = waiting[0].call_id is None
     lines = [f"**Approval needed**: {_end_with_period(remove_live_parts(waiting[0].reason))}", ""]
@@ -182,6 +182,8 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str) -> str:
         lines.append(f"{number}. {format_literal(item.tool)}{mark}{intent}")
         lines += [f"   - {escape_markdown(name)}: {format_value(value)}" for name, value in item.args.items()]
         lines += ["", item.shown, ""] if item.shown else []
+    if not names_ids:
+        return "\n".join(lines)
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
     ids = ", ".join(f"`{name}`" for name in (*(asked.approval_id for asked in waiting), run_id))
     lines += ["", f"Reply `approve` or `reject`. {other} ({ids})"]
