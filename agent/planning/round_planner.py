@@ -170,7 +170,7 @@ class RoundPlanner:
             allowed |= await self._ask_for_changes(request, attempt, new)
         if unasked := changing - allowed:
             raise UnaskedChangeError(unasked)
-        return _mark_round(planned, {MAY_CHANGE: sorted(allowed)})
+        return _mark_round(planned, {MAY_CHANGE: list[JsonValue](sorted(allowed))})
 
     async def _ask_for_changes(
         self, request: PlanningRequest, attempt: _Attempt, changing: Sequence[str]
