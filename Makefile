@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 # Python compiles what it imports; compiling all 130 packages would take a third of the time and 170 MB.
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP := $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-compile
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 # All extras but `eval`, whose dependencies' bounds contradict the others'
 # (gateway/features/evaluation/requirements.overrides).
@@ -145,10 +145,12 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Stepgate needs Python 3.11 or newer, this is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing what running needs into $(VENV) (once; about a minute)"
-	@# The locks are complete, so nothing has to be resolved; Python before 3.12 puts setuptools into environments.
+	@# The locks are complete, so nothing has to be resolved; Python before 3.12 puts setuptools into environments, and
+	@# all of them compile pip.
 	@$(PIP) --no-deps --require-hashes -r requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m pip uninstall --quiet --yes setuptools 2> /dev/null
+	@$(BIN)/python -B -m pip uninstall --quiet --yes setuptools 2> /dev/null
+	@find $(VENV)/lib -path '*/pip/*' -name __pycache__ -prune -exec rm -rf {} +
 	@touch $@
 
 $(DEV_STAMP): requirements-dev.lock gateway/features/evaluation/requirements.lock $(STAMP)
