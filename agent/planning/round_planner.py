@@ -159,7 +159,8 @@ class RoundPlanner:
         """Returns whether an open part may be passed over. One that changes something must be called for: a small model
         takes for done what it has only read about."""
         part = attempt.parts[0]
-        lines = _list_changing_lines(request, attempt.tools)
+        scores = CatalogueIndex([*attempt.tools]).compute_scores(part)
+        lines = _list_changing_lines(request, [spec for spec in attempt.tools if scores.get(spec.name, 0.0) > 0])
         if attempt.must_call or part == attempt.questioned_part or not lines:
             return True
         attempt.questioned_part = part
