@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+from pydantic import JsonValue
+
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, PlanStep
 from agent.llm.port import ResponseSchema
