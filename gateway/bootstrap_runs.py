@@ -1,6 +1,7 @@
 """The runs' part of the composition root: the engine, the service that runs it, and what starts runs through it."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from agent.core.models import AgentRequest, Room
 from agent.core.own_ids import OwnIds
@@ -32,6 +33,7 @@ from gateway.bootstrap_tools import Tools
 from gateway.features.documents.bootstrap_documents import Documents
 from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.documents.engine.subagents.researcher import Researcher
+from gateway.features.documents.tools.knowledge import measure_relevance
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations, register_source_agents
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.conversations import BuilderConversations, make_message_handler
@@ -90,7 +92,12 @@ def build_engine(
             (DOCUMENT_EXTENSION, Extension("recipes", hooks=(RecipeHooks(recipes),)), INTENT_EXTENSION),
             context.extensions,
         ),
-        ground=GroundSources(tools.builtins.walk_files, documents.library.list_collections, tools.list_instructions),
+        ground=GroundSources(
+            tools.builtins.walk_files,
+            documents.library.list_collections,
+            tools.list_instructions,
+            partial(measure_relevance, documents.library),
+        ),
     )
 
 

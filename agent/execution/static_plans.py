@@ -98,12 +98,20 @@ def append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = F
     """Returns the steps, with a completion if several results, a persona or citations need one."""
     if not (always or len(steps) > 1 or run.room.persona or run.room.citations):
         return steps
+    return append_answer(steps)
+
+
+def append_answer(
+    steps: tuple[PlanStep, ...], *, also: tuple[str, ...] = (), taken: frozenset[str] = frozenset()
+) -> tuple[PlanStep, ...]:
+    """Returns the steps and a completion that uses them, and the results of the steps `also`."""
+    name = next(name for name in ("answer", *(f"answer{number}" for number in range(2, 100))) if name not in taken)
     answer = PlanStep(
-        id="answer",
+        id=name,
         executor="litellm",
         action="completion",
         tool="completion",
-        depends_on=tuple(step.id for step in steps),
+        depends_on=(*also, *(step.id for step in steps)),
         intent="answer the user from the results",
     )
     return (*steps, answer)

@@ -201,7 +201,7 @@ class RoundPlanner:
         said = [str(part) for part in todo] if isinstance(todo, list) else []
         args = divide_parts(said, parts, made.steps, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
-        plan = made.model_copy(update={"steps": (*steps, _build_plan_more(request, steps, args))})
+        plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
 
     def _build_answer(self, request: PlanningRequest, attempt: _Attempt) -> Planned:
@@ -339,8 +339,9 @@ def _defer_effects(steps: Sequence[PlanStep], notes: list[str]) -> tuple[PlanSte
     return tuple(step for step in steps if step.id not in names and not names & set(step.depends_on))
 
 
-def _build_plan_more(request: PlanningRequest, steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
-    taken = request.used_ids | {step.id for step in steps}
+def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
+    """Returns the step that ends a round after these steps: the planner then sees their results and plans on."""
+    taken = used_ids | {step.id for step in steps}
     name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in taken)
     return PlanStep(
         id=name,

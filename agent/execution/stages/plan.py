@@ -61,7 +61,7 @@ async def plan(run: Run) -> None:
         inquiry = PlanInquiry(run, _build_first_request, _make_plan)
         planned = await find_first_plan(run, inquiry)
     else:
-        planned = await _make_plan(run, await _build_planning_request(run, reason))
+        planned = await _make_next_plan(run, await _build_planning_request(run, reason))
     if planned.recorded:
         await run.emit(*planned.recorded)
         return
@@ -90,6 +90,7 @@ async def plan(run: Run) -> None:
         labels=label_steps(run, planned.plan, tainted_by),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
         is_round=is_round,
+        follows=planned.follows,
         final=_is_final_plan(run, planned.plan, reason),
         duration=monotonic() - started,
     )
@@ -196,6 +197,16 @@ def _is_fixed_route(run: Run) -> bool:
 
 async def _build_first_request(run: Run) -> PlanningRequest:
     return await _build_planning_request(run, None)
+
+
+async def _make_next_plan(run: Run, request: PlanningRequest) -> Planned:
+    """Returns the plan after the current one, of the feature that made it or of the planner: the next round, or another
+    way after a failure or a person's reply."""
+    for hooks in run.engine.extensions.hooks:
+        planned = await hooks.plan_next(run, request)
+        if planned is not None:
+            return planned
+    return await _make_plan(run, request)
 
 
 def _expand(run: Run, planned: Planned) -> Planned:

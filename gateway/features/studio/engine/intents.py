@@ -18,6 +18,7 @@ from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
+from agent.policy.approval import has_side_effect
 from agent.prompts.blocks import format_block
 from agent.run_context.outputs import cut_text
 from agent.tools import build_flat_schema
@@ -126,6 +127,8 @@ class Dispatch:
     plan: Plan | None = None
     question: str = ""
     reason: str = ""
+    changing: tuple[int, ...] = ()
+    """The intents that may change something: their action is no tool that only reads."""
 
 
 def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
@@ -146,6 +149,8 @@ def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
         found = [f"{one.tool}: {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
         parts.append(format_block("earlier_results", "\n".join(found)))
     parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
+    if request.replan_reason:
+        parts.append(format_block("replan", request.replan_reason))
     parts.append("Reply with one JSON object.")
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
 
@@ -178,7 +183,13 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
         tasks = _build_tasks(read, request, agents)
     except ValidationError as error:
         raise PlanInvalidError([describe_first_fault(error)]) from error
-    return Dispatch(intents, tasks, _build_plan(tasks, read, request))
+    changing = tuple(at for at, one in enumerate(intents) if _may_change(one, agents[one.category], request.catalogue))
+    return Dispatch(intents, tasks, _build_plan(tasks, read, request), changing=changing)
+
+
+def _may_change(intent: UserIntent, agent: type[StudioAgent], catalogue: Catalogue) -> bool:
+    spec = catalogue.get_tool(intent.action)
+    return agent.CHANGES_THINGS and (spec is None or has_side_effect(spec.name, spec.effect))
 
 
 def describe_doors(tools: Sequence[str]) -> str:
@@ -238,10 +249,11 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
     """Returns the engine's plan: one step for each task, which starts its sub-agent."""
     whole = request.original or request.question
     steps = []
-    for number, (task, intent) in enumerate(zip(tasks.steps, read.intents, strict=True), start=1):
+    offset = len(request.used_ids)  # no id is used twice in a run
+    for number, (task, intent) in enumerate(zip(tasks.steps, read.intents, strict=True), start=offset + 1):
         # A single request keeps the user's own words; the router's are only needed to part several.
         asked = whole if len(tasks.steps) == 1 else intent.request.strip() or whole
-        before = tuple(f"s{other + 1}" for other in task.depends_on)
+        before = tuple(f"s{offset + other + 1}" for other in task.depends_on)
         results: list[JsonValue] = [{"$from": one, "path": "output.summary"} for one in before]
         entities: JsonObject = {name: quote_literal(value) for name, value in intent.entities.items()}
         steps.append(
@@ -260,4 +272,6 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
                 intent=cut_text(" ".join(asked.split()), 200),
             )
         )
-    return Plan(goal=tasks.goal, steps=tuple(steps), origin="llm", origin_reason="dispatched by the room's router")
+    version = request.previous.version + 1 if request.previous is not None else 0
+    why = "dispatched by the room's router"
+    return Plan(goal=tasks.goal, steps=tuple(steps), origin="llm", origin_reason=why, version=version)
