@@ -26,7 +26,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -85,6 +85,9 @@ bench-reading: $(DEV_STAMP) ## Print how much of each file is read beside other 
 
 bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among many passages (BENCH_PASSAGES, BENCH_STORE)
 	@$(BIN)/python -m tests.bench.search_scale
+
+requirements: $(DEV_STAMP) ## Run the tests of each requirement and list the rows without one (REQUIREMENTS=S001-18; half an hour for all)
+	@$(BIN)/python -m tests.requirements $(REQUIREMENTS)
 
 eval-talks: $(DEV_STAMP) ## Ask the labelled conversations about documents, by rules and with the configured model if any
 	@$(BIN)/python -m tests.bench.talk_questions

@@ -353,7 +353,7 @@ def _defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: l
     return tuple(step for step in steps if step.id not in names and not names & set(step.depends_on))
 
 
-def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject | None = None) -> PlanStep:
+def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
     """Returns the step that ends a round after these steps: the planner then sees their results and plans on."""
     taken = used_ids | {step.id for step in steps}
     name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in taken)
