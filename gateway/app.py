@@ -1,17 +1,19 @@
 """`create_app(settings)`: routes, lifespan and middleware."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
+from starlette.routing import BaseRoute
 
 from agent.core.settings import Settings
 from agent.core.settings.loading import load_settings
 from gateway import errors
 from gateway.auth.authentication import Caller, read_key
 from gateway.bootstrap import Stepgate, build_gateway
+from gateway.bootstrap_context import choose_configured
 from gateway.bootstrap_database import Storage
 from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
@@ -33,16 +35,9 @@ from gateway.doors import (
     web_page,
 )
 from gateway.doors.lazy_mcp import LazyMcpDoor
-from gateway.features.documents.doors import citations, collections, documents, embeddings, ingestion, sources
-from gateway.features.fleet.doors import queue
+from gateway.feature_routes import collect_routes, collect_upload_limits
 from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
 from gateway.features.fleet.serve_workers.worker_sessions import WorkerSessionMiddleware
-from gateway.features.pipeline_builder.doors import conversations
-from gateway.features.protocols.doors import ag_ui, client_conversations, completions, query, responses, tasks
-from gateway.features.protocols.doors.lazy_a2a import LazyA2ADoor
-from gateway.features.recipes.doors import recipes
-from gateway.features.schedules.doors import schedules, webhooks
-from gateway.features.studio.doors import rooms, studio, studio_requests, studio_tools
 from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.limits.head_requests import HeadMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
@@ -92,23 +87,13 @@ def create_app(
         # `gateway/observe/` has the traces and metrics; FastAPI would ask OpenTelemetry at every request.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    served = (
-        openai, responses, client_conversations, completions, embeddings,
-        agent, ag_ui, query, runs, approvals, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, usage, users, guardrails, recipes, rooms, studio, studio_requests,
-        studio_tools, schedules, webhooks, queue, render,
-        messages, models_admin, keys,
-    )  # fmt: skip
-    doors = [door.router for door in served]
-    if settings.web:
-        # After the busiest door, whose requests need not be matched with it; before the one that answers `/` with JSON.
-        doors.insert(1, web_page.router)
+    features = choose_configured(settings)
     # Not `include_router`: nested routers add a match and a frame to every request.
-    routes = [*(route for router in doors for route in router.routes), *mcp.routes, *LazyA2ADoor().routes]
+    routes = [*collect_routes(_list_doors(settings), features, settings), *mcp.routes]
     app.router.routes.extend(routes)
     errors.install_error_handlers(app, routes)
     # The last one added is the outermost: every response has a request id, refusals too.
-    uploads = {documents.UPLOAD_PATH: settings.max_upload_bytes + documents.FORM_BYTES}
+    uploads = collect_upload_limits(features, settings)
 
     async def authenticate(headers: Headers) -> Caller:
         caller: Caller = await app.state.stepgate.authenticator.authenticate(read_key(headers))
@@ -131,3 +116,32 @@ def create_app(
     if worker is not None:
         app.add_middleware(WorkerSessionMiddleware, worker=worker)
     return app
+
+
+def _list_doors(settings: Settings) -> Iterator[tuple[int, Sequence[BaseRoute]]]:
+    """Yields the kernel's routes with their places among those of features."""
+    for place, router in _DOORS:
+        yield place, router.routes
+    if settings.web:
+        # After the busiest door, whose requests need not be matched with it; before the one that answers `/` with JSON.
+        yield 11, web_page.router.routes
+
+
+_DOORS = (
+    (10, openai.router),
+    (60, agent.router),
+    (90, runs.router),
+    (100, approvals.router),
+    (110, memories.router),
+    (170, catalogue.router),
+    (190, sessions.router),
+    (210, audit.router),
+    (220, usage.router),
+    (230, users.router),
+    (240, guardrails.router),
+    (330, render.router),
+    (340, messages.router),
+    (350, models_admin.router),
+    (360, keys.router),
+)
+"""The kernel's doors with their places in the OpenAPI document."""

@@ -8,8 +8,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.entry_points import InstalledExtension
@@ -19,6 +19,7 @@ from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
 from agent.owners import OwnerDeletion
 from agent.rooms import Rooms
+from agent.run_context.extensions import merge_extensions
 from agent.run_context.run import Run
 from agent.runs.conversation_list import ConversationList
 from agent.runs.retention import RunRetention
@@ -39,7 +40,8 @@ from gateway.bootstrap_database import Storage
 from gateway.bootstrap_dispatch import Dispatch, build_dispatch
 from gateway.bootstrap_rooms import load_rooms_and_skills
 from gateway.bootstrap_runs import build_agent_service, build_engine, build_intakes
-from gateway.bootstrap_tools import build_tools
+from gateway.bootstrap_tools import build_tools, register_feature_tools
+from gateway.feature_host import FeatureHost
 from gateway.features.documents.bootstrap_documents import build_documents
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
@@ -48,8 +50,6 @@ from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_p
 from gateway.features.pipeline_builder.engine.conversations import BuilderConversations
 from gateway.features.protocols.engine.client_conversations import ClientConversations
 from gateway.features.protocols.engine.tasks import TaskService
-from gateway.features.recipes.bootstrap_recipes import add_recipes
-from gateway.features.recipes.engine.recipe_maker import RecipeMaker
 from gateway.features.schedules.bootstrap_schedules import Schedules, build_schedules, build_webhooks
 from gateway.features.studio.bootstrap_studio import Studio, build_studio
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
@@ -114,12 +114,17 @@ class Stepgate:
     quotas: KeyQuotas
     generated_tools: GeneratedTools
     studio: Studio
-    recipes: RecipeMaker
+    host: FeatureHost
+    """The features in use, with what they have built."""
     usage: UsageLedger
     dispatch: Dispatch
     """How work reaches processes."""
     schedules: Schedules
     retention: RunRetention
+
+    def get_part(self, feature: str) -> Any:
+        """Returns what a feature has built. Raises `ConfigError` if it is off."""
+        return self.host.get_part(feature)
 
     @property
     def servers(self) -> Mapping[str, "McpServer"]:
@@ -154,8 +159,19 @@ async def build_gateway(
             gateway.schedules.send_webhooks(active=recover),
             _run_background_work(gateway, run_concurrency, recover=recover),
             gateway.schedules.start_ticks(active=recover),
+            _run_features(gateway, active=recover),
         ):
             yield gateway
+
+
+@asynccontextmanager
+async def _run_features(gateway: Stepgate, *, active: bool) -> AsyncIterator[None]:
+    """Runs what features do in the background, unless this process only runs a command."""
+    if not active:
+        yield
+        return
+    async with gateway.host.run_background():
+        yield
 
 
 async def _assemble(
@@ -166,31 +182,28 @@ async def _assemble(
     clock = context.store.clock
     documents = build_documents(context)
     builder = build_pipeline_builder(context, documents)
-    # Tools may start runs and runs call tools: the tools ask for the services when they are called.
-    tools = build_tools(
-        context,
-        loaded.rooms,
-        documents,
-        builder,
-        lambda: gateway.schedules.service,
-        with_foreign=with_foreign,
-    )
+    tools = build_tools(context, loaded.rooms, documents.memory, with_foreign=with_foreign)
+    # Tools may start runs and runs call tools: hooks ask for the gateway when they are called.
+    parts = {"documents": documents, "pipeline_builder": builder}
+    host = FeatureHost(context, loaded, tools.registry, lambda: gateway, parts)
+    await host.build_parts()
+    register_feature_tools(host, builder)
+    extensions = context.installed.add_gates(merge_extensions(host.list_extensions()))
+    context = replace(context, extensions=extensions)
     live_models = await open_models(context)
     models = live_models.tiers
     dispatch = await build_dispatch(context, loaded)
     studio = await build_studio(context, loaded, tools, documents.library)
-    recipes = add_recipes(context, tools.registry, loaded.skills, lambda: gateway.service)
+    parts["studio"] = studio
     # Without foreign servers the names of their tools are unknown.
     is_unchecked = skip_broken_rooms or not with_foreign
     check_rooms_at_start(() if is_unchecked else loaded.rooms, studio.room_editor.live.registries)
     access = await build_access(context)
     webhooks = build_webhooks(context, lambda: gateway.service)
     prober = build_prober(context, live_models)
-    engine = build_engine(
-        context, loaded.skills, documents, builder, tools, models, access, recipes.store, webhooks, prober
-    )
+    engine = build_engine(context, host, documents, tools, models, access, webhooks, prober)
     service = build_agent_service(context, engine, loaded.rooms, access, dispatch)
-    intakes = build_intakes(context, service, builder, models, webhooks)
+    intakes = build_intakes(context, host, service, builder, models, webhooks)
     statements, ledger = context.statements, access.usage.ledger
     gateway = Stepgate(
         settings=context.settings,
@@ -237,7 +250,7 @@ async def _assemble(
         quotas=access.quotas,
         generated_tools=studio.generated_tools,
         studio=studio,
-        recipes=recipes,
+        host=host,
         usage=ledger,
         dispatch=dispatch,
         schedules=build_schedules(context, service, intakes, webhooks, access.authenticator),
@@ -291,6 +304,7 @@ async def _run_background_work(
 async def _measure_model(gateway: Stepgate, *, recover: bool) -> None:
     """Measures the model while nothing runs, unless this process runs only one command."""
     if recover:
+        gateway.live_models.start()
         await gateway.prober.watch(lambda: gateway.service.worker.live_count)
 
 

@@ -1,6 +1,7 @@
 """The runs' part of the composition root: the engine, the service that runs it, and what starts runs through it."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from agent.core.models import AgentRequest, Room
 from agent.core.own_ids import OwnIds
@@ -13,7 +14,6 @@ from agent.llm.tiers import ModelTiers
 from agent.policy.redaction.requests import redact_request
 from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
-from agent.run_context.extensions import Extension, merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
@@ -21,27 +21,21 @@ from agent.runs.conversation_tree import ConversationTree
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService
-from agent.skills import SkillLibrary
-from agent.subagents.registry import register_subagents
 from agent.text.language import LanguageDetector
 from gateway.auth.unshared_sources import UnsharedSources
 from gateway.bootstrap_access import Access
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
 from gateway.bootstrap_tools import Tools
+from gateway.feature_host import FeatureHost
 from gateway.features.documents.bootstrap_documents import Documents
-from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
-from gateway.features.documents.engine.subagents.researcher import Researcher
-from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations, register_source_agents
+from gateway.features.documents.tools.knowledge import measure_relevance
+from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
-from gateway.features.pipeline_builder.engine.conversations import BuilderConversations, make_message_handler
+from gateway.features.pipeline_builder.engine.conversations import BuilderConversations
 from gateway.features.protocols.engine.task_store import TaskStore
-from gateway.features.protocols.engine.tasks import TaskService, make_task_handler
-from gateway.features.recipes.engine import RecipeStore
-from gateway.features.recipes.engine.recipe_hooks import RecipeHooks
+from gateway.features.protocols.engine.tasks import TaskService
 from gateway.features.schedules.engine.webhooks.sender import WebhookSender
-from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
-from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
 from gateway.model_probe.idle_prober import IdleProber
 from gateway.observe.access_log import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
@@ -49,13 +43,11 @@ from gateway.observe.traces import RunTraces, build_tracer_provider
 
 def build_engine(
     context: BuildContext,
-    skills: SkillLibrary,
+    host: FeatureHost,
     documents: Documents,
-    builder: PipelineBuilder,
     tools: Tools,
     models: ModelTiers,
     access: Access,
-    recipes: RecipeStore,
     webhooks: WebhookSender,
     prober: IdleProber,
 ) -> Engine:
@@ -67,17 +59,10 @@ def build_engine(
         context.store.conversations,
         models,
         tools.registry,
-        skills,
+        host.rooms.skills,
         documents.memory,
         languages,
-        subagents=SubAgentRunner(
-            (
-                *register_source_agents(
-                    settings, documents.library, documents.connectors, languages, builder.find_source
-                ),
-                *register_subagents((Researcher, *STUDIO_AGENTS)),
-            )
-        ),
+        subagents=SubAgentRunner(host.list_subagents()),
         observers=(
             context.metrics.observe_event,
             access.run_concurrency.observe_event,
@@ -86,11 +71,13 @@ def build_engine(
         ),
         end_observers=(log_run, access.usage.record_end, webhooks.observe_end),
         quota_reservations=access.quotas,
-        extensions=merge_extensions(
-            (DOCUMENT_EXTENSION, Extension("recipes", hooks=(RecipeHooks(recipes),)), INTENT_EXTENSION),
-            context.extensions,
+        extensions=context.extensions,
+        ground=GroundSources(
+            tools.builtins.walk_files,
+            documents.library.list_collections,
+            tools.list_instructions,
+            partial(measure_relevance, documents.library),
         ),
-        ground=GroundSources(tools.builtins.walk_files, documents.library.list_collections, tools.list_instructions),
     )
 
 
@@ -149,6 +136,7 @@ class Intakes:
 
 def build_intakes(
     context: BuildContext,
+    host: FeatureHost,
     service: AgentService[Run],
     builder: PipelineBuilder,
     models: ModelTiers,
@@ -159,13 +147,14 @@ def build_intakes(
     tasks = TaskService(store, service, room=context.settings.task_room, clock=context.store.clock)
     context.stack.push_async_callback(tasks.aclose)
     conversations = build_conversations(context, builder, service, models)
+    host.parts |= {"tasks": tasks, "conversations": conversations}
     own_ids = OwnIds(context.settings.data_dir / OWN_IDS_KEY)
     tree = ConversationTree(context.statements, context.store.clock)
     intake = RunIntake(
         service,
         own_ids,
         tree,
-        handlers=(make_task_handler(tasks), make_message_handler(conversations)),
+        handlers=host.list_request_handlers(),
         conversations=conversations,
         webhooks=webhooks,
     )

@@ -1,32 +1,21 @@
 """The tools' part of the composition root: the registry with our own tools, those of packages, and foreign servers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.memory.store import MemoryStore
 from agent.rooms import Rooms
-from agent.subagents.registry import SubAgentClass
 from agent.subagents.spawn import make_spawn_tools
 from agent.tools import ToolRegistry
 from gateway.bootstrap_context import BuildContext
-from gateway.features.documents.bootstrap_documents import Documents
-from gateway.features.documents.engine.subagents.researcher import Researcher
-from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_pipeline_tools
+from gateway.feature_host import FeatureHost
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
-from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
-from gateway.features.pipeline_builder.engine.subagents.source_analyzer import SourceAnalyzer
-from gateway.features.schedules.engine.service import ScheduleService
-from gateway.features.schedules.tools.schedules import make_schedule_tools
-from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
 from gateway.foreign_servers import ForeignServers, build_foreign_servers
 from mcp_tools.builtin import Builtins, make_builtin_tools
 
 if TYPE_CHECKING:
     from mcp_tools.client.hub import McpServer
-
-
-SUBAGENTS: tuple[SubAgentClass, ...] = (SourceAnalyzer, PipelineValidator, Researcher, *STUDIO_AGENTS)
-"""The sub-agents of all features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +33,21 @@ class Tools:
         return {name: server.instructions for name, server in servers.items()}
 
 
-def build_tools(
-    context: BuildContext,
-    rooms: Rooms,
-    documents: Documents,
-    builder: PipelineBuilder,
-    get_schedules: Callable[[], ScheduleService],
-    *,
-    with_foreign: bool,
-) -> Tools:
-    """Returns the tools. `get_schedules` is called when a tool for schedules is."""
-    builtins = make_builtin_tools(context.settings, documents.memory, documents.library)
+def build_tools(context: BuildContext, rooms: Rooms, memory: MemoryStore, *, with_foreign: bool) -> Tools:
+    """Returns the plain tools; features register theirs later."""
+    builtins = make_builtin_tools(context.settings, memory)
     context.stack.push_async_callback(builtins.aclose)
     registry = ToolRegistry()
-    registry.register(*builtins.tools, *build_pipeline_tools(builder), *make_schedule_tools(get_schedules))
-    registry.register(*make_spawn_tools(SUBAGENTS, builder.make_result_keeper))
-    context.installed.add_tools(registry)
+    registry.register(*builtins.tools)
     return Tools(registry, builtins, _build_foreign_servers(context, registry, rooms) if with_foreign else None)
+
+
+def register_feature_tools(host: FeatureHost, builder: PipelineBuilder) -> None:
+    """Registers the tools of features, those that start their sub-agents, and those of installed packages."""
+    host.registry.register(*host.list_tools())
+    kinds = [one.kind for one in host.list_subagents()]
+    host.registry.register(*make_spawn_tools(kinds, builder.make_result_keeper))
+    host.context.installed.add_tools(host.registry)
 
 
 def _build_foreign_servers(context: BuildContext, registry: ToolRegistry, rooms: Rooms) -> ForeignServers:

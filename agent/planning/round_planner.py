@@ -24,13 +24,14 @@ from agent.planning.decision_schema import (
     expand_more,
 )
 from agent.planning.looks import look_first
+from agent.planning.made_up_values import MADE_UP, MadeUpValueError, find_made_up_values, format_question
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
 from agent.planning.refused_inputs import RepeatedCallError, check_repetition, list_other_values
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
 from agent.planning.request import PlanningRequest
-from agent.planning.round_parts import MAY_CHANGE, divide_parts
+from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
     ANSWER,
     build_reminder,
@@ -44,6 +45,7 @@ from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
 from agent.policy.approval import has_side_effect
 from agent.prompts import render
+from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
 
 MAX_CALLS = 12
@@ -88,7 +90,7 @@ class RoundPlanner:
             is_questioned=not request.checks_answers,
             parts=[*request.open_parts],
         )
-        if not request.may_call:
+        if not request.may_call or (request.has_changed and not request.open_parts):
             return self._build_answer(request, attempt)
         try:
             planned = await self._decide(request, attempt)
@@ -121,7 +123,8 @@ class RoundPlanner:
                     _search_tools(request, attempt, meant.query)
                 else:
                     planned = self._build_planned(request, meant, attempt.parts)
-                    return await self._allow_changes(request, attempt, planned)
+                    allowed = await self._allow_changes(request, attempt, planned)
+                    return self._check_values(request, attempt, allowed)
             except PlanInvalidError as error:
                 attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 attempt.refusals += 1
@@ -167,9 +170,7 @@ class RoundPlanner:
             allowed |= await self._ask_for_changes(request, attempt, new)
         if unasked := changing - allowed:
             raise UnaskedChangeError(unasked)
-        *steps, last = planned.plan.steps
-        marked = last.model_copy(update={"args": {**last.args, MAY_CHANGE: sorted(allowed)}})
-        return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))
+        return _mark_round(planned, {MAY_CHANGE: sorted(allowed)})
 
     async def _ask_for_changes(
         self, request: PlanningRequest, attempt: _Attempt, changing: Sequence[str]
@@ -185,6 +186,20 @@ class RoundPlanner:
         chosen = {str(name) for name in (named if isinstance(named, list) else ())}
         return frozenset() if NO_TOOL in chosen else frozenset(changing) & chosen
 
+    def _check_values(self, request: PlanningRequest, attempt: _Attempt, planned: Planned) -> Planned:
+        """Returns the round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once;
+        then the user is asked for the value, or must see the change."""
+        steps = [step for step in planned.plan.steps if step.id not in request.used_ids]
+        made_up = () if planned.question else find_made_up_values(steps, request)
+        if not made_up:
+            return planned
+        if not attempt.refusals:
+            raise MadeUpValueError(made_up)
+        missing = [one for one in made_up if one.is_required and not one.may_follow]
+        if missing and request.may_ask:
+            return Planned(build_completion_plan(request, None), "llm", "llm", question=format_question(missing[0]))
+        return _mark_round(planned, {CHECK: MADE_UP})
+
     def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, parts: Sequence[str]) -> Planned:
         """Returns the round of a decision. `parts` are what was open before it, the one that it decides on first."""
         if isinstance(meant, Ask):
@@ -194,13 +209,14 @@ class RoundPlanner:
         notes: list[str] = []
         check_repetition(meant.data, request.rounds)
         made = build_plan_steps(meant.data, request, notes=notes)
-        steps = _defer_effects(made.steps, notes)
+        steps = _defer_effects(made.steps, request, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
-        said = [str(part) for part in meant.data.get("todo") or ()]
+        todo = meant.data.get("todo")
+        said = [str(part) for part in todo] if isinstance(todo, list) else []
         args = divide_parts(said, parts, made.steps, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
-        plan = made.model_copy(update={"steps": (*steps, _build_plan_more(request, steps, args))})
+        plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
 
     def _build_answer(self, request: PlanningRequest, attempt: _Attempt) -> Planned:
@@ -270,7 +286,7 @@ def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
     if attempt.must_call:
         return ["calls"]
     kinds = ["calls"]
-    if attempt.parts and attempt.parts[0] in request.failed_parts and not attempt.refusals:
+    if attempt.parts and attempt.parts[0] in request.untried_parts and not attempt.refusals:
         return kinds if not request.may_ask else [*kinds, "ask"]  # small models give up too soon
     if len(request.catalogue.tools) > MAX_TOOLS and not attempt.searched:
         kinds.append("find_tools")
@@ -328,28 +344,40 @@ def _read_choice(reply: ModelReply) -> str:
     return str(whole.get("tool")) if isinstance(whole, dict) else ""
 
 
-def _defer_effects(steps: Sequence[PlanStep], notes: list[str]) -> tuple[PlanStep, ...]:
-    """Returns the steps of a round without changes beside calls that read: the planner sees what was read first."""
+def _defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:
+    """Returns the steps of a round without changes beside calls that read: the planner sees what was read first.
+
+    A change whose every value the request gives does not wait: nothing that is read can make it another one."""
     changing = [step for step in steps if has_side_effect(step.tool, step.effect)]
     if not changing or len(changing) == len(steps):
         return tuple(steps)
-    notes += [f"{step.tool} waits until the results of this round are known" for step in changing]
-    names = {step.id for step in changing}
+    words = OwnWords(request.question, request.original)
+    waiting = [step for step in changing if not words.hold(dict(step.args))]
+    notes += [f"{step.tool} waits until the results of this round are known" for step in waiting]
+    names = {step.id for step in waiting}
     return tuple(step for step in steps if step.id not in names and not names & set(step.depends_on))
 
 
-def _build_plan_more(request: PlanningRequest, steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
-    taken = request.used_ids | {step.id for step in steps}
+def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject | None = None) -> PlanStep:
+    """Returns the step that ends a round after these steps: the planner then sees their results and plans on."""
+    taken = used_ids | {step.id for step in steps}
     name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in taken)
     return PlanStep(
         id=name,
         executor="agent",
         action="plan_more",
         tool=PLAN_MORE,
-        args=args,
+        args=args or {},
         depends_on=tuple(step.id for step in steps),
         intent="read the results and plan on",
     )
+
+
+def _mark_round(planned: Planned, args: JsonObject) -> Planned:
+    """Returns the round with further arguments of its step `plan_more`."""
+    *steps, last = planned.plan.steps
+    marked = last.model_copy(update={"args": {**last.args, **args}})
+    return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))
 
 
 def _add_turn(attempt: _Attempt, reply: str, answer: str) -> None:

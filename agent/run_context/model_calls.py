@@ -126,7 +126,6 @@ class MeteredModels:
         """Yields the chunks of a call, collects them in `streamed` and records the call. `finish_reply` is called with
         the whole reply in `streamed`, and returns the turn to keep in the log."""
         started = monotonic()
-        request = replace(request, tokens_left=self._count_tokens_left(request))
         async with self._reserve_budget(request) as meter:
             try:
                 async for chunk in self._run.engine.models.require().stream(request):
@@ -201,15 +200,16 @@ class MeteredModels:
             fallbacks=tuple(fallbacks),
             timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
             retry_timeouts=retry_timeouts,
+            tokens_left=self._count_tokens_left(messages, tools),
         )
 
-    def _count_tokens_left(self, request: ModelRequest) -> int:
+    def _count_tokens_left(self, messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]) -> int:
         """Returns the tokens that the run's budget leaves for a reply.
 
         At least 4 % of the budget, by which a run may exceed it: a reply of a few tokens is useless.
         """
         run, budget = self._run, self._run.room.budgets.max_tokens
-        spent = run.state.usage.total_tokens + estimate_prompt_tokens(request)
+        spent = run.state.usage.total_tokens + estimate_prompt_tokens(messages, tools)
         return max(floor(budget * (1 - self._reserved_share)) - spent, budget // 25, 1)
 
     def _redact_error(self, error: BaseException) -> BaseException:

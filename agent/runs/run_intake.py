@@ -76,7 +76,7 @@ class RequestHandler(Generic[R]):
     accept: Callable[[Principal, R, str | None], Awaitable[AcceptedRun]]
     """Returns the run that answers the request; the text is the id of a new run, if one was recorded before."""
     find_webhook: Callable[[Principal, R], Awaitable[Webhook | None]] | None = None
-    """Returns what is told about the run's end if the request does not name it."""
+    """Returns the webhook of the run's end if the request does not name one."""
 
 
 class RoomConversations(Protocol):

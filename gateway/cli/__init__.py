@@ -5,102 +5,121 @@ them take a quarter of a second. What a command needs to work is imported when i
 """
 
 import sys
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated
 
 import typer
 
 from gateway.cli.closed_pipes import tolerate_closed_pipes
 from gateway.cli.groups import LazyGroup
+from gateway.feature import Command
+from gateway.feature_loader import FeatureConflictError, load_features
+
+COMMANDS = {
+    "serve": Command(
+        "gateway.cli.serve:serve",
+        "Start the gateway. SIGTERM and Ctrl-C drain it.",
+        place=10,
+    ),
+    "ask": Command(
+        "gateway.cli.ask:ask",
+        "Send a request, show its steps, print its answer. Ctrl-C cancels it.",
+        place=30,
+    ),
+    "doctor": Command(
+        "gateway.cli.doctor:doctor",
+        "Check the configuration, store, models, skills and files; exit code 1 if something is broken.",
+        place=50,
+    ),
+    "mcp": Command(
+        "gateway.cli.mcp:app",
+        "Serve MCP over stdin and stdout. `mcp install CLIENT` adds Stepgate to an IDE.",
+        place=60,
+    ),
+    "graph": Command(
+        "gateway.cli.graph:graph",
+        "Print the workflow as a Mermaid diagram.",
+        place=70,
+    ),
+    "usage": Command(
+        "gateway.cli.usage:usage",
+        "Show runs, model calls, tokens and cost of ended runs.",
+        place=100,
+    ),
+    "migrate": Command(
+        "gateway.cli.migrate:migrate",
+        "Create the tables, or bring them to this version's schema, as the first start of a gateway does.",
+        place=110,
+    ),
+    "prune": Command(
+        "gateway.cli.prune:prune",
+        "Delete ended runs, idle conversations and tasks that are older than AGENT_KEEP_DAYS.",
+        place=120,
+    ),
+    "backup": Command(
+        "gateway.cli.backup:backup",
+        "Copy the data folder and its database, also while a gateway runs. The copy contains the same secrets.",
+        place=130,
+    ),
+    "restore": Command(
+        "gateway.cli.backup:restore",
+        "Restore a backup while no gateway runs. The current database is moved aside, not overwritten.",
+        place=140,
+    ),
+    "runs": Command(
+        "gateway.cli.runs:app",
+        "Runs: list, show, resume, cancel, approve, reject, fork, save.",
+        place=170,
+    ),
+    "skills": Command(
+        "gateway.cli.skills:app",
+        "Skills: list skills, check skill folders.",
+        place=220,
+    ),
+    "tools": Command(
+        "gateway.cli.tools:app",
+        "Tools: list, call, generate and apply them.",
+        place=230,
+    ),
+    "mcp-servers": Command(
+        "gateway.cli.mcp_servers:app",
+        "Foreign MCP servers: list, add, remove, test, log in, review.",
+        place=240,
+    ),
+    "models": Command("gateway.cli.models:app", "Models: list, use, probe, pull, remove.", place=245),
+    "memory": Command(
+        "gateway.cli.memory:app",
+        "Memory: list and delete your memories.",
+        place=250,
+    ),
+    "keys": Command(
+        "gateway.cli.keys:app",
+        "API keys with scopes, limits and budgets.",
+        place=260,
+    ),
+    "audit": Command(
+        "gateway.cli.audit:app",
+        "The audit record: who did what, when.",
+        place=270,
+    ),
+    "users": Command(
+        "gateway.cli.users:app",
+        "Owners: delete an owner's data.",
+        place=280,
+    ),
+}
+"""The commands of the kernel; features add theirs."""
 
 
 class Commands(LazyGroup):
-    """All commands."""
+    """All commands: a command of an installed package is looked for where no other has the name, and for the help."""
 
-    deferred: ClassVar = {
-        "serve": ("serve:serve", "Start the gateway. SIGTERM and Ctrl-C drain it."),
-        "worker": (
-            "gateway.features.fleet.commands.worker:worker",
-            "Take work from the queue (AGENT_DISPATCH=queue). SIGTERM and Ctrl-C hand it back.",
-        ),
-        "ask": ("ask:ask", "Send a request, show its steps, print its answer. Ctrl-C cancels it."),
-        "studio": (
-            "gateway.features.studio.commands.studio:studio",
-            "Make and change rooms, tools and prompts by talking. What changes something waits for your yes.",
-        ),
-        "doctor": (
-            "doctor:doctor",
-            "Check the configuration, store, models, skills and files; exit code 1 if something is broken.",
-        ),
-        "mcp": ("mcp:app", "Serve MCP over stdin and stdout. `mcp install CLIENT` adds Stepgate to an IDE."),
-        "graph": ("graph:graph", "Print the workflow as a Mermaid diagram."),
-        "eval": (
-            "gateway.features.evaluation.commands.evaluate:evaluate",
-            "Run the evaluation's tasks and print right answers, calls, tokens, time and status by family.",
-        ),
-        "secrets": (
-            "gateway.features.studio.commands.secrets:secrets",
-            "List the secrets by name: whether each is configured, and which rooms name it. Values are never shown.",
-        ),
-        "usage": ("usage:usage", "Show runs, model calls, tokens and cost of ended runs."),
-        "migrate": (
-            "migrate:migrate",
-            "Create the tables, or bring them to this version's schema, as the first start of a gateway does.",
-        ),
-        "prune": (
-            "prune:prune",
-            "Delete ended runs, idle conversations and tasks that are older than AGENT_KEEP_DAYS.",
-        ),
-        "backup": (
-            "backup:backup",
-            "Copy the data folder and its database, also while a gateway runs. The copy contains the same secrets.",
-        ),
-        "restore": (
-            "backup:restore",
-            "Restore a backup while no gateway runs. The current database is moved aside, not overwritten.",
-        ),
-        "ingest": (
-            "gateway.features.documents.commands.ingest:ingest",
-            "Read documents into a collection; unchanged ones are skipped.",
-        ),
-        "queue": (
-            "gateway.features.fleet.commands.queue:app",
-            "Show the queue of runs and ingestion: lanes, workers, dead letters.",
-        ),
-        "runs": ("runs:app", "Runs: list, show, resume, cancel, approve, reject, fork, save."),
-        "recipes": (
-            "gateway.features.recipes.commands.recipes:app",
-            "Recipes: list, show, apply, discard, remove, export.",
-        ),
-        "schedules": (
-            "gateway.features.schedules.commands.schedules:app",
-            "Schedules: list, show, create, enable, disable, run, remove.",
-        ),
-        "rooms": (
-            "gateway.features.studio.commands.rooms:app",
-            "Rooms: list, create, edit, copy, delete and check them; list versions and restore one.",
-        ),
-        "prompts": (
-            "gateway.features.studio.commands.prompts:app",
-            "Prompt library: save, show, apply and remove prompts.",
-        ),
-        "skills": ("skills:app", "Skills: list skills, check skill folders."),
-        "tools": ("tools:app", "Tools: list, call, generate and apply them."),
-        "mcp-servers": ("mcp_servers:app", "Foreign MCP servers: list, add, remove, test, log in, review."),
-        "models": ("models:app", "Models: list, use, probe, remove."),
-        "memory": ("memory:app", "Memory: list and delete your memories."),
-        "keys": ("keys:app", "API keys with scopes, limits and budgets."),
-        "audit": ("audit:app", "The audit record: who did what, when."),
-        "users": ("users:app", "Owners: delete an owner's data."),
-        "collections": (
-            "gateway.features.documents.commands.ingest:app",
-            "Collections: the documents that answers are based on.",
-        ),
-        "sources": ("gateway.features.documents.commands.sources:app", "Sources: named sources of documents."),
-        "corpus": (
-            "gateway.features.documents.commands.corpus:app",
-            "Table rows as documents: prepare a corpus, build a collection from it, query it.",
-        ),
-    }
+    def load_deferred(self, *, with_installed: bool) -> Mapping[str, Command]:
+        """See `LazyGroup.load_deferred`. Raises `FeatureConflictError`."""
+        features = load_features(with_installed=with_installed).list_commands()
+        if taken := sorted(COMMANDS.keys() & features):
+            raise FeatureConflictError(f"a feature claims the command {taken[0]!r}, which Stepgate has itself")
+        return dict(sorted({**COMMANDS, **features}.items(), key=lambda item: item[1].place))
 
 
 app = typer.Typer(
@@ -134,6 +153,9 @@ def main() -> None:
     tolerate_closed_pipes()
     try:
         app()
+    except FeatureConflictError as error:
+        print(f"stepgate: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
     except Exception as error:
         from agent.core.errors import AgentError  # noqa: PLC0415 - loads Pydantic
 

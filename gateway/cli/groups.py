@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from gateway.feature import Command
 from gateway.quiet_interrupt import QuietInterrupt
 
 
@@ -30,7 +31,7 @@ class DeferredCommand(TyperCommand):
         """Imports the command, and returns it as Typer builds it. (The type is not public.)"""
         module, _, attribute = self._target.partition(":")
         with QuietInterrupt():
-            found = getattr(import_module(module if "." in module else f"gateway.cli.{module}"), attribute)
+            found = getattr(import_module(module), attribute)
         if isinstance(found, typer.Typer):
             return get_group(found)
         single = typer.Typer(add_completion=False)
@@ -41,15 +42,27 @@ class DeferredCommand(TyperCommand):
 class LazyGroup(HelpfulGroup):
     """A command group that imports a command when it is called."""
 
-    deferred: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    """The commands by name: the module of `gateway.cli` with its function or Typer, and the line of the help."""
-
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for name, (target, line) in self.deferred.items():
-            self.add_command(DeferredCommand(name, target, line))
+        self._add_deferred(with_installed=False)
+
+    def load_deferred(self, *, with_installed: bool) -> Mapping[str, Command]:
+        """Returns the commands by name, without those of installed packages unless `with_installed`."""
+        raise NotImplementedError
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Returns the names for the help, also those of installed packages."""
+        self._add_deferred(with_installed=True)
+        return super().list_commands(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Returns the name, the command and its arguments."""
+        if args and args[0] not in self.commands:
+            self._add_deferred(with_installed=True)
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, DeferredCommand) else command, rest
+
+    def _add_deferred(self, *, with_installed: bool) -> None:
+        for name, command in self.load_deferred(with_installed=with_installed).items():
+            if name not in self.commands:
+                self.add_command(DeferredCommand(name, command.target, command.line))

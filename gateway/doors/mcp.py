@@ -117,5 +117,5 @@ def _is_plain_text_refusal(start: Message) -> bool:
 
 def build_served(stepgate: Stepgate) -> ServerDependencies:
     """Returns what the MCP server offers of this gateway."""
-    prompts, recipes = stepgate.studio.prompts, stepgate.recipes.store
-    return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills, prompts, recipes)
+    prompts = stepgate.host.list_mcp_prompts()
+    return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills, prompts)

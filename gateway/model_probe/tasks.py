@@ -12,7 +12,8 @@ from agent.execution.supervisor import VERDICT_SCHEMA, parse_verdict
 from agent.llm.call_forms import read_calls
 from agent.llm.port import ResponseSchema
 from agent.planning.parse import parse_strict, strip_thinking
-from agent.planning.planner import Planned, PlannerAgent
+from agent.planning.planned import Planned
+from agent.planning.planner import PlannerAgent
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_planner import RoundPlanner
 from agent.prompts import render
@@ -212,7 +213,7 @@ def _say(text: str) -> tuple[JsonObject, ...]:
     return ({"role": "user", "content": text},)
 
 
-_OSLO = RoundResult(0, WEATHER.name, {"city": "Oslo"}, "4 degrees, light rain", missing="the weather in Oslo")
+_OSLO = RoundResult(0, WEATHER.name, {"city": "Oslo"}, "4 degrees, light rain", missing=("the weather in Oslo",))
 _BOTH = "What is the weather in Oslo, and how much are 20 EUR in SEK?"
 
 PROBE_TASKS: tuple[ProbeTask, ...] = (

@@ -8,12 +8,6 @@ from agent.memory.store import MemoryStore
 from agent.net import SafeClient
 from agent.run_context.ground import GroundFile
 from agent.tools import Tool
-from gateway.features.documents.engine.ingest.collections import Library
-from gateway.features.documents.tools.answer import AnswerWithCitationsTool
-from gateway.features.documents.tools.ingest import IngestTool
-from gateway.features.documents.tools.knowledge import SearchKnowledgeTool
-from gateway.features.documents.tools.list_documents import ListDocumentsTool
-from gateway.features.incident.tools import INCIDENT_EXTENSION, make_incident_tools
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
 from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FileRoots
@@ -22,9 +16,6 @@ from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
 from mcp_tools.builtin.run_python import RunPythonTool, make_run_python
 from mcp_tools.builtin.tables import DescribeTableTool, QueryTableTool
 from mcp_tools.builtin.web_fetch import WebFetchTool
-
-BUILTIN_EXTENSIONS = (INCIDENT_EXTENSION,)
-"""Gates and topics that come with the built-in tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +42,8 @@ class Builtins:
         await self.client.aclose()
 
 
-def make_builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> Builtins:
-    """Returns every tool of the product. Creates the default files folder if it is used."""
+def make_builtin_tools(settings: Settings, memory: MemoryStore) -> Builtins:
+    """Returns the plain tools; features add theirs. Creates the default files folder if it is used."""
     if not settings.file_roots:
         settings.readable_roots[0].mkdir(parents=True, exist_ok=True)
     roots = FileRoots(settings.readable_roots)
@@ -76,10 +67,5 @@ def make_builtin_tools(settings: Settings, memory: MemoryStore, library: Library
         CurrentTimeTool(),
         MemorySaveTool(memory),
         MemorySearchTool(memory),
-        SearchKnowledgeTool(library),
-        ListDocumentsTool(library),
-        AnswerWithCitationsTool(library, settings.browser_url),
-        IngestTool(library, settings.readable_roots),
-        *make_incident_tools(settings, library),
     )
     return Builtins(tools, client, web_fetch, roots, run_python)

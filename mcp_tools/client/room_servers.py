@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from agent.core.models import Room, RoomServer
 from agent.core.value_faults import describe_first_fault
-from gateway.features.studio.engine.room_server_checks import find_server_problems
+from agent.policy.room_servers import find_server_problems
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.tool_overrides import ToolOverrides
 

@@ -3,7 +3,7 @@
 One server object serves protocol eras 2025 and 2026, over streamable HTTP (`/mcp`) and stdio (`stepgate mcp`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -23,8 +23,6 @@ from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry, ToolSpec
-from gateway.features.recipes.engine import NO_RECIPES, RecipeSet, RecipeStore
-from gateway.features.studio.engine.prompt_library import PromptLibrary
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import can_elicit
 from mcp_tools.server.client_call import CallResult, ClientCall
@@ -36,12 +34,7 @@ from mcp_tools.server.request_state import SERVER_NAME, make_state_boundary
 from mcp_tools.server.resources import TEMPLATES, Resources
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.skills import SKILLS_EXTENSION, SkillGetParams, SkillViews
-from mcp_tools.server.stored_prompts import (
-    get_recipe_prompt,
-    get_saved_prompt,
-    list_recipe_prompts,
-    list_saved_prompts,
-)
+from mcp_tools.server.stored_prompts import StoredPrompts
 from mcp_tools.server.subscriptions import ChangeNotifier, SessionListener
 from mcp_tools.server.tasks import (
     TASKS_EXTENSION,
@@ -91,9 +84,8 @@ class ServerDependencies:
     intake: RunIntake
     registry: ToolRegistry
     skills: SkillLibrary
-    prompts: PromptLibrary
-    """The prompts that owners saved, which are prompts of the server too."""
-    recipes: RecipeStore
+    stored_prompts: Sequence[StoredPrompts] = ()
+    """The prompts that features offer."""
 
     @property
     def service(self) -> AgentService[Any]:
@@ -221,23 +213,23 @@ class _Handlers:
         raise _make_unknown_tool_error(name)
 
     async def list_prompts(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        """Returns a page of the skills that a user may invoke, and of the recipes and prompts of the caller."""
-        own = [*self._skills.list_prompts(), *list_recipe_prompts(await self._list_recipes())]
-        saved = await list_saved_prompts(self._get_dependencies().prompts, exclude={prompt.name for prompt in own})
-        page, cursor = paginate([*own, *saved], lambda prompt: prompt.name, "prompts/list", params)
+        """Returns a page of the skills that a user may invoke, and of the prompts that features offer the caller."""
+        own = self._skills.list_prompts()
+        for source in self._list_prompt_sources():
+            own = [*own, *await source.list_prompts(exclude={prompt.name for prompt in own})]
+        page, cursor = paginate(own, lambda prompt: prompt.name, "prompts/list", params)
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
     async def get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """Returns a skill's instructions with the task filled in, or a prompt that the caller has saved."""
-        recipe = (await self._list_recipes()).get(params.name)
-        if recipe is not None:
-            return get_recipe_prompt(recipe, params.arguments or {})
-        task = (params.arguments or {}).get("task", "")
-        if params.name not in {prompt.name for prompt in self._skills.list_prompts()}:
-            saved = await get_saved_prompt(self._get_dependencies().prompts, params.name, task)
-            if saved is not None:
-                return saved
-        return self._skills.get_prompt(params.name, task)
+        """Returns a skill's instructions with the task filled in, or a prompt of a feature."""
+        arguments = params.arguments or {}
+        is_skill = params.name in {prompt.name for prompt in self._skills.list_prompts()}
+        for source in self._list_prompt_sources():
+            if source.comes_first or not is_skill:
+                found = await source.get_prompt(params.name, arguments)
+                if found is not None:
+                    return found
+        return self._skills.get_prompt(params.name, arguments.get("task", ""))
 
     async def list_resources(
         self, _: Context, params: types.PaginatedRequestParams | None
@@ -306,11 +298,10 @@ class _Handlers:
             raise make_unknown_task_error(params.task_id)
         return {}
 
-    async def _list_recipes(self) -> RecipeSet:
-        """Returns the caller's recipes; none in a view that chooses its skills."""
-        if self._view.skills is not None:
-            return NO_RECIPES
-        return await self._get_dependencies().recipes.list_applied(get_current_owner())
+    def _list_prompt_sources(self) -> list[StoredPrompts]:
+        """Returns what offers prompts in this view, those first that come before skills."""
+        sources = sorted(self._get_dependencies().stored_prompts, key=lambda source: not source.comes_first)
+        return [one for one in sources if self._view.skills is None or not one.comes_first]
 
     def _prepare_tasks(self, context: Context, method: str, task_id: str) -> RunTasks:
         check_task_request(context, method, task_id)

@@ -280,7 +280,7 @@ async def test_two_confirmations_at_once_apply_one_version(tmp_path: Path, model
         await save(made)
         url = "/v1/recipes/order-part/apply"
         answers = await asyncio.gather(*(made.client.post(url, json={}) for _ in range(4)))
-        other = (await made.stepgate.recipes.store.list_applied("somebody")).names
+        other = (await made.stepgate.get_part("recipes").store.list_applied("somebody")).names
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
     assert other == ()
 

@@ -150,7 +150,13 @@ async def test_text_from_outside_adds_no_change_that_the_request_does_not_ask_fo
 
 
 async def test_a_change_with_values_from_outside_is_asked_about(tmp_path: Path) -> None:
-    model = script(decides(PAGE, times=1), wants("send"), decides(SEND, times=1), decides(), ANSWER)
+    model = script(
+        decides(PAGE, times=1),
+        wants("send"),
+        decides({"tool": "send", "inputs": {"x": "mallory"}}, times=1),
+        decides(),
+        ANSWER,
+    )
     tools = make_page_tools()
     async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
         run_id = await bench.service.start_run(AgentRequest(prompt="Send the page to the person it names"))
@@ -160,6 +166,31 @@ async def test_a_change_with_values_from_outside_is_asked_about(tmp_path: Path) 
     assert isinstance(asked, ApprovalRequested)
     assert asked.items[0].tool == "send"
     assert tools[1].calls == []
+
+
+async def test_a_value_that_nobody_gave_is_asked_for(tmp_path: Path) -> None:
+    send = returning("send", "sent", annotations=EFFECT)
+    model = script(decides({"tool": "send", "inputs": {"x": "unknown"}}), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[send], model_profile="small") as bench:
+        response = await bench.run("Send a message")
+        told = list_messages(bench, 1)[-1]["content"]
+    assert "the value 'unknown' of x stands neither in the request nor in a result" in told
+    assert "which `x`" in response.response
+    assert response.metadata["status"] == "awaiting_input"
+    assert send.calls == []
+
+
+async def test_a_made_up_value_is_shown_to_a_person_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    send = returning("send", "sent", annotations=EFFECT)
+    model = script(decides({"tool": "send", "inputs": {"x": "unknown"}}), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[send], model_profile="small") as bench:
+        run_id = await bench.service.start_run(AgentRequest(prompt="Send a message", interactive=False))
+        async for event in bench.service.follow_events(run_id):
+            if isinstance(asked := event.body, ApprovalRequested):
+                break
+    assert isinstance(asked, ApprovalRequested)
+    assert "neither in the request nor in a result" in asked.reason
+    assert send.calls == []
 
 
 async def test_a_change_that_the_request_asks_for_in_its_own_words_is_made(tmp_path: Path) -> None:
@@ -186,11 +217,11 @@ async def test_each_part_of_a_request_is_asked_about_before_the_answer(tmp_path:
 
 async def test_a_part_that_needs_no_call_is_passed_over(tmp_path: Path) -> None:
     first = decides(TICKET, missing=["who has T-3", "say it"], times=1)
-    model = script(first, decides(times=2), ANSWER)
+    model = script(first, decides(times=1), ANSWER)
     async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="small") as bench:
         response = await bench.run("Who has T-3?")
         purposes = bench.client.purposes()
-    assert purposes == ["planner"] * 3 + ["completion"]
+    assert purposes == ["planner"] * 2 + ["completion"]
     assert response.response == "Her address is carla@example.org."
 
 

@@ -114,7 +114,7 @@ async def fetch(tmp_path: Path, url: str, *, fetcher: str | None = None, allow: 
         fetcher_url=fetcher,
     )
     async with engine_bench(tmp_path / "engine", None) as bench:
-        tools = make_builtin_tools(settings, bench.engine.memory, bench.library)
+        tools = make_builtin_tools(settings, bench.engine.memory)
         try:
             return await tools.web_fetch.call({"url": url, **args}, CONTEXT)
         finally:

@@ -33,18 +33,25 @@ from agent.subagents.spawn import make_spawn_tools
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store
-from gateway.bootstrap_tools import SUBAGENTS
 from gateway.features.documents.bootstrap_documents import build_connectors, build_library, build_vector_index
 from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.subagents.researcher import Researcher
+from gateway.features.documents.tools import make_document_tools
+from gateway.features.incident.tools import INCIDENT_EXTENSION, make_incident_tools
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import register_source_agents
+from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
+from gateway.features.pipeline_builder.engine.subagents.source_analyzer import SourceAnalyzer
 from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
+from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
 from gateway.packaged_files import PACKAGE_ROOT
-from mcp_tools.builtin import BUILTIN_EXTENSIONS, make_builtin_tools
+from mcp_tools.builtin import make_builtin_tools
 from tests.support.script import Script
 from tests.support.scripted_client import ScriptedClient
 
-EXTENSIONS = (DOCUMENT_EXTENSION, INTENT_EXTENSION)
+SUBAGENTS: tuple[SubAgentClass, ...] = (SourceAnalyzer, PipelineValidator, Researcher, *STUDIO_AGENTS)
+"""The sub-agents of all features."""
+EXTENSIONS = (INCIDENT_EXTENSION, DOCUMENT_EXTENSION, INTENT_EXTENSION)
 """What features add to the runs of tests."""
 
 
@@ -105,8 +112,9 @@ async def engine_bench(
     memory = MemoryStore(vectors, embedder, time.time)
     client_of_sources = SafeClient(configured.fetch_allow_hosts)
     library = build_library(configured, store, vectors, embedder, client_of_sources)
-    builtins = make_builtin_tools(configured, memory, library)
+    builtins = make_builtin_tools(configured, memory)
     registry = ToolRegistry()
+    registry.register(*make_document_tools(configured, library), *make_incident_tools(configured, library))
     registry.register(*builtins.tools, *make_spawn_tools(kinds), *tools)
     roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(PACKAGE_ROOT / "skills", "shipped")]
     client = ScriptedClient(script or Script())
@@ -123,7 +131,7 @@ async def engine_bench(
         languages,
         subagents=SubAgentRunner(_register(kinds, configured, library, client_of_sources, languages)),
         observers=observers,
-        extensions=merge_extensions((*BUILTIN_EXTENSIONS, *extensions)),
+        extensions=merge_extensions(extensions),
         ground=GroundSources(builtins.walk_files, library.list_collections),
     )
     chosen = room or Room(id="test")

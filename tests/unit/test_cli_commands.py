@@ -5,15 +5,19 @@ import sys
 
 import pytest
 
-from gateway.cli import Commands
+import gateway.cli
 from gateway.cli.groups import DeferredCommand
+from gateway.feature_loader import load_features
+from gateway.shipped_features import SHIPPED
+
+COMMANDS = {**gateway.cli.COMMANDS, **load_features("", with_installed=False).list_commands()}
 
 
-@pytest.mark.parametrize("name", Commands.deferred)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_of_the_help_is_how_the_help_of_the_command_begins(name: str) -> None:
-    target, line = Commands.deferred[name]
-    loaded = DeferredCommand(name, target, line).load()
-    assert loaded.help.split("\n\n")[0] == line
+    command = COMMANDS[name]
+    loaded = DeferredCommand(name, command.target, command.line).load()
+    assert loaded.help.split("\n\n")[0] == command.line
 
 
 def test_the_help_imports_no_command() -> None:
@@ -24,5 +28,17 @@ def test_the_help_imports_no_command() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "API keys with scopes, limits and budgets." in shown.stdout
-    small = ("cli", "cli.closed_pipes", "cli.groups", "entry", "garbage_collector", "quiet_interrupt")
-    assert shown.stdout.splitlines()[-1] == str([f"gateway.{name}" for name in small])
+    small = [
+        "cli",
+        "cli.closed_pipes",
+        "cli.groups",
+        "cli.terminal_output",
+        "entry",
+        "feature",
+        "feature_loader",
+        "features",
+    ]
+    small += ["garbage_collector", "quiet_interrupt", "shipped_features"]
+    folders = [target.removeprefix("gateway.").partition(":")[0] for target in SHIPPED]
+    small += [name for folder in folders for name in (folder, folder.removesuffix(".feature"))]
+    assert shown.stdout.splitlines()[-1] == str(sorted(f"gateway.{name}" for name in small))

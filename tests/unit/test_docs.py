@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from gateway.cli import Commands
+from gateway.cli import COMMANDS
+from gateway.feature_loader import load_features
 from gateway.reference_pages import PAGES
 from tests.support.processes import ROOT
 
@@ -16,7 +17,7 @@ def test_reference_pages_are_what_the_code_says(name: str) -> None:
 
 def test_the_readme_names_every_command_and_only_those() -> None:
     block = re.findall(r"^    stepgate ([\w-]+)", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert set(block) == set(Commands.deferred)
+    assert set(block) == {*COMMANDS, *load_features("", with_installed=False).list_commands()}
 
 
 def test_no_file_names_an_index_or_a_path_of_some_machine() -> None:

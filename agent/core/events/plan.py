@@ -75,6 +75,7 @@ class PlanProposed(EventBody):
     approval_reason: str = Field(
         default="", description="why a person must approve the plan if it changes something, whatever the room says"
     )
+    follows: str = Field(default="", description="the earlier message whose words the searches of this one use")
     duration: float = 0.0
 
     def get_label(self, step_id: str) -> StepLabel | None:

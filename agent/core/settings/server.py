@@ -36,6 +36,13 @@ class ServerSettings(BaseModel):
             "gateway"
         ),
     )
+    features: str = Field(
+        default="",
+        description=(
+            "features to use alone, separated by commas, or -name for each to leave out, e.g. -recipes,-schedules; "
+            "none: the kernel alone; unset: all"
+        ),
+    )
     web: bool = Field(default=True, description="serve the web page at / to browsers, and its files at /web/")
     open_webui: Literal["auto", "always", "never"] = Field(
         default="auto", description="who gets the rich view: callers recognised as Open WebUI, all callers, or none"

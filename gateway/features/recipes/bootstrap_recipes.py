@@ -1,25 +1,43 @@
-"""The recipes' part of the composition root: their store, their maker and their tools."""
+"""Hooks of the feature `recipes`."""
 
-from collections.abc import Callable
-
-from agent.run_context.run import Run
-from agent.runs.service import AgentService
-from agent.skills import SkillLibrary
-from agent.tools import ToolRegistry
-from gateway.bootstrap_context import BuildContext
+from agent.run_context.extensions import Extension
+from agent.tools import Tool
+from gateway.bootstrap import Stepgate
+from gateway.feature_host import FeatureHost
 from gateway.features.recipes.engine import RecipeStore
+from gateway.features.recipes.engine.recipe_hooks import RecipeHooks
 from gateway.features.recipes.engine.recipe_maker import RecipeMaker
+from gateway.features.recipes.mcp_prompts import RecipePrompts
 from gateway.features.recipes.tools.recipes import make_recipe_tools
 
 
-def add_recipes(
-    context: BuildContext, registry: ToolRegistry, skills: SkillLibrary, get_service: Callable[[], AgentService[Run]]
-) -> RecipeMaker:
-    """Returns the maker of recipes and registers its tools. `get_service` is called when a recipe is made."""
+def build_recipes(host: FeatureHost) -> RecipeMaker:
+    """Returns the maker of recipes with their store."""
 
     def list_taken_names() -> list[str]:
-        return [*(skill.name for skill in skills), *(spec.name for spec in registry.list_specs())]
+        skills = (skill.name for skill in host.rooms.skills)
+        return [*skills, *(spec.name for spec in host.registry.list_specs())]
 
-    maker = RecipeMaker(RecipeStore(context.statements, context.store.clock), get_service, list_taken_names)
-    registry.register(*make_recipe_tools(maker))
+    store = RecipeStore(host.statements, host.context.store.clock)
+    return RecipeMaker(store, lambda: host.get_gateway().service, list_taken_names)
+
+
+def get_recipes(stepgate: Stepgate) -> RecipeMaker:
+    """Returns the maker of recipes of a gateway."""
+    maker: RecipeMaker = stepgate.get_part("recipes")
     return maker
+
+
+def list_tools(host: FeatureHost) -> list[Tool]:
+    """Returns the tools that make and keep recipes."""
+    return [*make_recipe_tools(host.get_part("recipes"))]
+
+
+def list_extensions(host: FeatureHost) -> tuple[Extension, ...]:
+    """Returns the recipes in runs."""
+    return (Extension("recipes", hooks=(RecipeHooks(host.get_part("recipes").store),)),)
+
+
+def list_mcp_prompts(host: FeatureHost) -> tuple[RecipePrompts, ...]:
+    """Returns the recipes in use."""
+    return (RecipePrompts(host.get_part("recipes").store),)

@@ -12,7 +12,7 @@ from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.execution.gates import GATES, check_gates, has_room_gates, list_failed_gates
 from agent.run_context.extensions import merge_extensions
-from mcp_tools.builtin import BUILTIN_EXTENSIONS
+from gateway.features.incident.tools import INCIDENT_EXTENSION
 from tests.support.builders import (
     RUN_ID,
     Placed,
@@ -28,7 +28,7 @@ from tests.support.builders import (
     tool_step,
 )
 
-EXTENSIONS = merge_extensions(BUILTIN_EXTENSIONS)
+EXTENSIONS = merge_extensions((INCIDENT_EXTENSION,))
 Values = Mapping[str, JsonObject]
 ROOM = Room(
     id="incident",

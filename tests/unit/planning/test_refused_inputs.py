@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.core.models import JsonObject
 from agent.planning.refused_inputs import RepeatedCallError, check_repetition, list_other_values
 from agent.planning.request import RoundResult
 from agent.tools import READ_ONLY, ToolSpec
@@ -20,7 +21,7 @@ def make_failure(name: str, text: str) -> RoundResult:
     return RoundResult(0, "find_person", {"name": name}, text, failed=True)
 
 
-def make_call(name: str) -> dict[str, object]:
+def make_call(name: str) -> JsonObject:
     return {"tool": "find_person", "inputs": {"name": name}}
 
 

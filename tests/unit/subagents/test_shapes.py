@@ -11,7 +11,6 @@ from agent.execution.subagent_work import parse_final
 from agent.run_context.call_site import CallSite
 from agent.subagents.registry import SubAgentClass, index_subagents, register_subagents
 from agent.subagents.spawn import make_spawn_tools
-from gateway.bootstrap_tools import SUBAGENTS
 from gateway.features.documents.engine.ingest.pipeline_check import (
     PipelineInvalidError,
     find_problems,
@@ -23,6 +22,7 @@ from gateway.features.documents.engine.ingest.templates import from_template, li
 from gateway.features.documents.engine.search.models import FileType
 from gateway.features.pipeline_builder.engine.subagents.alternatives import with_chunker_for_type, with_parser_for_type
 from gateway.features.pipeline_builder.engine.subagents.document_kinds import compute_code_share, detect_document_types
+from tests.support.engine import SUBAGENTS
 
 PROSE = "The committee met on Monday. It decided to postpone the matter, and to ask for a further report.\n" * 5
 CODE = "def total(rows):\n    result = 0\n    for row in rows:\n        result += row.value\n    return result\n" * 3

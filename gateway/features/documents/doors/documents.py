@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect
 from agent.core.errors import StoreFullError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
+from agent.core.settings import Settings
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
@@ -276,3 +277,8 @@ def _build_content_disposition(document: Document) -> str:
     )
     how = "inline" if document.file_type == "pdf" else "attachment"
     return f"{how}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def get_upload_limits(settings: Settings) -> dict[str, int]:
+    """Returns how many bytes an upload may have, with its form around it."""
+    return {UPLOAD_PATH: settings.max_upload_bytes + FORM_BYTES}

@@ -1,1 +1,19 @@
-"""Its tools."""
+"""The tools that search documents and answer from them."""
+
+from agent.core.settings import Settings
+from agent.tools import Tool
+from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.tools.answer import AnswerWithCitationsTool
+from gateway.features.documents.tools.ingest import IngestTool
+from gateway.features.documents.tools.knowledge import SearchKnowledgeTool
+from gateway.features.documents.tools.list_documents import ListDocumentsTool
+
+
+def make_document_tools(settings: Settings, library: Library) -> tuple[Tool, ...]:
+    """Returns the four tools of documents."""
+    return (
+        SearchKnowledgeTool(library),
+        ListDocumentsTool(library),
+        AnswerWithCitationsTool(library, settings.browser_url),
+        IngestTool(library, settings.readable_roots),
+    )

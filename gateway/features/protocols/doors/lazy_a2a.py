@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from agent.core.extras import EXTRAS
+from agent.core.settings import Settings
 from gateway.auth.dependencies import get_caller
 from gateway.doors.dependencies import get_stepgate
 
@@ -50,6 +51,11 @@ class LazyA2ADoor:
             if self._door is None:
                 self._door = await asyncio.to_thread(_build_door)
         return self._door
+
+
+def make_routes(_: Settings) -> list[BaseRoute]:
+    """Returns the routes of one application's door."""
+    return LazyA2ADoor().routes
 
 
 def _build_door() -> "A2ADoor":

@@ -15,6 +15,7 @@ from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import accept_run
+from gateway.features.recipes.bootstrap_recipes import get_recipes
 from gateway.features.recipes.engine import Recipe, StoredRecipe
 from gateway.features.recipes.engine.card import render_files
 from gateway.features.recipes.tools.recipes import SAVE_TOOL, RecipeOutput, get_state, to_output
@@ -65,7 +66,7 @@ async def save_run(
     run_id: str, body: SaveBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> RecipeDetail:
     """Make a recipe of a run that succeeded, try it, and stage it until it is applied."""
-    await stepgate.recipes.check_request(run_id, caller.owner, body.name)
+    await get_recipes(stepgate).check_request(run_id, caller.owner, body.name)
     args: JsonObject = {
         "run_id": run_id,
         "name": body.name,
@@ -83,20 +84,20 @@ async def save_run(
     output: dict[str, object] | None = dict(returned.output) if isinstance(returned.output, dict) else None
     if returned.blob is not None:
         output = (await stepgate.service.get_blob_result(returned.blob))[0]
-    return _to_detail(await stepgate.recipes.store.get(caller.owner, str((output or {}).get("name"))))
+    return _to_detail(await get_recipes(stepgate).store.get(caller.owner, str((output or {}).get("name"))))
 
 
 @router.get("/v1/recipes", responses=ERRORS, dependencies=[require_tool("recipes_list")])
 async def list_recipes(stepgate: Gateway, caller: CurrentCaller) -> RecipeList:
     """List the recipes."""
-    stored = await stepgate.recipes.store.list_all(caller.owner)
+    stored = await get_recipes(stepgate).store.list_all(caller.owner)
     return RecipeList(data=[RecipeItem(**_describe(one)) for one in stored])
 
 
 @router.get("/v1/recipes/{name}", responses=ERRORS, dependencies=[require_tool("recipes_list")])
 async def get_recipe(name: str, stepgate: Gateway, caller: CurrentCaller) -> RecipeDetail:
     """Return a recipe."""
-    return _to_detail(await stepgate.recipes.store.get(caller.owner, name))
+    return _to_detail(await get_recipes(stepgate).store.get(caller.owner, name))
 
 
 @router.post(
@@ -104,8 +105,8 @@ async def get_recipe(name: str, stepgate: Gateway, caller: CurrentCaller) -> Rec
 )
 async def apply_recipe(name: str, body: ApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RecipeDetail:
     """Confirm a staged recipe. From now on `/name` calls it."""
-    await stepgate.recipes.store.apply(caller.owner, name, version=body.version, rename=body.rename)
-    return _to_detail(await stepgate.recipes.store.get(caller.owner, name))
+    await get_recipes(stepgate).store.apply(caller.owner, name, version=body.version, rename=body.rename)
+    return _to_detail(await get_recipes(stepgate).store.get(caller.owner, name))
 
 
 @router.post(
@@ -113,13 +114,13 @@ async def apply_recipe(name: str, body: ApplyBody, stepgate: Gateway, caller: Cu
 )
 async def discard_recipe(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Discard what is staged. An earlier version stays in use."""
-    await stepgate.recipes.store.discard(caller.owner, name)
+    await get_recipes(stepgate).store.discard(caller.owner, name)
 
 
 @router.delete("/v1/recipes/{name}", status_code=204, responses=ERRORS, dependencies=[require_tool("recipe_remove")])
 async def remove_recipe(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Remove a recipe, with what is staged of it."""
-    await stepgate.recipes.store.remove(caller.owner, name)
+    await get_recipes(stepgate).store.remove(caller.owner, name)
 
 
 def _to_detail(stored: StoredRecipe) -> RecipeDetail:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.core.models import LOCAL_OWNER, Room
+from agent.policy.room_servers import may_use_credential
 from agent.storage.credentials import CredentialError, Credentials
 
 SecretKind = Literal["setting", "credential"]
@@ -65,8 +66,3 @@ class SecretNames:
         except CredentialError as error:
             return error.message if is_operator else "it cannot be used; the operator sees why"
         return ""
-
-
-def may_use_credential(owner: str, name: str) -> bool:
-    """Returns whether rooms of this owner may name the credential: shared rooms all, others those of their owner."""
-    return owner == LOCAL_OWNER or name.startswith(f"{owner}/")

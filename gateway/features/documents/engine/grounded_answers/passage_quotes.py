@@ -43,9 +43,8 @@ def list_quotations(
     """
     if request.topics:
         return _compare_topics(request, checker, by_sentence=by_sentence, limit=limit)
-    return _quote_passages(
-        request.user_query, checker.passages, request.persona, 0, by_sentence=by_sentence, limit=limit
-    )
+    question = f"{request.follows} {request.user_query}".strip()
+    return _quote_passages(question, checker.passages, request.persona, 0, by_sentence=by_sentence, limit=limit)
 
 
 def _compare_topics(

@@ -10,7 +10,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from agent.core.models import LOCAL_OWNER, Room, RoomServer
 from agent.policy.guardrails.secrets import SecretScanner
-from gateway.features.studio.engine.secret_names import may_use_credential
 
 MAX_SERVERS = 10
 """Each one is a connection, and perhaps a process, that lives as long as the gateway."""
@@ -38,6 +37,11 @@ def find_server_problems(room: Room) -> Iterator[str]:
                     f"{where}: the credential {credential[:80]!r} does not belong to {room.owner!r}; the operator can "
                     f"store one named {room.owner}/NAME"
                 )
+
+
+def may_use_credential(owner: str, name: str) -> bool:
+    """Returns whether rooms of this owner may name the credential: shared rooms all, others those of their owner."""
+    return owner == LOCAL_OWNER or name.startswith(f"{owner}/")
 
 
 def _find_target_problems(room: Room, server: RoomServer) -> Iterator[str]:

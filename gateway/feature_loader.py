@@ -1,0 +1,162 @@
+"""Loads features: the shipped ones and those of installed packages, in the order of their needs.
+
+One that cannot be imported is skipped and named by `stepgate doctor`; two that claim one name stop the start.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from gateway.feature import Command, Feature, Target
+from gateway.shipped_features import SHIPPED
+
+GROUP = "stepgate.features"
+VARIABLE = "AGENT_FEATURES"
+
+
+class FeatureConflictError(Exception):
+    """Raised if features contradict each other: two with one name, command or route, or a circle of needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFeature:
+    """A feature that is not in use. `origin` is where it comes from."""
+
+    name: str
+    origin: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFeatures:
+    """The features in use, each after those that it needs, and the skipped ones."""
+
+    features: tuple[Feature, ...]
+    skipped: tuple[SkippedFeature, ...] = ()
+
+    def __iter__(self) -> Iterator[Feature]:
+        return iter(self.features)
+
+    def __contains__(self, name: str) -> bool:
+        return any(feature.name == name for feature in self.features)
+
+    def list_commands(self) -> dict[str, Command]:
+        """Returns the commands by name, in order of place. Raises `FeatureConflictError` if two have one name."""
+        claims: dict[str, str] = {}
+        found: dict[str, Command] = {}
+        for feature in self.features:
+            for name, command in feature.commands.items():
+                claim(claims, name, feature.name, "the command")
+                found[name] = command
+        return dict(sorted(found.items(), key=lambda item: item[1].place))
+
+
+def claim(claims: dict[str, str], name: str, feature: str, noun: str) -> None:
+    """Records that a feature claims a name. Raises `FeatureConflictError` if another one has claimed it."""
+    other = claims.setdefault(name, feature)
+    if other != feature:
+        raise FeatureConflictError(
+            f"the features {other!r} and {feature!r} both claim {noun} {name!r}; switch one off: {VARIABLE}=-{feature}"
+        )
+
+
+def load_features(choice: str | None = None, *, with_installed: bool = True) -> LoadedFeatures:
+    """Returns the features that `choice` (AGENT_FEATURES) leaves on, by default that of the environment.
+
+    Raises `FeatureConflictError`.
+    """
+    wanted = os.environ.get(VARIABLE, "") if choice is None else choice
+    sources = {**_list_shipped(), **(_list_installed() if with_installed else {})}
+    return choose_features(sources, wanted)
+
+
+def choose_features(sources: Mapping[str, Callable[[], Feature]], choice: str) -> LoadedFeatures:
+    """Returns the features of `sources`, by origin, as `choice` says: names to use alone, or `-name` to leave out."""
+    loaded: dict[str, tuple[Feature, str]] = {}
+    skipped: list[SkippedFeature] = []
+    for origin, load in sources.items():
+        try:
+            feature = load()
+        except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises, the gateway starts without it
+            problem = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            skipped.append(SkippedFeature(origin.partition(":")[0], origin, problem))
+            continue
+        if feature.name in loaded:
+            raise FeatureConflictError(
+                f"two features are called {feature.name!r}: {loaded[feature.name][1]} and {origin}"
+            )
+        loaded[feature.name] = (feature, origin)
+    on = _apply_choice(loaded, choice)
+    return LoadedFeatures(tuple(_order(loaded, on, skipped)), tuple(skipped))
+
+
+def _apply_choice(known: Iterable[str], choice: str) -> set[str]:
+    names = [name for name in choice.replace(" ", "").split(",") if name]
+    only = {name for name in names if not name.startswith("-")}
+    without = {name[1:] for name in names if name.startswith("-")}
+    if "none" in only:
+        return set()
+    if unknown := (only | without) - set(known):
+        there = ", ".join(known)
+        raise FeatureConflictError(f"{VARIABLE}: there is no feature {min(unknown)!r}; there are {there}")
+    return (only or set(known)) - without
+
+
+def _order(loaded: Mapping[str, tuple[Feature, str]], on: set[str], skipped: list[SkippedFeature]) -> Iterator[Feature]:
+    """Yields the features that are on, each after its needs. One whose needs are off is skipped."""
+    done: dict[str, bool] = {}
+
+    def visit(name: str, path: tuple[str, ...]) -> Iterator[Feature]:
+        if name in path:
+            raise FeatureConflictError(f"features need each other in a circle: {' -> '.join((*path, name))}")
+        if name in done:
+            return
+        feature, origin = loaded[name]
+        for need in feature.needs:
+            if need in loaded:
+                yield from visit(need, (*path, name))
+        missing = next((need for need in feature.needs if not done.get(need)), None)
+        done[name] = name in on and missing is None
+        if name in on and missing is not None:
+            skipped.append(SkippedFeature(name, origin, f"it needs the feature {missing!r}, which is off"))
+        elif name in on:
+            yield feature
+
+    for name in loaded:
+        yield from visit(name, ())
+
+
+def import_target(target: Target) -> Any:
+    """Returns what `module:name` names."""
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _list_shipped() -> dict[str, Callable[[], Feature]]:
+    return {target: _make_loader(target) for target in SHIPPED if _is_there(target.partition(":")[0])}
+
+
+def _make_loader(target: Target) -> Callable[[], Feature]:
+    def load() -> Feature:
+        feature: Feature = import_target(target)
+        return feature
+
+    return load
+
+
+def _is_there(module: str) -> bool:
+    """Whether the folder of a shipped feature is there: the wheel leaves the evaluation out."""
+    return find_spec(module.rpartition(".")[0]) is not None
+
+
+@cache
+def _list_installed() -> dict[str, Callable[[], Feature]]:
+    """Returns those of installed packages. Finding them reads a file of each package: once a process."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - parses mail headers, with all of `email`
+
+    found = sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value))
+    return {f"{one.value} of {one.dist.name if one.dist else 'an unnamed package'}": one.load for one in found}

@@ -1,0 +1,41 @@
+"""The feature `documents`: collections of documents, search in them, and answers with citations."""
+
+from gateway.feature import Command, Door, Feature
+
+FEATURE = Feature(
+    name="documents",
+    tools="gateway.features.documents.hooks:list_tools",
+    subagents="gateway.features.documents.hooks:list_subagents",
+    extensions="gateway.features.documents.hooks:list_extensions",
+    routes=(
+        Door("gateway.features.documents.doors.embeddings:router", place=50),
+        Door("gateway.features.documents.doors.collections:router", place=120),
+        Door("gateway.features.documents.doors.documents:router", place=130),
+        Door("gateway.features.documents.doors.citations:router", place=140),
+        Door("gateway.features.documents.doors.ingestion:router", place=150),
+        Door("gateway.features.documents.doors.sources:router", place=200),
+    ),
+    upload_limits="gateway.features.documents.doors.documents:get_upload_limits",
+    commands={
+        "ingest": Command(
+            "gateway.features.documents.commands.ingest:ingest",
+            "Read documents into a collection; unchanged ones are skipped.",
+            place=150,
+        ),
+        "collections": Command(
+            "gateway.features.documents.commands.ingest:app",
+            "Collections: the documents that answers are based on.",
+            place=290,
+        ),
+        "sources": Command(
+            "gateway.features.documents.commands.sources:app",
+            "Sources: named sources of documents.",
+            place=300,
+        ),
+        "corpus": Command(
+            "gateway.features.documents.commands.corpus:app",
+            "Table rows as documents: prepare a corpus, build a collection from it, query it.",
+            place=310,
+        ),
+    },
+)

@@ -1,0 +1,16 @@
+"""Hooks of the feature `incident`."""
+
+from agent.run_context.extensions import Extension
+from agent.tools import Tool
+from gateway.feature_host import FeatureHost
+from gateway.features.incident.tools import INCIDENT_EXTENSION, make_incident_tools
+
+
+def list_tools(host: FeatureHost) -> tuple[Tool, ...]:
+    """Returns the eight tools."""
+    return make_incident_tools(host.settings, host.get_part("documents").library)
+
+
+def list_extensions(_: FeatureHost) -> tuple[Extension, ...]:
+    """Returns the gates and the topic of incident rooms."""
+    return (INCIDENT_EXTENSION,)

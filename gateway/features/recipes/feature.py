@@ -1,0 +1,20 @@
+"""The feature `recipes`: runs that went well as templates."""
+
+from gateway.feature import Command, Door, Feature
+
+FEATURE = Feature(
+    name="recipes",
+    needs=("studio",),
+    build="gateway.features.recipes.bootstrap_recipes:build_recipes",
+    tools="gateway.features.recipes.bootstrap_recipes:list_tools",
+    extensions="gateway.features.recipes.bootstrap_recipes:list_extensions",
+    mcp_prompts="gateway.features.recipes.bootstrap_recipes:list_mcp_prompts",
+    routes=(Door("gateway.features.recipes.doors.recipes:router", place=250),),
+    commands={
+        "recipes": Command(
+            "gateway.features.recipes.commands.recipes:app",
+            "Recipes: list, show, apply, discard, remove, export.",
+            place=180,
+        ),
+    },
+)

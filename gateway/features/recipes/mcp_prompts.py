@@ -1,0 +1,52 @@
+"""Recipes of the caller as prompts of the MCP server."""
+
+import json
+from collections.abc import Collection, Mapping
+
+import mcp_types as types
+
+from gateway.features.recipes.engine import Recipe, RecipeStore
+from mcp_tools.server.current_principal import get_current_owner
+from mcp_tools.server.stored_prompts import make_prompt, make_prompt_result
+
+
+class RecipePrompts:
+    """Implements `StoredPrompts`."""
+
+    comes_first = True
+
+    def __init__(self, store: RecipeStore) -> None:
+        self._store = store
+
+    async def list_prompts(self, exclude: Collection[str]) -> list[types.Prompt]:
+        """Returns the recipes of a caller as prompts with their parameters as arguments."""
+        return [
+            make_prompt(
+                recipe.name,
+                recipe.description,
+                *(
+                    types.PromptArgument(name=one.name, description=one.description or one.type, required=one.required)
+                    for one in recipe.parameters
+                ),
+            )
+            for recipe in await self._store.list_applied(get_current_owner())
+        ]
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult | None:
+        """Returns a message that has the client's model call the recipe through `agent_run`."""
+        recipe = (await self._store.list_applied(get_current_owner())).get(name)
+        return build_call_prompt(recipe, arguments) if recipe is not None else None
+
+
+def build_call_prompt(recipe: Recipe, arguments: Mapping[str, str]) -> types.GetPromptResult:
+    """Returns a message that has the client's model call the recipe through `agent_run`."""
+    known = [one.name for one in recipe.parameters if one.name in arguments]
+    values = " ".join(f"{name}={_quote(arguments[name])}" for name in known)
+    call = f"/{recipe.name} {values}".strip()
+    text = f"Call the tool agent_run with exactly this prompt, and give me its answer:\n\n{call}"
+    return make_prompt_result(recipe.description, text)
+
+
+def _quote(value: str) -> str:
+    """Returns a value as one word of a call."""
+    return value if value.isalnum() else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,20 @@
+"""The feature `schedules`: runs at times of cron, and webhooks."""
+
+from gateway.feature import Command, Door, Feature
+
+FEATURE = Feature(
+    name="schedules",
+    needs=("protocols", "studio"),
+    tools="gateway.features.schedules.hooks:list_tools",
+    routes=(
+        Door("gateway.features.schedules.doors.schedules:router", place=300),
+        Door("gateway.features.schedules.doors.webhooks:router", place=310),
+    ),
+    commands={
+        "schedules": Command(
+            "gateway.features.schedules.commands.schedules:app",
+            "Schedules: list, show, create, enable, disable, run, remove.",
+            place=190,
+        ),
+    },
+)

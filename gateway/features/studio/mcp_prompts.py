@@ -1,0 +1,39 @@
+"""Saved prompts of the caller as prompts of the MCP server. A skill of the same name comes first."""
+
+from collections.abc import Collection, Mapping
+
+import mcp_types as types
+
+from agent.core.errors import NotFoundError
+from gateway.features.studio.engine.prompt_library import PromptLibrary
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal
+from mcp_tools.server.stored_prompts import make_prompt, make_prompt_result, make_task_argument
+
+
+class SavedPrompts:
+    """Implements `StoredPrompts`."""
+
+    comes_first = False
+
+    def __init__(self, library: PromptLibrary) -> None:
+        self._library = library
+
+    async def list_prompts(self, exclude: Collection[str]) -> list[types.Prompt]:
+        """Returns the newest version of each prompt; none for a key whose tools do not include `prompts_list`."""
+        if not get_current_principal().may_call("prompts_list"):
+            return []
+        stored = await self._library.list_prompts(get_current_owner())
+        return [
+            make_prompt(one.name, one.description, make_task_argument()) for one in stored if one.name not in exclude
+        ]
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult | None:
+        """Returns the newest version with the task after it; None for a key whose tools lack `prompt_show`."""
+        if not get_current_principal().may_call("prompt_show"):
+            return None
+        try:
+            found = await self._library.get_prompt(get_current_owner(), name)
+        except NotFoundError:
+            return None
+        task = arguments.get("task", "")
+        return make_prompt_result(found.description, f"{found.text}\n\nTask: {task}" if task else found.text)
