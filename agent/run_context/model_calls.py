@@ -278,7 +278,8 @@ class MeteredModels:
         )
         await self._run.note(self._run.redaction.mark_redacted(body), step_id=self._step_id, attempt=self._attempt)
         if self._run.engine.prompts is not None:
-            whole = self._run.redaction.redact_reply(reply or answering.build_reply()) if error is None else None
+            written = answering.build_reply() if isinstance(answering, StreamedReply) else answering
+            whole = self._run.redaction.redact_reply(written) if error is None else None
             await self._keep_prompt(self._run.engine.prompts, request, body, whole)
 
     async def _keep_prompt(

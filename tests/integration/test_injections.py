@@ -49,7 +49,7 @@ def make_tools() -> list[FunctionTool]:
 async def bench_of(tmp_path: Path, tools: list[FunctionTool], *rules: Any) -> AsyncIterator[Bench]:
     write_skill(tmp_path / "skills", "operate", " ".join(tool.spec.name for tool in tools))
     room = Room(id="test", supervision="always", memory=False)
-    options = {"tools": tools, "room": room, "skill_roots": [tmp_path / "skills"]}
+    options: dict[str, Any] = {"tools": tools, "room": room, "skill_roots": [tmp_path / "skills"]}
     async with engine_bench(tmp_path / "data", script(*rules, judges("SUCCESS"), DONE), **options) as bench:
         yield bench
 
