@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# The site's generator has bounds of its own.
+DOCS_VENV := .venv-docs
 DEV_STAMP := $(VENV)/.installed-dev
 # Python compiles what it imports; compiling all 130 packages would take a third of the time and 170 MB.
 PIP := $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-compile
@@ -134,10 +136,20 @@ check-image: ## Build the image without a registry, start it read-only, ask it a
 docs: $(DEV_STAMP) ## Write the settings table and the failure table into docs/
 	@$(BIN)/python -m gateway.reference_pages docs
 
+docs-site: $(DOCS_VENV)/.installed ## Build the documentation as a site in build/site, and check its links
+	@$(PYTHON) docs/site/prepare.py build/docs
+	@$(DOCS_VENV)/bin/zensical build --clean --strict
+
+$(DOCS_VENV)/.installed: docs/site/requirements.lock
+	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	@touch $@
+
 lock: $(DEV_STAMP) ## Resolve pyproject.toml into the lock files, with hashes
 	@$(LOCK) --override requirements.overrides --extra build pyproject.toml -o requirements.lock
 	@$(LOCK) $(DEV_EXTRAS:%=--extra %) -c requirements.lock pyproject.toml -o requirements-dev.lock
 	@printf '%s\n' $(SERVER_PACKAGES) | $(LOCK) --no-deps -c requirements-dev.lock - -o requirements-scale.lock
+	@echo zensical==0.0.73 | $(LOCK) - -o docs/site/requirements.lock
 	@$(LOCK) --extra eval --override gateway/features/evaluation/requirements.overrides -c requirements-dev.lock pyproject.toml -o gateway/features/evaluation/requirements.lock
 
 clean: ## Remove the environment and caches (your data folder stays)
