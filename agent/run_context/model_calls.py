@@ -260,13 +260,14 @@ class MeteredModels:
         )
         await self._run.note(self._run.redaction.mark_redacted(body), step_id=self._step_id, attempt=self._attempt)
         if self._run.engine.prompts is not None:
-            whole = self._run.redaction.redact_reply(reply or answering.build_reply()) if error is None else None
+            whole = reply if streamed is None or error is not None else streamed.build_reply()
             await self._keep_prompt(self._run.engine.prompts, request, body, whole)
 
     async def _keep_prompt(
         self, prompts: PromptLog, request: ModelRequest, body: ModelReturned, reply: ModelReply | None
     ) -> None:
         """Keeps what was sent and replied. A full disk does not fail the run."""
+        reply = self._run.redaction.redact_reply(reply) if reply is not None else None
         said = body.error_code or "" if reply is None else reply.text
         if reply is not None and reply.tool_calls:
             calls = [{"name": call.name, "arguments": call.arguments} for call in reply.tool_calls]
