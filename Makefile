@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 # Python compiles what it imports; compiling all 130 packages would take a third of the time and 170 MB.
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP := $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-compile
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 # All extras but `eval`, whose dependencies' bounds contradict the others'
 # (gateway/features/evaluation/requirements.overrides).
@@ -26,7 +26,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -85,6 +85,9 @@ bench-reading: $(DEV_STAMP) ## Print how much of each file is read beside other 
 
 bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among many passages (BENCH_PASSAGES, BENCH_STORE)
 	@$(BIN)/python -m tests.bench.search_scale
+
+requirements: $(DEV_STAMP) ## Run the tests of each requirement and list the rows without one (REQUIREMENTS=S001-18; half an hour for all)
+	@$(BIN)/python -m tests.requirements $(REQUIREMENTS)
 
 eval-talks: $(DEV_STAMP) ## Ask the labelled conversations about documents, by rules and with the configured model if any
 	@$(BIN)/python -m tests.bench.talk_questions
@@ -145,10 +148,12 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Stepgate needs Python 3.11 or newer, this is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing what running needs into $(VENV) (once; about a minute)"
-	@# The locks are complete, so nothing has to be resolved; Python before 3.12 puts setuptools into environments.
+	@# The locks are complete, so nothing has to be resolved; Python before 3.12 puts setuptools into environments, and
+	@# all of them compile pip.
 	@$(PIP) --no-deps --require-hashes -r requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m pip uninstall --quiet --yes setuptools 2> /dev/null
+	@$(BIN)/python -B -m pip uninstall --quiet --yes setuptools 2> /dev/null
+	@find $(VENV)/lib -path '*/pip/*' -name __pycache__ -prune -exec rm -rf {} +
 	@touch $@
 
 $(DEV_STAMP): requirements-dev.lock gateway/features/evaluation/requirements.lock $(STAMP)

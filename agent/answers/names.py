@@ -47,9 +47,9 @@ _NEAR_WORDS = 3
 
 def find_unexplained_names(text: str, evidence: str) -> list[str]:
     """Returns the names of `text`, as written, whose words do not stand beside each other in `evidence`."""
-    plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
-    if not _has_candidate(plain):
+    if text[1:].islower() or not _has_candidate(text):
         return []
+    plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
     known = _KnownWords(evidence)
     found: dict[str, None] = {}
     for name, shown in _iter_names(plain, known):

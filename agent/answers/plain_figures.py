@@ -17,7 +17,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
 _WORDS_OF_VALUES = frozenset((*SCALES, *(word for word, value in NUMBER_WORDS.items() if value > 12)))
 """Words that make a larger value of a number, or are one that is no count."""
-_BEFORE = re.compile(r"([^\W\d_]+)[. ]{0,2}(?:the |den |le )?$")
+_MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
 
 
 def has_only_quoted_figures(text: str, evidence: str) -> bool:
@@ -39,8 +39,7 @@ def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) 
     before, after = text[start - 1 : start], text[end : end + 1]
     if before in _JOINTS or before.isalnum() or (after in _JOINTS and text[end + 1 : end + 2].isalnum()):
         return False
-    last = _BEFORE.search(text, max(0, start - 24), start)
-    if last is not None and last[1].lower() in MONTHS:
+    if not _MONTHS_BEFORE.isdisjoint(text[max(0, start - 24) : start].lower().split()[-2:]):
         return False
     following = _NEXT_WORD.match(text, end)
     if following is not None and following[1].lower() in MONTHS:

@@ -25,6 +25,9 @@ MEMORY_TOOLS = frozenset({"memory_save", "memory_search"})
 STAGING_TOOLS = frozenset({"tool_generate", "tool_refine"})
 """Our own tools that only store a draft, which nothing uses before a person has allowed it."""
 
+OWN_SOURCE = "from your request"
+"""The source of an argument whose value stands in the user's words."""
+
 ToolFingerprint = Callable[[str], JsonObject]
 """Returns the description of a tool by its name. An approval is void if the description changes."""
 
@@ -56,9 +59,19 @@ def find_approval_reason(state: RunState) -> str | None:
     from_outside = [step for step in changing if state.plans[-1].is_from_outside(step.id)]
     if any(step.tool not in state.client_tool_names for step in from_outside):
         return "the plan was made after untrusted text was read, and it changes something"
+    if policy == "side_effects" and changes_several(state):
+        return "the message asks for several things, and this changes something"
     if changing and policy == "side_effects" and not _are_calls_named_by_request(state):
         return "the plan changes something"
     return None
+
+
+def changes_several(state: RunState) -> bool:
+    """Returns whether the plan hands several requests of one message to sub-agents, and one of them changes something.
+
+    It is approved as a whole, before any of it is begun."""
+    read = state.classified
+    return read is not None and len(read.intents) > 1 and bool(read.changing) and read.task_plan is not None
 
 
 def is_plan_approved(state: RunState) -> bool:
@@ -95,7 +108,11 @@ def list_plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
     """Returns the unfinished steps of the current plan, without completions: writing the answer needs no approval."""
     steps = state.plan.steps if state.plan else ()
     pending = (step for step in steps if state.get_step(step.id).status != "succeeded")
-    return tuple(_build_item(step) for step in pending if step.is_work)
+    items = tuple(_build_item(step) for step in pending if step.is_work)
+    if not changes_several(state) or state.classified is None:
+        return items
+    changing = {steps[at].id for at in state.classified.changing if at < len(steps)}
+    return tuple(item.model_copy(update={"changes": True}) if item.step_id in changing else item for item in items)
 
 
 def build_approval_request(
@@ -124,7 +141,7 @@ def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFi
     items = tuple(items)
     content = {
         "version": plan_version,
-        "items": [item.model_dump(mode="json", exclude={"shown", "shown_sha256"}) for item in items],
+        "items": [item.model_dump(mode="json", exclude={"sources", "shown", "shown_sha256"}) for item in items],
         "tools": {name: pin(name) for name in sorted({item.tool for item in items})},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
@@ -180,14 +197,27 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
         mark = " — *changes something*" if item.changes else ""
         intent = f": {escape_markdown(item.intent)}" if item.intent else ""
         lines.append(f"{number}. {format_literal(item.tool)}{mark}{intent}")
-        lines += [f"   - {escape_markdown(name)}: {format_value(value)}" for name, value in item.args.items()]
+        lines += [_format_argument(item, name) for name in _sort_arguments(item)]
         lines += ["", item.shown, ""] if item.shown else []
+    if not whole:
+        lines += ["", "With `approve` the call is made; with `reject` it is not, and the run goes on without it."]
     if not names_ids:
         return "\n".join(lines)
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
     ids = ", ".join(f"`{name}`" for name in (*(asked.approval_id for asked in waiting), run_id))
     lines += ["", f"Reply `approve` or `reject`. {other} ({ids})"]
     return "\n".join(lines)
+
+
+def _sort_arguments(item: ApprovalItem) -> list[str]:
+    """Returns the names of the arguments, those whose value is not the user's first."""
+    return sorted(item.args, key=lambda name: item.sources.get(name, OWN_SOURCE) == OWN_SOURCE)
+
+
+def _format_argument(item: ApprovalItem, name: str) -> str:
+    source = item.sources.get(name, "")
+    told = "" if not source else f" ({source})" if source == OWN_SOURCE else f" — **{source}**"
+    return f"   - {escape_markdown(name)}{told}: {format_value(item.args[name])}"
 
 
 def format_value(value: object) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import ceil, floor
 from time import monotonic
 
-from agent.core.errors import BudgetError, ModelError, StoreError
+from agent.core.errors import BudgetError, ModelError, ModelTimeoutError, StoreError
 from agent.core.events import AssistantTurn, ModelReturned, Purpose
 from agent.core.models import LOCAL_OWNER, JsonObject, Tier, Usage
 from agent.llm.faults import hide_endpoint_details
@@ -65,6 +65,8 @@ class MeteredModels:
             try:
                 reply = await self._run.engine.models.require().complete(request)
             except (ModelError, asyncio.CancelledError) as error:
+                if retry_timeouts:
+                    self._note_slowness(request, error)
                 await self._record_call(request, tier, meter.estimate_usage_after_error(error), started, error=error)
                 raise self._redact_error(error) from error.__cause__
             meter.add_reply(reply)
@@ -135,6 +137,8 @@ class MeteredModels:
                     streamed.add_chunk(chunk)
                     yield chunk
             except (ModelError, asyncio.CancelledError) as error:
+                if not streamed.text:
+                    self._note_slowness(request, error)
                 usage = meter.estimate_usage_after_error(error)
                 await self._record_call(request, tier, usage, started, error=error, streamed=streamed)
                 raise self._redact_error(error) from error.__cause__
@@ -187,6 +191,8 @@ class MeteredModels:
             options = {name: value for name, value in options.items() if name != "response_format"}
         model, *fallbacks = models.list_upstreams(tier, run.room)
         check_budget(run, leave=self._reserved_share)
+        if model in run.slow_models:
+            raise ModelTimeoutError(run.slow_models[model], agent_id="models")
         # Callers write these tools, so their descriptions may contain an attack.
         if tools is run.state.request.client_tools:
             tools = redact_client_tools(run.state.request, run.room.guard_input)
@@ -204,6 +210,18 @@ class MeteredModels:
             retry_timeouts=retry_timeouts,
             tokens_left=self._count_tokens_left(messages, tools),
         )
+
+    def _note_slowness(self, request: ModelRequest, error: BaseException) -> None:
+        """Notes a model that sent nothing in time, also when it was asked again.
+
+        It would keep the run waiting at every further call, and rules answer what they can.
+        """
+        if isinstance(error, ModelTimeoutError):
+            error.message = (
+                f"the model is too slow here, so it is not asked again in this run: {error.message}; a smaller model, "
+                "or a longer AGENT_LLM_TIMEOUT_S, would help"
+            )
+            self._run.slow_models[request.model] = error.message
 
     def _count_tokens_left(self, messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]) -> int:
         """Returns the tokens that the run's budget leaves for a reply.
@@ -260,14 +278,14 @@ class MeteredModels:
         )
         await self._run.note(self._run.redaction.mark_redacted(body), step_id=self._step_id, attempt=self._attempt)
         if self._run.engine.prompts is not None:
-            whole = reply if streamed is None or error is not None else streamed.build_reply()
+            written = answering.build_reply() if isinstance(answering, StreamedReply) else answering
+            whole = self._run.redaction.redact_reply(written) if error is None else None
             await self._keep_prompt(self._run.engine.prompts, request, body, whole)
 
     async def _keep_prompt(
         self, prompts: PromptLog, request: ModelRequest, body: ModelReturned, reply: ModelReply | None
     ) -> None:
         """Keeps what was sent and replied. A full disk does not fail the run."""
-        reply = self._run.redaction.redact_reply(reply) if reply is not None else None
         said = body.error_code or "" if reply is None else reply.text
         if reply is not None and reply.tool_calls:
             calls = [{"name": call.name, "arguments": call.arguments} for call in reply.tool_calls]

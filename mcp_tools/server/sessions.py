@@ -1,7 +1,7 @@
 """Sessions of protocol era 2025: whose they are, how many one caller has, and an event log for each.
 
-A session answers only to the principal that opened it (404 for others), and ends after `IDLE_SECONDS` without one of
-its requests. With the log, a client can resume a broken stream.
+A session answers only to the principal that opened it (404 for others), and ends after `IDLE_SECONDS` without
+a request. With the log, a client can resume a broken stream.
 
 Era 2026 has neither sessions nor resumption; its requests pass through unchanged.
 """

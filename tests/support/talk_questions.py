@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import yaml
 
-from gateway.features.documents.engine.grounded_answers.no_answer_text import contains_no_answer_text
+from agent.answers.evidence import contains_no_answer_text
 
 TALKS = Path(__file__).parents[1] / "bench" / "talks"
 DOCUMENTS = {"en": "harrow.md", "sv": "nordvik.md", "de": "lindhof.md"}

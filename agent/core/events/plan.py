@@ -97,6 +97,9 @@ class ApprovalItem(FrozenModel):
     intent: str = ""
     effect: Effect = "read"
     changes: bool = False
+    sources: dict[str, str] = Field(
+        default_factory=dict, description="where the value of each argument comes from, for arguments of single calls"
+    )
     shown: str = Field(default="", description="Markdown in which the tool shows what the call would do")
     shown_sha256: str = Field(default="", description="of the Markdown before redaction; the approval is bound to it")
 

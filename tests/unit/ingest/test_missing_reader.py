@@ -16,7 +16,7 @@ COMMAND = "pip install 'stepgate[kreuzberg]'"
 @pytest.fixture
 def without_kreuzberg(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = Extra(("no_such_module",), "a second reader")
-    monkeypatch.setitem(EXTRAS, "kreuzberg", missing)  # type: ignore[arg-type]
+    monkeypatch.setitem(EXTRAS, "kreuzberg", missing)
 
 
 @pytest.mark.usefixtures("without_kreuzberg")
