@@ -5,11 +5,14 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 # Python compiles what it imports; compiling all 130 packages would take a third of the time and 170 MB.
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP := $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-compile
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 # All extras but `eval`, whose dependencies' bounds contradict the others'
 # (gateway/features/evaluation/requirements.overrides).
-DEV_EXTRAS := build dev a2a langgraph local-embedder otel scale
+DEV_EXTRAS := build dev all
+# What the image has besides requirements.lock: the queue, PostgreSQL, S3, the second reader, the interpreter, Bedrock.
+SERVER_PACKAGES := asgiref boto3 botocore jmespath kreuzberg obstore procrastinate psycopg psycopg-binary psycopg-pool \
+	pydantic-monty pydantic-monty-client pydantic-monty-runtime s3transfer
 # Tests wait more than they compute: one worker more than there are processors. WORKERS=0 runs them one after another.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
@@ -23,7 +26,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -83,6 +86,9 @@ bench-reading: $(DEV_STAMP) ## Print how much of each file is read beside other 
 bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among many passages (BENCH_PASSAGES, BENCH_STORE)
 	@$(BIN)/python -m tests.bench.search_scale
 
+eval-talks: $(DEV_STAMP) ## Ask the labelled conversations about documents, by rules and with the configured model if any
+	@$(BIN)/python -m tests.bench.talk_questions
+
 eval-answers: $(DEV_STAMP) ## Print precision and recall of the checks of claims, with the configured model if any
 	@$(BIN)/python -m tests.bench.answers
 
@@ -126,9 +132,9 @@ docs: $(DEV_STAMP) ## Write the settings table and the failure table into docs/
 	@$(BIN)/python -m gateway.reference_pages docs
 
 lock: $(DEV_STAMP) ## Resolve pyproject.toml into the lock files, with hashes
-	@$(LOCK) --extra build pyproject.toml -o requirements.lock
+	@$(LOCK) --override requirements.overrides --extra build pyproject.toml -o requirements.lock
 	@$(LOCK) $(DEV_EXTRAS:%=--extra %) -c requirements.lock pyproject.toml -o requirements-dev.lock
-	@printf 'asgiref\nobstore\nprocrastinate\n' | $(LOCK) --no-deps -c requirements-dev.lock - -o requirements-scale.lock
+	@printf '%s\n' $(SERVER_PACKAGES) | $(LOCK) --no-deps -c requirements-dev.lock - -o requirements-scale.lock
 	@$(LOCK) --extra eval --override gateway/features/evaluation/requirements.overrides -c requirements-dev.lock pyproject.toml -o gateway/features/evaluation/requirements.lock
 
 clean: ## Remove the environment and caches (your data folder stays)
@@ -139,12 +145,16 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Stepgate needs Python 3.11 or newer, this is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing what running needs into $(VENV) (once; about a minute)"
-	@$(PIP) --require-hashes -r requirements.lock
+	@# The locks are complete, so nothing has to be resolved; Python before 3.12 puts setuptools into environments, and
+	@# all of them compile pip.
+	@$(PIP) --no-deps --require-hashes -r requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -B -m pip uninstall --quiet --yes setuptools 2> /dev/null
+	@find $(VENV)/lib -path '*/pip/*' -name __pycache__ -prune -exec rm -rf {} +
 	@touch $@
 
 $(DEV_STAMP): requirements-dev.lock gateway/features/evaluation/requirements.lock $(STAMP)
 	@echo "Installing the optional parts and the development tools into $(VENV) (once)"
-	@$(PIP) --require-hashes -r requirements-dev.lock
+	@$(PIP) --no-deps --require-hashes -r requirements-dev.lock
 	@$(PIP) --no-deps --require-hashes -r gateway/features/evaluation/requirements.lock
 	@touch $@

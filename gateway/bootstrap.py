@@ -305,6 +305,7 @@ async def _run_background_work(
 async def _measure_model(gateway: Stepgate, *, recover: bool) -> None:
     """Measures the model while nothing runs, unless this process runs only one command."""
     if recover:
+        gateway.live_models.start()
         await gateway.prober.watch(lambda: gateway.service.worker.live_count)
 
 

@@ -22,6 +22,8 @@ async def open_store(settings: Settings) -> Storage:
     url = settings.database_url.get_secret_value()
     if not url.startswith(("postgresql://", "postgres://")):
         raise ConfigError("AGENT_DATABASE_URL: must begin with postgresql:// (unset it for SQLite in the data folder)")
+    if not EXTRAS["postgres"].is_installed:
+        raise ConfigError(f"AGENT_DATABASE_URL: PostgreSQL needs an optional part; {format_install_hint('postgres')}")
     from agent.storage.journal_postgres import open_postgres  # noqa: PLC0415 - its driver is not needed for SQLite
     from agent.storage.postgres import IDLE_SECONDS, has_database_name  # noqa: PLC0415 - likewise
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.core.errors import ConfigError, ModelError
@@ -12,20 +13,24 @@ from agent.llm.fallback import FallbackClient
 from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
 from agent.llm.retrying import RetryingClient
-from agent.llm.saved_models import Role, SavedModel
+from agent.llm.saved_models import BOTH_ROLES, Role, SavedModel
 from agent.llm.sdk import LiteLLMClient
 from agent.llm.tiers import ConfiguredModel, ModelTiers
 
 if TYPE_CHECKING:
     from agent.llm.http import HttpModelClient
+    from gateway.local_engine import LocalModelClient
 
 log = logging.getLogger(__name__)
+NOTHING_LOADED: "Mapping[str, LocalModelClient]" = {}
 
 
 async def build_models(settings: Settings) -> ModelTiers:
     """Returns the models: endpoints by URL over HTTP, providers by name through LiteLLM, none in rules mode."""
     if not settings.is_llm_configured:
         return ModelTiers()
+    if settings.model_file is not None:
+        return _build_file_model(settings, settings.model_file)
     key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
     default: ModelClient
     fast = settings.model_fast
@@ -58,15 +63,60 @@ async def build_models(settings: Settings) -> ModelTiers:
     )
 
 
-def build_saved_models(settings: Settings, entries: Sequence[SavedModel], keys: Mapping[str, str]) -> ModelTiers:
-    """Returns the models of the saved list. `keys` are the endpoints' keys by the names of the entries."""
+def _build_file_model(settings: Settings, file: Path) -> ModelTiers:
+    """Returns the model of AGENT_MODEL_FILE. Raises `ConfigError` where something else is configured too."""
+    for name in ("llm_base_url", "model_fast", "model_high"):
+        if getattr(settings, name) is not None:
+            raise ConfigError(
+                f"AGENT_MODEL_FILE: unset it, or AGENT_{name.upper()}: either a file or an endpoint is used"
+            )
+    if settings.serve_workers > 1:
+        raise ConfigError(
+            "AGENT_MODEL_FILE: each of AGENT_SERVE_WORKERS processes would load the model; serve the file by one "
+            "program and set AGENT_LLM_BASE_URL"
+        )
+    client = build_file_client(settings, file)
+    name = client.engine.options.name
+    return ModelTiers(
+        client=RetryingClient(FallbackClient(client)),
+        fast=name,
+        timeout_s=settings.llm_timeout_s,
+        max_tokens=settings.llm_max_tokens,
+        prices=Prices(settings.model_prices),
+        configured=(ConfiguredModel("default", name, None, BOTH_ROLES, "environment", file=str(file)),),
+        engines={str(file): client},
+    )
+
+
+def build_file_client(settings: Settings, file: Path, name: str = "") -> "LocalModelClient":
+    """Returns the client of a model file, which is loaded at the first call."""
+    from gateway.local_engine import EngineOptions, LocalEngine, LocalModelClient  # noqa: PLC0415 - aiohttp, as above
+
+    options = EngineOptions(file=file, name=name or file.stem, context=settings.model_context)
+    return LocalModelClient(LocalEngine(options))
+
+
+def build_saved_models(
+    settings: Settings,
+    entries: Sequence[SavedModel],
+    keys: Mapping[str, str],
+    loaded: "Mapping[str, LocalModelClient]" = NOTHING_LOADED,
+) -> ModelTiers:
+    """Returns the models of the saved list. `keys` are the endpoints' keys by the names of the entries, `loaded` the
+    clients of model files, by path, that can be used again.
+    """
     if not entries:
         return ModelTiers()
     from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as in `build_models`
 
-    clients: dict[str, ModelClient] = {
-        entry.name: HttpModelClient(entry.base_url or "", keys.get(entry.name)) for entry in entries
-    }
+    clients: dict[str, ModelClient] = {}
+    engines: dict[str, LocalModelClient] = {}
+    for entry in entries:
+        if entry.file is not None:
+            client = loaded.get(entry.file) or build_file_client(settings, Path(entry.file), entry.model)
+            clients[entry.name] = engines[entry.file] = client
+        else:
+            clients[entry.name] = HttpModelClient(entry.base_url or "", keys.get(entry.name))
 
     def join(role: Role) -> str | None:
         return ",".join(f"{entry.model}@{entry.name}" for entry in entries if role in entry.roles) or None
@@ -81,6 +131,7 @@ def build_saved_models(settings: Settings, entries: Sequence[SavedModel], keys: 
         prices=Prices(settings.model_prices),
         configured=tuple(describe_saved_model(entry, has_key=entry.name in keys) for entry in entries),
         keys=tuple(keys.values()),
+        engines=engines,
     )
 
 

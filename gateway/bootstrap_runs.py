@@ -1,6 +1,7 @@
 """The runs' part of the composition root: the engine, the service that runs it, and what starts runs through it."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from agent.core.models import AgentRequest, Room
 from agent.core.own_ids import OwnIds
@@ -28,6 +29,7 @@ from gateway.bootstrap_dispatch import Dispatch
 from gateway.bootstrap_tools import Tools
 from gateway.feature_host import FeatureHost
 from gateway.features.documents.bootstrap_documents import Documents
+from gateway.features.documents.tools.knowledge import measure_relevance
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.conversations import BuilderConversations
@@ -70,7 +72,12 @@ def build_engine(
         end_observers=(log_run, access.usage.record_end, webhooks.observe_end),
         quota_reservations=access.quotas,
         extensions=context.extensions,
-        ground=GroundSources(tools.builtins.walk_files, documents.library.list_collections, tools.list_instructions),
+        ground=GroundSources(
+            tools.builtins.walk_files,
+            documents.library.list_collections,
+            tools.list_instructions,
+            partial(measure_relevance, documents.library),
+        ),
     )
 
 

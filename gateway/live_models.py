@@ -16,6 +16,7 @@ from agent.llm.tiers import ConfiguredModel, ModelTiers
 from agent.storage.credentials import Credentials
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_models import build_models, build_saved_models, describe_saved_model
+from gateway.local_engine import LocalModelClient
 from gateway.observe.logs import hide_in_logs
 
 log = logging.getLogger(__name__)
@@ -39,8 +40,15 @@ class LiveModels:
         """Saved models that the environment overrides."""
         self._stamp: tuple[int, ...] | None = _UNREAD
         self._measured_stamp: tuple[int, ...] | None = _UNREAD
+        self._serves = False
         self._retired: list[ModelClient] = []
         self._lock = asyncio.Lock()
+
+    def start(self) -> None:
+        """Loads the files of models now, and those that are chosen later: before the first request needs them."""
+        self._serves = True
+        for engine in self.tiers.engines.values():
+            engine.start()
 
     async def watch(self) -> None:
         """Takes up changes until it is cancelled."""
@@ -63,7 +71,7 @@ class LiveModels:
             self._measured_stamp = measured
             fast = self.tiers.fast_model
             self.tiers.measured = (
-                await asyncio.to_thread(self.measured.find, fast.base_url, fast.model) if fast is not None else None
+                await asyncio.to_thread(self.measured.find, fast.place, fast.model) if fast is not None else None
             )
 
     async def _take_up_list(self) -> None:
@@ -77,7 +85,8 @@ class LiveModels:
         if self.settings.is_llm_configured:
             self.unused = tuple(describe_saved_model(one, has_key=one.name in keys) for one in entries)
             return
-        self._use(build_saved_models(self.settings, entries, keys))
+        loaded = {file: one for file, one in self.tiers.engines.items() if isinstance(one, LocalModelClient)}
+        await self._use(build_saved_models(self.settings, entries, keys, loaded))
 
     async def save(self, entry: SavedModel, key: str | None = None) -> None:
         """Saves an entry at the head of the list, with its key, and uses it. Raises `ConfigError` and
@@ -120,11 +129,19 @@ class LiveModels:
             self.credentials.set_model_key(entry.credential, entry.base_url, key)
         self.saved.put_first(entry)
 
-    def _use(self, tiers: ModelTiers) -> None:
-        """Replaces the models. Runs in progress may still read from the clients before, which are closed at the end."""
-        if self.tiers.client is not None:
+    async def _use(self, tiers: ModelTiers) -> None:
+        """Replaces the models. Runs in progress may still read from the clients before, which are closed at the end;
+        a model file that is not used any more leaves the memory at once.
+        """
+        before = self.tiers.engines
+        if self.tiers.client is not None and not before:  # closing it would end engines that are still used
             self._retired.append(self.tiers.client)
         self.tiers.replace(tiers)
+        for file, engine in before.items():
+            if file not in tiers.engines:
+                await engine.aclose()
+        if self._serves:
+            self.start()
         hide_in_logs(tiers.keys)
         if tiers.is_configured:
             log.info("models in use: fast=%s, high=%s", tiers.fast, tiers.high or tiers.fast)

@@ -7,24 +7,28 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from agent.core.errors import AgentError, ModelError
 from agent.core.settings import Settings
 from agent.llm.discovery import FoundEndpoint, discover_endpoints, find_obstacle
-from agent.llm.saved_models import SavedModel
+from agent.llm.saved_models import Role, SavedModel
 from agent.llm.sdk import LiteLLMClient
 from agent.llm.tiers import ConfiguredModel
 from agent.llm.trial import ModelTrial, try_model
 from agent.policy.redaction.secrets import make_secret_finder
 from gateway.auth.authentication import can_others_call
+from gateway.bootstrap_models import build_file_client
 from gateway.live_models import LiveModels, check_name_is_free
 
 CHECK_SECONDS = 2.0
 """Time limit of a check whether a configured endpoint answers, while a person waits for the list."""
 TRIAL_SECONDS = 120.0
 """Time limit of the first call: some programs load a model only then."""
+LOAD_SECONDS = 600.0
+"""The same for a file that must be loaded first: a large one takes minutes from a slow disk."""
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 ModelState = Literal["reachable", "unreachable", "unused"]
@@ -86,7 +90,11 @@ async def check_configured(live: LiveModels) -> list[CheckedModel]:
 
 
 async def _check(live: LiveModels, model: ConfiguredModel) -> CheckedModel:
+    engine = live.tiers.engines.get(model.file or "")
     try:
+        if engine is not None:
+            await engine.check()
+            return CheckedModel(model, "reachable", engine.describe())
         key = find_key(live, model)
         if model.base_url is None:
             await LiteLLMClient(key, models=[model.model]).check()
@@ -142,6 +150,15 @@ async def test_endpoint(base_url: str, key: str | None, model: str | None) -> Mo
     return trial.model_copy(update={"reason": make_secret_finder((key,), "forms").redact(trial.reason)})
 
 
+async def test_file(settings: Settings, file: Path) -> ModelTrial:
+    """Loads a model file, makes one real call, and unloads it. The trial says what went wrong."""
+    client = build_file_client(settings, file)
+    try:
+        return await try_model(client, client.engine.options.name, timeout_s=LOAD_SECONDS)
+    finally:
+        await client.aclose()
+
+
 async def choose_model(live: LiveModels, entry: SavedModel, key: str | None) -> ModelTrial:
     """Tries a model, then saves it at the head of the list; it is in use when this returns.
 
@@ -149,12 +166,22 @@ async def choose_model(live: LiveModels, entry: SavedModel, key: str | None) -> 
     is taken, and if it cannot be saved.
     """
     check_name_is_free(live, entry)
-    assert entry.base_url is not None
-    trial = await test_endpoint(entry.base_url, key, entry.model)
+    if entry.file is not None:
+        trial = await test_file(live.settings, Path(entry.file))
+    else:
+        trial = await test_endpoint(entry.base_url or "", key, entry.model)
     if not trial.ok:
-        raise ModelTrialError(f"{entry.model} at {entry.base_url} cannot be used, so nothing was saved: {trial.reason}")
+        place = entry.file or f"{entry.model} at {entry.base_url}"
+        raise ModelTrialError(f"{place} cannot be used, so nothing was saved: {trial.reason}")
     await live.save(entry, key)
     return trial
+
+
+def make_file_entry(file: Path, roles: tuple[Role, ...], name: str | None) -> SavedModel:
+    """Returns the entry of a model file, by its absolute path."""
+    path = file.expanduser().resolve()
+    chosen = name or make_endpoint_name("", path.stem)
+    return SavedModel(name=chosen, model=path.stem.replace(",", "-"), file=str(path), roles=roles, product="llama.cpp")
 
 
 def make_endpoint_name(base_url: str, product: str = "") -> str:

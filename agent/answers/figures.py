@@ -35,7 +35,9 @@ MAX_EVIDENCE = 60_000
 _CONTEXT = 40
 """Characters beside a number that hold its unit, sign and scale."""
 _LINK = re.compile(r"https?://\S+")
-_LINE_NUMBER = re.compile(r"^[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=[ \t]|$)", re.MULTILINE)
+_LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")
+_MIN_NUMBERED = 3
+"""Lines with consecutive numbers from which on a tool has counted them."""
 _LINE_WORD = re.compile(r"\b(?:lines?|zeilen?|rad(?:er|erna)?|lignes?)\s+(?:\d+\s*[-\u2013]\s*)?$", re.IGNORECASE)
 _OFFSET = re.compile(r"(?:UTC|GMT) ?[-+\u2212]$", re.IGNORECASE)
 _CLOCK_WORD = re.compile(r" (?:to|past|i|över|vor|nach) (?:[^\W\d_]+)\b", re.IGNORECASE)
@@ -269,7 +271,10 @@ def _get_shown(mention: ValueMention) -> str:
 
 def _drop_line_numbers(evidence: str) -> str:
     """Returns the text without the numbers of its lines, which a tool has put before them."""
+    evidence = f"\n{evidence}"
     found = list(_LINE_NUMBER.finditer(evidence))
+    if len(found) < _MIN_NUMBERED:
+        return evidence
     numbers = [int(match[1]) for match in found]
     counted = {
         place
@@ -280,7 +285,7 @@ def _drop_line_numbers(evidence: str) -> str:
     parts: list[str] = []
     end = 0
     for at in sorted(counted):
-        parts.append(evidence[end : found[at].start()])
+        parts.append(evidence[end : found[at].start() + 1])
         end = found[at].end()
     return "".join([*parts, evidence[end:]])
 

@@ -47,9 +47,9 @@ _NEAR_WORDS = 3
 
 def find_unexplained_names(text: str, evidence: str) -> list[str]:
     """Returns the names of `text`, as written, whose words do not stand beside each other in `evidence`."""
-    plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
-    if not _has_candidate(plain):
+    if text[1:].islower() or not _has_candidate(text):
         return []
+    plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
     known = _KnownWords(evidence)
     found: dict[str, None] = {}
     for name, shown in _iter_names(plain, known):
@@ -225,7 +225,7 @@ def _is_capitalised(word: str) -> bool:
 
 
 def _is_given_name(word: str) -> bool:
-    return _remove_accents(word.partition("-")[0]) in _PLAIN_NAMES
+    return _remove_accents(word.partition("-")[0]) in _list_plain_names()
 
 
 def _has_legal_form(words: Sequence[str]) -> bool:
@@ -236,7 +236,9 @@ def _remove_accents(word: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(char))
 
 
-_PLAIN_NAMES = frozenset(map(_remove_accents, GIVEN_NAMES))
+@cache
+def _list_plain_names() -> frozenset[str]:
+    return frozenset(map(_remove_accents, GIVEN_NAMES))
 
 
 @cache

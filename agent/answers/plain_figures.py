@@ -12,10 +12,12 @@ from agent.text.units import UNITS
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 _AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
 _AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
+_NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
-_WORDS_OF_VALUES = frozenset((*MONTHS, *SCALES, *(word for word in NUMBER_WORDS if len(word) > 2)))
-"""Words that make a value of a number, or are one."""
+_WORDS_OF_VALUES = frozenset((*SCALES, *(word for word, value in NUMBER_WORDS.items() if value > 12)))
+"""Words that make a larger value of a number, or are one that is no count."""
+_MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
 
 
 def has_only_quoted_figures(text: str, evidence: str) -> bool:
@@ -36,6 +38,11 @@ def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) 
         return False
     before, after = text[start - 1 : start], text[end : end + 1]
     if before in _JOINTS or before.isalnum() or (after in _JOINTS and text[end + 1 : end + 2].isalnum()):
+        return False
+    if not _MONTHS_BEFORE.isdisjoint(text[max(0, start - 24) : start].lower().split()[-2:]):
+        return False
+    following = _NEXT_WORD.match(text, end)
+    if following is not None and following[1].lower() in MONTHS:
         return False
     follower = _AFTER.match(text, end)
     if follower is None:

@@ -24,6 +24,12 @@ class Extra(NamedTuple):
 
 EXTRAS: Final[Mapping[str, Extra]] = {
     "a2a": Extra(("a2a", "sse_starlette"), "the A2A door, /a2a"),
+    "bedrock": Extra(("boto3",), "Amazon's models, bedrock/... and sagemaker/..."),
+    "interpreter": Extra(
+        ("pydantic_monty",), "programs and generated tools where processes cannot be locked (docs/sandbox.md)"
+    ),
+    "kreuzberg": Extra(("kreuzberg",), "a second reader of Word, PowerPoint, Excel and HTML"),
+    "postgres": Extra(("psycopg", "psycopg_pool"), "the store on PostgreSQL, AGENT_DATABASE_URL"),
     "local-embedder": Extra(("onnxruntime", "tokenizers"), "a local embedding model, AGENT_EMBEDDER_MODEL_DIR"),
     "langgraph": Extra(("langgraph",), "the LangGraph driver, AGENT_WORKFLOW=langgraph"),
     "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter"), "traces, AGENT_OTEL_ENDPOINT"),
@@ -32,6 +38,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
         "the evaluation, stepgate eval",
         pip="--no-deps -r gateway/features/evaluation/requirements.lock",
     ),
+    "local": Extra(("xllamacpp", "huggingface_hub"), "a model file served by the gateway itself, AGENT_MODEL_FILE"),
     "scale": Extra(("obstore", "procrastinate"), "workers on a queue, objects in an S3-compatible store"),
 }
 """By the name of the extra in pyproject.toml."""

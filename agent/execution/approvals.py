@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolReturned
 from agent.core.models import JsonObject
+from agent.execution.argument_sources import describe_sources
 from agent.execution.egress_facts import find_egress_problem
 from agent.planning.amendments import explain_pending_call
 from agent.planning.references import find_references
@@ -95,10 +96,13 @@ async def check_approval(
         reason = explain_pending_call(spec)
     version = run.state.plan.version if run.state.plan else 0
     raw = remove_live_parts(await explain())
-    shown = {"shown": run.redaction.redact_text(raw), "shown_sha256": _compute_sha256(raw)} if raw else {}
+    shown: dict[str, object] = (
+        {"shown": run.redaction.redact_text(raw), "shown_sha256": _compute_sha256(raw)} if raw else {}
+    )
     if egress is not None:
         parts = [egress.format_question(), *([raw] if raw else [])]
         shown["shown"] = run.redaction.redact_text("\n\n".join(parts))
+    shown["sources"] = describe_sources(run, args, site)
     asked = build_approval_request(
         (item.model_copy(update=shown),),
         reason,
@@ -118,11 +122,27 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
     """
     found = get_call_decision(run.state, run.state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
     if found is None or found[0].digest != compute_digest((item,), found[0].plan_version, make_tool_fingerprinter(run)):
-        return "", None
+        before = _find_rejection(run, item)
+        return ("rejected", _build_denied_return(site, item.tool, before, again=True)) if before else ("", None)
     asked, decision = found
     if decision == "rejected" or (decision == "answered" and site.origin != "rules"):
         return decision, _build_denied_return(site, item.tool, run.state.decisions[asked.approval_id])
     return decision or "waiting", None
+
+
+def _find_rejection(run: Run, item: ApprovalItem) -> ApprovalDecided | None:
+    """Returns the rejection of the same call in this run: the person has answered, although a model asks again. A plan
+    that a person asked for may ask once more.
+    """
+    state = run.state
+    if state.plans and state.plans[-1].asked_for:
+        return None
+    for asked in state.approvals:
+        decided = state.decisions.get(asked.approval_id)
+        same = any((one.tool, one.args) == (item.tool, item.args) for one in asked.items)
+        if asked.call_id is not None and same and decided is not None and decided.decision == "rejected":
+            return decided
+    return None
 
 
 async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Callable[[], Awaitable[str]]) -> bool:
@@ -172,7 +192,7 @@ def _get_step_intent(run: Run, site: CallSite) -> str:
     return next((step.intent for step in steps if step.id == site.step_id), "")
 
 
-def _build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided) -> ToolReturned:
+def _build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:
     said = f": {decided.reason}" if decided.reason else ""
-    message = f"the user did not allow this call{said}"
+    message = f"the user did not allow this call{said}" + (" (asked before in this run)" if again else "")
     return ToolReturned(call_id=site.call_id, tool=tool, error_code="ERR_TOOL_DENIED", error=message, text=message)

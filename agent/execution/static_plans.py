@@ -65,7 +65,7 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
         effect=find_worst_effect(run.engine.registry.get(name).spec.effect for name in tools),
         tools=skill.allowed_tools,
     )
-    return Plan(goal=make_goal(run), steps=append_completion(run, (step,)), origin="request", origin_reason=why)
+    return Plan(goal=make_goal(run), steps=append_needed_completion(run, (step,)), origin="request", origin_reason=why)
 
 
 def plan_explicit_calls(run: Run, why: str) -> Plan:
@@ -88,22 +88,30 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
     answered = bool(run.state.prompt.strip())
     return Plan(
         goal=make_goal(run),
-        steps=append_completion(run, steps, always=answered and run.works_with_model),
+        steps=append_completion(steps) if answered and run.works_with_model else append_needed_completion(run, steps),
         origin="request",
         origin_reason=why,
     )
 
 
-def append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False) -> tuple[PlanStep, ...]:
+def append_needed_completion(run: Run, steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
     """Returns the steps, with a completion if several results, a persona or citations need one."""
-    if not (always or len(steps) > 1 or run.room.persona or run.room.citations):
+    if not (len(steps) > 1 or run.room.persona or run.room.citations):
         return steps
+    return append_completion(steps)
+
+
+def append_completion(
+    steps: tuple[PlanStep, ...], *, also: tuple[str, ...] = (), taken: frozenset[str] = frozenset()
+) -> tuple[PlanStep, ...]:
+    """Returns the steps and a completion that uses them, and the results of the steps `also`."""
+    name = next(name for name in ("answer", *(f"answer{number}" for number in range(2, 100))) if name not in taken)
     answer = PlanStep(
-        id="answer",
+        id=name,
         executor="litellm",
         action="completion",
         tool="completion",
-        depends_on=tuple(step.id for step in steps),
+        depends_on=(*also, *(step.id for step in steps)),
         intent="answer the user from the results",
     )
     return (*steps, answer)

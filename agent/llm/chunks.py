@@ -35,6 +35,8 @@ class _JoinedChunk:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.counted = 0
+        """How many of the texts are counted against the limit."""
         self.finish_reason: str | None = None
         self._usage: Usage | None = None
 
@@ -49,7 +51,7 @@ class _JoinedChunk:
         text = "".join(self.texts)
         if text or self.finish_reason is not None or self._usage is not None:
             yield ModelChunk(text, finish_reason=self.finish_reason, usage=self._usage)
-        self.texts, self.finish_reason, self._usage = [], None, None
+        self.texts, self.counted, self.finish_reason, self._usage = [], 0, None, None
 
 
 class ChunkReader:
@@ -81,8 +83,11 @@ class ChunkReader:
         for event in events:
             text = self._read_plain_text(event)
             if text is not None:
-                joined.texts.append(self._count_text(text) if text else "")
-            elif (error := find_body_error(event)) is not None:
+                joined.texts.append(text)
+                continue
+            if self._count_joined(joined):
+                break
+            if (error := find_body_error(event)) is not None:
                 yield from joined.end()
                 raise build_body_error(error, self._where)
             else:
@@ -92,8 +97,10 @@ class ChunkReader:
                     yield chunk
                 else:
                     joined.add(chunk)
+                    joined.counted = len(joined.texts)
             if self.is_cut:
                 break
+        self._count_joined(joined)
         if self.is_cut:
             joined.finish_reason, self.has_finished = "length", True
         yield from joined.end()
@@ -132,19 +139,22 @@ class ChunkReader:
     def _read_plain_text(self, event: Mapping[str, Any]) -> str | None:
         """Returns the text of a chunk that holds nothing else, as most do; None for other chunks."""
         try:
-            choices = event["choices"]
-            choice = choices[0]
+            (choice,) = event["choices"]
             delta = choice["delta"]
             text = delta["content"]
-            if len(choices) != 1 or choice.get("index") != self._index or choice.get("finish_reason"):
+            if choice.get("index") != self._index:
                 return None
-        except (LookupError, TypeError, AttributeError):
+            if choice.get("finish_reason") or choice.get("error"):
+                return None
+        except (LookupError, TypeError, ValueError):
             return None
-        if not isinstance(text, str) or event.get("error") or event.get("usage") or choice.get("error"):
+        if event.get("usage") or event.get("error") or type(text) is not str:
             return None
         if self._joiners or not (text.isascii() or not has_surrogates(text)):
             return None
-        has_more = len(delta) > 1 and any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
+        if len(delta) == 1:
+            return text
+        has_more = any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
         return None if has_more else text
 
     def _read_chunk(self, event: Mapping[str, Any]) -> ModelChunk:
@@ -199,6 +209,27 @@ class ChunkReader:
             if not joiner.is_waiting:
                 del self._joiners[key]
         return joined
+
+    def _count_joined(self, joined: _JoinedChunk) -> bool:
+        """Counts the texts that were joined since the last time, together; one by one where the limit is reached.
+
+        Returns whether the reply is cut."""
+        texts = joined.texts[joined.counted :] if joined.counted else joined.texts
+        if not texts or self.is_cut:
+            return self.is_cut
+        pieces, chars = self._pieces, self._chars
+        self._pieces, self._chars = pieces + len(texts) - texts.count(""), chars + sum(map(len, texts))
+        if self._limit is not None and self._estimate_tokens() > self._limit:
+            self._pieces, self._chars = pieces, chars
+            joined.texts[joined.counted :] = self._count_until_cut(texts)
+        joined.counted = len(joined.texts)
+        return self.is_cut
+
+    def _count_until_cut(self, texts: Iterable[str]) -> Iterator[str]:
+        """Yields the texts, up to the one that is cut."""
+        for text in texts:
+            if text and not self.is_cut:
+                yield self._count_text(text)
 
     def _count_text(self, text: str) -> str:
         """Counts a piece of text. Returns it, or its beginning if it exceeds the limit."""

@@ -42,7 +42,11 @@ MAX_CONNECTIONS = 1000
 class HttpModelClient:
     """Implements `ModelClient`. Repeats a call at once without the parameters its model refuses, and remembers them."""
 
-    def __init__(self, base_url: str, api_key: str | None = None, *, cache_markers: bool = False) -> None:
+    def __init__(
+        self, base_url: str, api_key: str | None = None, *, cache_markers: bool = False, socket: str | None = None
+    ) -> None:
+        """`socket` is the path of a Unix socket behind which the endpoint is."""
+        self._socket = socket
         self._where = base_url.rstrip("/")
         self._cache_markers = cache_markers
         self._headers = {"content-type": "application/json"}
@@ -134,8 +138,9 @@ class HttpModelClient:
     def _session(self) -> aiohttp.ClientSession:
         """Opens the session at the first call, because it belongs to the event loop that runs then."""
         if self._opened is None:
+            connector = aiohttp.UnixConnector(self._socket) if self._socket else ModelConnector(limit=MAX_CONNECTIONS)
             self._opened = aiohttp.ClientSession(
-                connector=ModelConnector(limit=MAX_CONNECTIONS),
+                connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=self._headers,
             )

@@ -27,9 +27,9 @@ class MeasuredModels:
         except (OSError, ValidationError):
             return []
 
-    def find(self, base_url: str | None, model: str) -> MeasuredModel | None:
-        """Returns the record of a model at an endpoint; None if it was not measured."""
-        return next((one for one in self.read() if (one.base_url, one.model) == (base_url, model)), None)
+    def find(self, place: str | None, model: str) -> MeasuredModel | None:
+        """Returns the record of a model at an endpoint or in a file; None if it was not measured."""
+        return next((one for one in self.read() if (one.base_url, one.model) == (place, model)), None)
 
     def save(self, record: MeasuredModel) -> None:
         """Stores a record in place of an earlier one of the same model. Raises `ConfigError`."""

@@ -26,6 +26,9 @@ class ModelProfile(FrozenModel):
     """Whether its verdicts on texts are reliable, so that it judges the free text of a skill."""
     checks_answers: bool = True
     """Whether an answer that was chosen before any tool was called is questioned: is a tool needed to be certain?"""
+    translates: bool = False
+    """Whether requests in other languages are translated into English first. A small model loses names and values when
+    it translates, and decides on the original as well."""
 
 
 class Count(NamedTuple):
@@ -49,6 +52,7 @@ class MeasuredModel(FrozenModel):
 
     model: str
     base_url: str
+    """The address of the endpoint, or `file:` and the path of the model's file."""
     fingerprint: str
     """What the endpoint listed of the model when it was measured: another one means another model."""
     measured_at: float
@@ -80,7 +84,7 @@ class MeasuredModel(FrozenModel):
 
 SMALL = ModelProfile()
 """What is safe for a model of which nothing is known."""
-CAPABLE = ModelProfile(decides="plans", judges=True, checks_answers=False)
+CAPABLE = ModelProfile(decides="plans", judges=True, checks_answers=False, translates=True)
 
 
 def choose_profile(name: ProfileName, measured: MeasuredModel | None = None) -> ModelProfile:

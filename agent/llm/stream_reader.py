@@ -206,7 +206,7 @@ def _parse_together(texts: list[bytes]) -> list[dict[str, Any]] | None:
         events: list[dict[str, Any]] = from_json(b"[" + b",".join(texts) + b"]")
     except ValueError:
         return None
-    return events if len(events) == len(texts) and all(isinstance(event, dict) for event in events) else None
+    return events if len(events) == len(texts) and set(map(type, events)) <= {dict} else None
 
 
 def _is_complete(data: bytes) -> bool:

@@ -1,7 +1,8 @@
 """`ModelTiers`: the client and model names behind the tiers `fast` and `high`, and where they come from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal
+from typing import Literal, Protocol
 
 from agent.core.errors import ModelNotConfiguredError
 from agent.core.model_endpoints import split_models
@@ -28,6 +29,23 @@ class ConfiguredModel:
     file: str | None = None
     """The GGUF file that the gateway serves itself."""
 
+    @property
+    def place(self) -> str | None:
+        """Where the model is: the address of its endpoint, or its file; None for a provider that LiteLLM calls."""
+        return self.base_url or (f"file:{self.file}" if self.file is not None else None)
+
+
+class ServedModel(ModelClient, Protocol):
+    """A model that the gateway serves itself from a file."""
+
+    def start(self) -> None:
+        """Begins to load the model. Does not wait."""
+        ...
+
+    def describe(self) -> str:
+        """Returns its state for people: stopped, loading with how much is loaded, ready, or failed and why."""
+        ...
+
 
 @dataclass(slots=True)
 class ModelTiers:
@@ -45,6 +63,8 @@ class ModelTiers:
     prices: Prices = field(default_factory=Prices)
     configured: tuple[ConfiguredModel, ...] = ()
     """Every configured model, in the order in which they are asked."""
+    engines: Mapping[str, ServedModel] = field(default_factory=dict)
+    """The models of files, by their paths."""
     keys: tuple[str, ...] = field(default=(), repr=False)
     """The endpoints' keys that no setting holds. None of them may appear in a prompt, an answer or a log."""
     measured: MeasuredModel | None = None

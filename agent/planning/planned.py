@@ -39,6 +39,8 @@ class Planned:
     """The untrusted text that the plan's source knows it to come from."""
     recorded: tuple[EventBody | EventDraft, ...] = ()
     """The events that propose a plan which was made before, with what is done of it. They are recorded as they are."""
+    follows: str = ""
+    """The earlier message whose words the searches of this one use."""
     messages: tuple[JsonObject, ...] = ()
     """The planner's conversation, if a completion is to continue it."""
     unreachable: ModelUnreachableError | None = None

@@ -21,6 +21,7 @@ MAX_VALUES = 60
 VALUE_CHARS = 60
 _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 _WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
+_IDENTIFIER = re.compile(r"\S*\d\S*")
 _LIST = re.compile(r"[,;\n]")
 
 InputValues = Mapping[str, Mapping[str, Sequence[str]]]
@@ -52,10 +53,11 @@ def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
     raise RepeatedCallError(call, problem)
 
 
-def list_other_values(spec: ToolSpec, call: RoundResult, texts: Iterable[str]) -> dict[str, list[str]]:
+def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str], request: str) -> dict[str, list[str]]:
     """Returns, for each text input whose value the call's error names, the values that may be meant instead.
 
-    `texts` are the results and the request, the most likely first.
+    An identifier with a digit that the request gives has none: another ticket than the one that the user named would be
+    a wrong one. A word may be misspelt, or a description of what is meant.
     """
     properties = spec.input_schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
@@ -63,12 +65,15 @@ def list_other_values(spec: ToolSpec, call: RoundResult, texts: Iterable[str]) -
     refused = [
         name
         for name, value in call.args.items()
-        if isinstance(value, str) and value.casefold() in error and _is_free_text(known.get(name))
+        if isinstance(value, str)
+        and value.casefold() in error
+        and _is_free_text(known.get(name))
+        and not (_IDENTIFIER.fullmatch(value) and value.casefold() in request.casefold())
     ]
     found: dict[str, list[str]] = {}
     for name in refused:
         tried = str(call.args[name]).casefold()
-        values = dict.fromkeys(value for text in (call.text, *texts) for value in _iterate_values(text))
+        values = dict.fromkeys(value for text in (call.text, *results, request) for value in _iterate_values(text))
         others = [value for value in values if value.casefold() != tried and tried not in value.casefold()]
         if others:
             found[name] = others[:MAX_VALUES]

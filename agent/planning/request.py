@@ -77,8 +77,10 @@ class PlanningRequest:
     """Whether the planner decides on one batch of calls at a time and sees the results before it goes on."""
     open_parts: tuple[str, ...] = ()
     """What the planner said was missing before, and what no call that succeeded was made for."""
-    failed_parts: frozenset[str] = frozenset()
-    """Those of them for which a call failed, once."""
+    untried_parts: frozenset[str] = frozenset()
+    """Those of them for which a call failed, once, or has to be made with what is known now."""
+    has_changed: bool = False
+    """Whether the last round changed something, and none of its calls failed."""
     has_read_outside: bool = False
     """Whether a result so far holds text from outside, which may have chosen the next calls."""
     may_change: frozenset[str] = frozenset()

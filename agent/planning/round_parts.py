@@ -9,11 +9,15 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from agent.core.models import JsonObject, PlanStep
+from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.run_state import RunState
+from agent.policy.approval import has_side_effect
 
-MISSING, PARTS, OPEN = "todo", "parts", "open"
-"""What the decision named; the part that each step is for, by its id; the parts that no step is for."""
+MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
+"""What the decision named; the part that each step is for, by its id; the parts whose call waits for this round's
+results; all parts that no step is for."""
+CHECK = "check"
+"""Why a person must see the round's changes before they are made."""
 MAY_CHANGE = "may_change"
 """The tools with which the request asks to change something."""
 
@@ -24,15 +28,11 @@ def divide_parts(
     """Returns the arguments of `plan_more`. `before` are the parts that were open, of which the first was decided on;
     `asked` are the steps of the decision, in the order of its parts, and `steps` those that run in this round."""
     names = {step.id for step in steps}
-    parts: JsonObject = {}
-    left: list[JsonValue] = [*before[1:]] if before else [*said[len(asked) :]]
-    if before:
-        parts = {step.id: before[0] for step in steps[:1]}
-    else:
-        paired = list(zip(asked, said, strict=False))
-        parts = {step.id: part for step, part in paired if step.id in names}
-        left = [*(part for step, part in paired if step.id not in names), *left]
-    return {MISSING: [*said], PARTS: parts, OPEN: left}
+    paired = [(asked[0], before[0])] if before else list(zip(asked, said, strict=False))
+    parts: JsonObject = {step.id: part for step, part in paired if step.id in names}
+    waiting: list[JsonValue] = [part for step, part in paired if step.id not in names]
+    left = before[1:] if before else said[len(asked) :]
+    return {MISSING: [*said], PARTS: parts, WAITING: waiting, OPEN: [*waiting, *left]}
 
 
 def list_open_parts(state: RunState) -> tuple[str, ...]:
@@ -45,17 +45,35 @@ def list_open_parts(state: RunState) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_list_failed(state, last), *map(str, left if isinstance(left, list) else ()))))
 
 
-def list_failed_parts(state: RunState) -> frozenset[str]:
-    """Returns the parts for which exactly one call of this run failed."""
+def list_untried_parts(state: RunState) -> frozenset[str]:
+    """Returns the parts for which exactly one call of this run failed, and those whose call waited for results."""
     ends = [step for proposed in state.plans for step in proposed.plan.steps if step.is_plan_more]
     failed = Counter(part for end in ends for part in _list_failed(state, end))
-    return frozenset(part for part, count in failed.items() if count == 1)
+    waiting = ends[-1].args.get(WAITING) if ends else None
+    named = map(str, waiting if isinstance(waiting, list) else ())
+    return frozenset((*(part for part, count in failed.items() if count == 1), *named))
+
+
+def has_changed(state: RunState) -> bool:
+    """Returns whether the last round changed something and all of its calls succeeded."""
+    steps = state.plan.steps if state.plan is not None else ()
+    if not steps or not steps[-1].is_plan_more:
+        return False
+    ids = set(steps[-1].depends_on)
+    made = [step for step in steps if step.id in ids]
+    changing = any(has_side_effect(step.tool, step.effect) for step in made)
+    return changing and all(state.get_step(step.id).status == "succeeded" for step in made)
 
 
 def _list_failed(state: RunState, end: PlanStep) -> list[str]:
     parts = end.args.get(PARTS)
     tried = parts.items() if isinstance(parts, dict) else ()
     return [str(part) for name, part in tried if state.get_step(name).status != "succeeded"]
+
+
+def find_check_reason(plan: Plan) -> str:
+    """Returns why a person must see the changes of a round before they are made; "" if no one must."""
+    return next((str(step.args[CHECK]) for step in plan.steps if step.is_plan_more and CHECK in step.args), "")
 
 
 def find_allowed_changes(state: RunState) -> frozenset[str]:

@@ -5,32 +5,30 @@ answer is a plan of one completion, which continues the same conversation. An an
 questioned once: small models answer from memory what a tool would tell them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from pydantic import JsonValue
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, PlanStep
-from agent.llm.call_forms import read_calls
-from agent.llm.port import ModelReply, ResponseSchema
+from agent.llm.port import ResponseSchema
 from agent.planning.decision_schema import (
     MAX_TOOLS,
     build_choice_schema,
     build_choices_schema,
     build_decision_schema,
-    expand_more,
 )
 from agent.planning.looks import look_first
-from agent.planning.parse import parse_reply, parse_strict, strip_thinking
+from agent.planning.made_up_values import MADE_UP, MadeUpValueError, find_made_up_values, format_question
+from agent.planning.parse import parse_strict, strip_thinking
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
 from agent.planning.refused_inputs import RepeatedCallError, check_repetition, list_other_values
-from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
+from agent.planning.reply import Answer, Ask, FindTools, PlanReply
 from agent.planning.request import PlanningRequest
-from agent.planning.round_parts import MAY_CHANGE, divide_parts
+from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
     ANSWER,
     build_reminder,
@@ -40,18 +38,19 @@ from agent.planning.round_prompt import (
     format_skill_line,
     format_tool_line,
 )
+from agent.planning.round_reply import read_choice, read_decision
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
 from agent.policy.approval import has_side_effect
 from agent.prompts import render
+from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
+from agent.tools.catalogue import CatalogueIndex
 
 MAX_CALLS = 12
 """Calls in one round."""
 NO_TOOL = "none"
 PLAN_MORE = "plan_more"
-_NOTHING = frozenset({"", NO_TOOL, "nothing"})
-"""What a model writes as a step when all is done, also if it adds a call that nobody asked for."""
 
 
 @dataclass
@@ -68,6 +67,8 @@ class _Attempt:
     """For inputs that were refused, the values that may be meant, by tool and input."""
     parts: list[str] = field(default_factory=list)
     """What is still open of the things that an earlier decision named; the first is decided on."""
+    questioned_part: str = ""
+    """The open part of which the model was asked whether it changes something."""
     refusals: int = 0
     """Unusable replies to the question that is asked now."""
 
@@ -88,7 +89,7 @@ class RoundPlanner:
             is_questioned=not request.checks_answers,
             parts=[*request.open_parts],
         )
-        if not request.may_call:
+        if not request.may_call or (request.has_changed and not request.open_parts):
             return self._build_answer(request, attempt)
         try:
             planned = await self._decide(request, attempt)
@@ -113,6 +114,8 @@ class RoundPlanner:
             try:
                 meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
                 if isinstance(meant, Answer):
+                    if attempt.parts and not await self._is_part_done(request, attempt):
+                        continue
                     if len(attempt.parts) > 1:
                         _pass_part(request, attempt)
                     elif attempt.parts or await self._is_answer_earned(request, attempt):
@@ -121,7 +124,8 @@ class RoundPlanner:
                     _search_tools(request, attempt, meant.query)
                 else:
                     planned = self._build_planned(request, meant, attempt.parts)
-                    return await self._allow_changes(request, attempt, planned)
+                    allowed = await self._allow_changes(request, attempt, planned)
+                    return self._check_values(request, attempt, allowed)
             except PlanInvalidError as error:
                 attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 attempt.refusals += 1
@@ -145,8 +149,27 @@ class RoundPlanner:
         attempt.is_questioned = True
         asked = (*attempt.messages, _say("assistant", encode_decision(ANSWER)), _say("user", render("decide_check")))
         reply = await self._model.ask(asked, build_choice_schema([*names, NO_TOOL]))
-        chosen = _read_choice(reply)
+        chosen = read_choice(reply)
         if chosen not in names:
+            return True
+        attempt.messages = (*asked, _say("assistant", encode_decision({"tool": chosen})))
+        attempt.messages = (*attempt.messages, _say("user", render("decide_again", tool=chosen)))
+        attempt.must_call = True
+        return False
+
+    async def _is_part_done(self, request: PlanningRequest, attempt: _Attempt) -> bool:
+        """Returns whether an open part may be passed over. One that changes something must be called for: a small model
+        takes for done what it has only read about."""
+        part = attempt.parts[0]
+        scores = CatalogueIndex([*attempt.tools]).compute_scores(part)
+        lines = _list_changing_lines(request, [spec for spec in attempt.tools if scores.get(spec.name, 0.0) > 0])
+        if attempt.must_call or part == attempt.questioned_part or not lines:
+            return True
+        attempt.questioned_part = part
+        question = render("decide_step", part=part, tools="\n".join(lines.values()))
+        asked = (*attempt.messages, _say("assistant", encode_decision(ANSWER)), _say("user", question))
+        chosen = read_choice(await self._model.ask(asked, build_choice_schema([*lines, NO_TOOL])))
+        if chosen not in lines:
             return True
         attempt.messages = (*asked, _say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, _say("user", render("decide_again", tool=chosen)))
@@ -163,19 +186,17 @@ class RoundPlanner:
         if planned.question or not request.has_read_outside or not changing:
             return planned
         allowed = request.may_change
-        if new := sorted(changing - allowed):
-            allowed |= await self._ask_for_changes(request, attempt, new)
+        new = _select_fitting(request, attempt.tools, planned.plan.steps) & changing - allowed
+        if new:
+            allowed |= await self._ask_for_changes(request, attempt, sorted(new))
         if unasked := changing - allowed:
             raise UnaskedChangeError(unasked)
-        *steps, last = planned.plan.steps
-        marked = last.model_copy(update={"args": {**last.args, MAY_CHANGE: sorted(allowed)}})
-        return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))
+        return _mark_round(planned, {MAY_CHANGE: list[JsonValue](sorted(allowed))})
 
     async def _ask_for_changes(
         self, request: PlanningRequest, attempt: _Attempt, changing: Sequence[str]
     ) -> frozenset[str]:
-        lines = [format_skill_line(card) for card in request.catalogue.skills if card.name in changing]
-        lines += [format_tool_line(spec) for spec in attempt.tools if spec.name in changing]
+        lines = [line for name, line in _list_changing_lines(request, attempt.tools).items() if name in changing]
         system, first, *_ = attempt.messages
         question = render("decide_changes", tools="\n".join(lines))
         asked = (system, {**first, "content": f"{first['content']}\n{question}"})
@@ -184,6 +205,20 @@ class RoundPlanner:
         named = whole.get("tools") if isinstance(whole, dict) else None
         chosen = {str(name) for name in (named if isinstance(named, list) else ())}
         return frozenset() if NO_TOOL in chosen else frozenset(changing) & chosen
+
+    def _check_values(self, request: PlanningRequest, attempt: _Attempt, planned: Planned) -> Planned:
+        """Returns the round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once;
+        then the user is asked for the value, or must see the change."""
+        steps = [step for step in planned.plan.steps if step.id not in request.used_ids]
+        made_up = () if planned.question else find_made_up_values(steps, request)
+        if not made_up:
+            return planned
+        if not attempt.refusals:
+            raise MadeUpValueError(made_up)
+        missing = [one for one in made_up if one.is_required and not one.may_follow]
+        if missing and request.may_ask:
+            return Planned(build_completion_plan(request, None), "llm", "llm", question=format_question(missing[0]))
+        return _mark_round(planned, {CHECK: MADE_UP})
 
     def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, parts: Sequence[str]) -> Planned:
         """Returns the round of a decision. `parts` are what was open before it, the one that it decides on first."""
@@ -194,13 +229,14 @@ class RoundPlanner:
         notes: list[str] = []
         check_repetition(meant.data, request.rounds)
         made = build_plan_steps(meant.data, request, notes=notes)
-        steps = _defer_effects(made.steps, notes)
+        steps = _defer_effects(made.steps, request, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
-        said = [str(part) for part in meant.data.get("todo") or ()]
+        todo = meant.data.get("todo")
+        said = [str(part) for part in todo] if isinstance(todo, list) else []
         args = divide_parts(said, parts, made.steps, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
-        plan = made.model_copy(update={"steps": (*steps, _build_plan_more(request, steps, args))})
+        plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
 
     def _build_answer(self, request: PlanningRequest, attempt: _Attempt) -> Planned:
@@ -223,60 +259,39 @@ class UnaskedChangeError(PlanInvalidError):
         self.tools = tools
 
 
-def read_decision(reply: ModelReply, tools: Mapping[str, JsonObject] = MappingProxyType({})) -> Reply:
-    """Returns what a reply decides. Raises `PlanInvalidError` if it is cut off or unusable.
-
-    Endpoints that ignore the schema get leniency: calls of `tools` in any form that models write, or a plan, a question
-    or an answer in the forms of `read_reply`.
-    """
-    if reply.refused:
-        return Answer(reply.text)
-    if reply.tool_calls or '"next"' not in reply.text:
-        read = read_calls(reply.text, reply.tool_calls, tools)
-        if read.calls:
-            steps: list[JsonValue] = [{"tool": call.name, "inputs": call.arguments} for call in read.calls]
-            return PlanReply({"steps": steps})
-    whole = parse_strict(strip_thinking(reply.text))
-    decided = whole.get("next") if isinstance(whole, dict) else None
-    if decided is None and '"next"' in reply.text:
-        decided = parse_reply(reply.text, reply.finish_reason).get("next")
-    return _read_next(decided) if isinstance(decided, dict) else read_reply(reply.text, reply.finish_reason)
-
-
-def _read_next(decided: JsonObject) -> Reply:
-    match decided:
-        case {"kind": "ask", "question": str(question)} if question.strip():
-            return Ask(question.strip())
-        case {"kind": "find_tools", "query": str(query)} if query.strip():
-            return FindTools(query.strip())
-        case {"kind": "answer"}:
-            return Answer("")
-        case {"calls": [*calls]}:
-            missing = decided.get("todo")
-            parts = [str(part).strip() for part in (missing if isinstance(missing, list) else [missing])]
-            if not parts or parts[0].lower() in _NOTHING:
-                return Answer("")
-            steps = [*map(_expand_call, calls)]
-            return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
-    raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
-
-
-def _expand_call(call: JsonValue) -> JsonValue:
-    inputs = call.get("inputs") if isinstance(call, dict) else None
-    return {**call, "inputs": expand_more(inputs)} if isinstance(call, dict) and isinstance(inputs, dict) else call
-
-
 def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
     if attempt.must_call:
-        return ["calls"]
+        return ["calls", "ask"] if attempt.parts and request.may_ask else ["calls"]
     kinds = ["calls"]
-    if attempt.parts and attempt.parts[0] in request.failed_parts and not attempt.refusals:
+    if attempt.parts and attempt.parts[0] in request.untried_parts and not attempt.refusals:
         return kinds if not request.may_ask else [*kinds, "ask"]  # small models give up too soon
     if len(request.catalogue.tools) > MAX_TOOLS and not attempt.searched:
         kinds.append("find_tools")
     if request.may_ask:
         kinds.append("ask")
     return [*kinds, "answer"]
+
+
+def _list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> dict[str, str]:
+    """Returns the lines of the skills and tools that change something, by their names."""
+    skills = [card for card in request.catalogue.skills if has_side_effect(card.name, card.effect)]
+    changing = [spec for spec in tools if has_side_effect(spec.name, spec.effect)]
+    lines = {card.name: format_skill_line(card) for card in skills}
+    return lines | {spec.name: format_tool_line(spec) for spec in changing}
+
+
+def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], steps: Sequence[PlanStep]) -> frozenset[str]:
+    """Returns the tools that have anything to do with the request's words, by their own or by a value of their call.
+
+    A small model says yes to any change that it has just planned."""
+    scores = CatalogueIndex([*tools]).compute_scores(request.question)
+    words = OwnWords(request.question, request.original)
+    skills = {card.name for card in request.catalogue.skills}
+    return frozenset(
+        step.tool
+        for step in steps
+        if scores.get(step.tool, 0.0) > 0 or step.tool in skills or any(map(words.hold, step.args.values()))
+    )
 
 
 def _has_found_much(request: PlanningRequest) -> bool:
@@ -295,6 +310,7 @@ def _pass_part(request: PlanningRequest, attempt: _Attempt) -> None:
     """Goes on to the next open part."""
     attempt.parts.pop(0)
     attempt.refusals = 0
+    attempt.must_call = False
     attempt.values = {}
     attempt.tools = choose_tools(request.catalogue, request.question)
     _add_turn(attempt, encode_decision(ANSWER), build_reminder(request, attempt.parts))
@@ -308,8 +324,8 @@ def _rule_out(request: PlanningRequest, attempt: _Attempt, error: PlanInvalidErr
     lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
     if isinstance(error, RepeatedCallError):
         call, spec = error.call, request.catalogue.get_tool(error.call.tool)
-        texts = [*(one.text for one in reversed(request.rounds) if not one.failed), request.question]
-        values = list_other_values(spec, call, texts) if spec is not None and call.failed else {}
+        found = [one.text for one in reversed(request.rounds) if not one.failed]
+        values = list_other_values(spec, call, found, request.question) if spec is not None and call.failed else {}
         attempt.values |= {call.tool: values} if values else {}
         lost = frozenset() if values else {call.tool}
     attempt.tools = tuple(spec for spec in attempt.tools if spec.name not in lost)
@@ -323,33 +339,40 @@ def _search_tools(request: PlanningRequest, attempt: _Attempt, query: str) -> No
     attempt.messages = build_round_messages(request, attempt.tools)
 
 
-def _read_choice(reply: ModelReply) -> str:
-    whole = parse_strict(strip_thinking(reply.text))
-    return str(whole.get("tool")) if isinstance(whole, dict) else ""
+def _defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:
+    """Returns the steps of a round without changes beside calls that read: the planner sees what was read first.
 
-
-def _defer_effects(steps: Sequence[PlanStep], notes: list[str]) -> tuple[PlanStep, ...]:
-    """Returns the steps of a round without changes beside calls that read: the planner sees what was read first."""
+    A change whose every value the request gives does not wait: nothing that is read can make it another one."""
     changing = [step for step in steps if has_side_effect(step.tool, step.effect)]
     if not changing or len(changing) == len(steps):
         return tuple(steps)
-    notes += [f"{step.tool} waits until the results of this round are known" for step in changing]
-    names = {step.id for step in changing}
+    words = OwnWords(request.question, request.original)
+    waiting = [step for step in changing if not words.hold(dict(step.args))]
+    notes += [f"{step.tool} waits until the results of this round are known" for step in waiting]
+    names = {step.id for step in waiting}
     return tuple(step for step in steps if step.id not in names and not names & set(step.depends_on))
 
 
-def _build_plan_more(request: PlanningRequest, steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
-    taken = request.used_ids | {step.id for step in steps}
+def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject | None = None) -> PlanStep:
+    """Returns the step that ends a round after these steps: the planner then sees their results and plans on."""
+    taken = used_ids | {step.id for step in steps}
     name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in taken)
     return PlanStep(
         id=name,
         executor="agent",
         action="plan_more",
         tool=PLAN_MORE,
-        args=args,
+        args=args or {},
         depends_on=tuple(step.id for step in steps),
         intent="read the results and plan on",
     )
+
+
+def _mark_round(planned: Planned, args: JsonObject) -> Planned:
+    """Returns the round with further arguments of its step `plan_more`."""
+    *steps, last = planned.plan.steps
+    marked = last.model_copy(update={"args": {**last.args, **args}})
+    return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))
 
 
 def _add_turn(attempt: _Attempt, reply: str, answer: str) -> None:

@@ -25,6 +25,9 @@ MEMORY_TOOLS = frozenset({"memory_save", "memory_search"})
 STAGING_TOOLS = frozenset({"tool_generate", "tool_refine"})
 """Our own tools that only store a draft, which nothing uses before a person has allowed it."""
 
+OWN_SOURCE = "from your request"
+"""The source of an argument whose value stands in the user's words."""
+
 ToolFingerprint = Callable[[str], JsonObject]
 """Returns the description of a tool by its name. An approval is void if the description changes."""
 
@@ -124,7 +127,7 @@ def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFi
     items = tuple(items)
     content = {
         "version": plan_version,
-        "items": [item.model_dump(mode="json", exclude={"shown", "shown_sha256"}) for item in items],
+        "items": [item.model_dump(mode="json", exclude={"sources", "shown", "shown_sha256"}) for item in items],
         "tools": {name: pin(name) for name in sorted({item.tool for item in items})},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
@@ -169,9 +172,9 @@ def format_approval_question(state: RunState) -> str:
     return format_question(waiting, state.run_id) if waiting else ""
 
 
-def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str) -> str:
+def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, names_ids: bool = True) -> str:
     """Formats approval requests of one run as Markdown. Their ids stand in the last line: a reply that carries them
-    shows that the caller has read the question.
+    shows that the caller has read the question. A page with buttons needs no such line.
     """
     whole = waiting[0].call_id is None
     lines = [f"**Approval needed**: {_end_with_period(remove_live_parts(waiting[0].reason))}", ""]
@@ -180,12 +183,27 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str) -> str:
         mark = " — *changes something*" if item.changes else ""
         intent = f": {escape_markdown(item.intent)}" if item.intent else ""
         lines.append(f"{number}. {format_literal(item.tool)}{mark}{intent}")
-        lines += [f"   - {escape_markdown(name)}: {format_value(value)}" for name, value in item.args.items()]
+        lines += [_format_argument(item, name) for name in _sort_arguments(item)]
         lines += ["", item.shown, ""] if item.shown else []
+    if not whole:
+        lines += ["", "With `approve` the call is made; with `reject` it is not, and the run goes on without it."]
+    if not names_ids:
+        return "\n".join(lines)
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
     ids = ", ".join(f"`{name}`" for name in (*(asked.approval_id for asked in waiting), run_id))
     lines += ["", f"Reply `approve` or `reject`. {other} ({ids})"]
     return "\n".join(lines)
+
+
+def _sort_arguments(item: ApprovalItem) -> list[str]:
+    """Returns the names of the arguments, those whose value is not the user's first."""
+    return sorted(item.args, key=lambda name: item.sources.get(name, OWN_SOURCE) == OWN_SOURCE)
+
+
+def _format_argument(item: ApprovalItem, name: str) -> str:
+    source = item.sources.get(name, "")
+    told = "" if not source else f" ({source})" if source == OWN_SOURCE else f" — **{source}**"
+    return f"   - {escape_markdown(name)}{told}: {format_value(item.args[name])}"
 
 
 def format_value(value: object) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
+from agent.core.models import Room
+
 FILES_SECONDS = 5.0
 """Seconds for which a listing of the readable folders is reused, because a walk for every request is expensive."""
 
@@ -21,15 +23,22 @@ async def _list_no_collections(_: str) -> Mapping[str, int]:
     return {}
 
 
+async def _measure_nothing(_: str, __: Room, ___: str, ____: str) -> float:
+    return 0.0
+
+
 @dataclass(slots=True)
 class GroundSources:
     """The sources of a run's ground. `walk_files` blocks. `list_collections` returns an owner's collections with
     document counts. `list_instructions` returns the instructions of foreign MCP servers by server name.
+    `measure_relevance(owner, room, query, collection)` returns the relevance of the best passage for a query, 0 to 1; 0
+    if none is relevant enough. An empty collection stands for all of the room's.
     """
 
     walk_files: Callable[[], Sequence[GroundFile]] = tuple
     list_collections: Callable[[str], Awaitable[Mapping[str, int]]] = _list_no_collections
     list_instructions: Callable[[], Mapping[str, str]] = dict
+    measure_relevance: Callable[[str, Room, str, str], Awaitable[float]] = _measure_nothing
     _files: Sequence[GroundFile] = ()
     _walked: float = field(default=float("-inf"))
 

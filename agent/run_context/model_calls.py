@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import ceil, floor
 from time import monotonic
 
-from agent.core.errors import BudgetError, ModelError
+from agent.core.errors import BudgetError, ModelError, ModelTimeoutError
 from agent.core.events import AssistantTurn, ModelReturned, Purpose
 from agent.core.models import LOCAL_OWNER, JsonObject, Tier, Usage
 from agent.llm.faults import hide_endpoint_details
@@ -63,6 +63,8 @@ class MeteredModels:
             try:
                 reply = await self._run.engine.models.require().complete(request)
             except (ModelError, asyncio.CancelledError) as error:
+                if retry_timeouts:
+                    self._note_slowness(request, error)
                 await self._record_call(request, tier, meter.estimate_usage_after_error(error), started, error=error)
                 raise self._redact_error(error) from error.__cause__
             meter.add_reply(reply)
@@ -126,7 +128,6 @@ class MeteredModels:
         """Yields the chunks of a call, collects them in `streamed` and records the call. `finish_reply` is called with
         the whole reply in `streamed`, and returns the turn to keep in the log."""
         started = monotonic()
-        request = replace(request, tokens_left=self._count_tokens_left(request))
         async with self._reserve_budget(request) as meter:
             try:
                 async for chunk in self._run.engine.models.require().stream(request):
@@ -134,6 +135,8 @@ class MeteredModels:
                     streamed.add_chunk(chunk)
                     yield chunk
             except (ModelError, asyncio.CancelledError) as error:
+                if not streamed.text:
+                    self._note_slowness(request, error)
                 usage = meter.estimate_usage_after_error(error)
                 await self._record_call(request, tier, usage, started, error=error, streamed=streamed)
                 raise self._redact_error(error) from error.__cause__
@@ -186,6 +189,8 @@ class MeteredModels:
             options = {name: value for name, value in options.items() if name != "response_format"}
         model, *fallbacks = models.list_upstreams(tier, run.room)
         check_budget(run, leave=self._reserved_share)
+        if model in run.slow_models:
+            raise ModelTimeoutError(run.slow_models[model], agent_id="models")
         # Callers write these tools, so their descriptions may contain an attack.
         if tools is run.state.request.client_tools:
             tools = redact_client_tools(run.state.request, run.room.guard_input)
@@ -201,15 +206,28 @@ class MeteredModels:
             fallbacks=tuple(fallbacks),
             timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
             retry_timeouts=retry_timeouts,
+            tokens_left=self._count_tokens_left(messages, tools),
         )
 
-    def _count_tokens_left(self, request: ModelRequest) -> int:
+    def _note_slowness(self, request: ModelRequest, error: BaseException) -> None:
+        """Notes a model that sent nothing in time, also when it was asked again.
+
+        It would keep the run waiting at every further call, and rules answer what they can.
+        """
+        if isinstance(error, ModelTimeoutError):
+            error.message = (
+                f"the model is too slow here, so it is not asked again in this run: {error.message}; a smaller model, "
+                "or a longer AGENT_LLM_TIMEOUT_S, would help"
+            )
+            self._run.slow_models[request.model] = error.message
+
+    def _count_tokens_left(self, messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]) -> int:
         """Returns the tokens that the run's budget leaves for a reply.
 
         At least 4 % of the budget, by which a run may exceed it: a reply of a few tokens is useless.
         """
         run, budget = self._run, self._run.room.budgets.max_tokens
-        spent = run.state.usage.total_tokens + estimate_prompt_tokens(request)
+        spent = run.state.usage.total_tokens + estimate_prompt_tokens(messages, tools)
         return max(floor(budget * (1 - self._reserved_share)) - spent, budget // 25, 1)
 
     def _redact_error(self, error: BaseException) -> BaseException:

@@ -63,6 +63,8 @@ class Run:
         """The results of read-only calls, for identical calls of other steps."""
         self.calls_in_flight = 0
         """Admitted model calls without usage yet. They count against the budgets."""
+        self.slow_models: dict[str, str] = {}
+        """Models that sent no token within the time limit, and what was said of them. They are not asked again."""
         self.subagents_starting = 0
         """Admitted sub-agents whose start is not in the log yet. They count against the room's limit."""
         self.planner_messages: tuple[JsonObject, ...] = ()

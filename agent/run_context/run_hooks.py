@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from agent.planning.planned import Planned
+from agent.planning.request import PlanningRequest
 from agent.planning.routing import RunCommand
 from agent.run_context.plan_sources import PlanSource
 from agent.tools import ToolSpec
@@ -49,6 +50,10 @@ class RunHooks:
         """Returns the plan with steps of its own in place of those tools. Raises `PlanInvalidError` if they do not
         fit."""
         return planned
+
+    async def plan_round(self, run: "Run", request: PlanningRequest) -> Planned | None:
+        """Returns the next round of a run whose earlier rounds it planned; None if it did not."""
+        return None
 
     def describe_alternatives(self, run: "Run") -> str:
         """Returns where people do by themselves what they ask this room for, if no model can read it; "" if they

@@ -3,7 +3,7 @@
 import json
 
 from agent.core.errors import ModelError
-from agent.core.models import AgentRequest, Room, Usage
+from agent.core.models import AgentRequest, JsonObject, Room, Usage
 from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest
 from agent.llm.prices import Prices
 
@@ -17,7 +17,10 @@ IMAGE_TOKENS = 1_000
 
 def estimate_call(request: ModelRequest) -> Usage:
     """Returns the most that a call may use: its input, and the longest answer that it allows."""
-    return Usage(prompt_tokens=estimate_prompt_tokens(request), completion_tokens=request.max_tokens or ANSWER_TOKENS)
+    return Usage(
+        prompt_tokens=estimate_prompt_tokens(request.messages, request.tools),
+        completion_tokens=request.max_tokens or ANSWER_TOKENS,
+    )
 
 
 def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int | None) -> int:
@@ -89,17 +92,17 @@ class UsageMeter:
         if self._usage.total_tokens:
             return self._prices.add_cost(self._model, self._usage)
         estimate = {
-            "prompt_tokens": estimate_prompt_tokens(self._request),
+            "prompt_tokens": estimate_prompt_tokens(self._request.messages, self._request.tools),
             "completion_tokens": estimate_tokens_from_chars(self._said),
             "estimated": True,
         }
         return self._prices.add_cost(self._model, self._usage.model_copy(update=estimate))
 
 
-def estimate_prompt_tokens(request: ModelRequest) -> int:
+def estimate_prompt_tokens(messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]) -> int:
     """Returns the estimated tokens of a call's messages and tools."""
     chars, images = 0, 0
-    for message in request.messages:
+    for message in messages:
         content = message.get("content")
         parts = content if isinstance(content, list) else [content]
         for part in parts:
@@ -109,7 +112,7 @@ def estimate_prompt_tokens(request: ModelRequest) -> int:
                 chars += len(str((part.get("text") or "") if isinstance(part, dict) else part or ""))
         if calls := message.get("tool_calls"):
             chars += len(json.dumps(calls, ensure_ascii=False))
-    chars += sum(len(json.dumps(tool, ensure_ascii=False)) for tool in request.tools)
+    chars += sum(len(json.dumps(tool, ensure_ascii=False)) for tool in tools)
     return estimate_tokens_from_chars(chars) + images * IMAGE_TOKENS
 
 

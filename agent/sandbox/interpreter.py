@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import agent
+from agent.core.extras import format_install_hint
 from agent.core.models import JsonObject
 from agent.sandbox.client import SandboxError
 from agent.sandbox.limits import Problem, ProgramResult, SandboxLimits
@@ -189,7 +190,7 @@ def _run_program(
 def find_missing_interpreter() -> str | None:
     """Returns why the interpreter cannot be used on this machine, or None if it can."""
     if find_spec("pydantic_monty") is None:
-        return "the package pydantic-monty is not installed"
+        return f"the package pydantic-monty is not installed; {format_install_hint('interpreter')}"
     return None if _find_binary() is not None else "the package pydantic-monty-runtime is not installed"
 
 

@@ -20,7 +20,7 @@ from agent.core.models import FrozenModel, JsonObject
 from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
 from agent.storage.sql import SqlClient
 
-Scope = Literal["chat", "agent", "approve", "ingest", "mcp", "metrics", "admin"]
+Scope = Literal["chat", "agent", "approve", "ingest", "mcp", "metrics", "rooms", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _ALPHABET = string.digits + string.ascii_letters
 _ID_LENGTH = 8

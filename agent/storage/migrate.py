@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -71,7 +70,7 @@ def _configure(engine: Engine, scripts: Path) -> Iterator[Config]:
             config.attributes["connection"] = connection
             yield config
     except DBAPIError as error:
-        if isinstance(error.orig, sqlite3.Error | psycopg.Error):
+        if error.orig is not None:  # the error of the driver: of sqlite3, or of psycopg, which may not be installed
             raise error.orig from error
         raise
     finally:

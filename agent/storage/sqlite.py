@@ -263,15 +263,37 @@ def open_database(path: Path) -> SqliteDatabase:
         ) from error
     with contextlib.ExitStack() as stack:
         try:
+            _refuse_lost_store(path)
             connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             stack.callback(connection.close)
             if _read_revision(connection, path) != HEAD and not _create_tables(connection):
                 _upgrade_tables(connection, path)
             _configure(connection)
+            _get_mark(path).touch(mode=0o600)
+        except OSError as error:
+            raise StoreError(f"the data folder {path.parent} cannot be written: {error}", agent_id="store") from error
         except sqlite3.Error as error:
             raise to_store_error(error, path) from error
         stack.pop_all()
     return SqliteDatabase(path, connection)
+
+
+def _get_mark(path: Path) -> Path:
+    """Returns the file that says that the database has had tables."""
+    return path.with_name(f".{path.name}.created")
+
+
+def _refuse_lost_store(path: Path) -> None:
+    """Raises `StoreError` for an empty file in place of a store: a copy that failed, or a disk that was full. A new
+    store there would hide that everything is lost, keys and their limits included.
+    """
+    # The mark is made after the tables: a process that sees it sees them too, unless they are gone.
+    if _get_mark(path).exists() and path.exists() and path.stat().st_size == 0:
+        raise StoreError(
+            f"the database {path} is empty, and it was not: restore it (`stepgate restore`), or delete the empty file "
+            "to begin anew",
+            agent_id="store",
+        )
 
 
 def open_memory_database() -> SqliteDatabase:

@@ -6,6 +6,8 @@ Hidden text is the usual place for keys by which columns are sorted, and for ins
 import re
 from typing import Any, TypeAlias
 
+from agent.text.html_styles import list_sheet_values
+
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
 
@@ -26,6 +28,7 @@ def remove_hidden(root: Element) -> None:
     """
     body = root.find("body")
     body = root if body is None else body
+    _apply_sheets(root, body)
     without_scripts = []
     for element in list(body.iter("*")):
         if element is body or element.getparent() is None:
@@ -39,6 +42,31 @@ def remove_hidden(root: Element) -> None:
     if len("".join(body.itertext()).strip()) > hidden_text or next(body.iter("img"), None) is not None:
         for element in shown:
             _remove(element)
+
+
+def _apply_sheets(root: Element, body: Element) -> None:
+    """Writes what style sheets say of visibility into the `style` of elements, which it does not overrule.
+
+    A page that they hide for the most part is shown by its scripts, and is left as it is.
+    """
+    values = list_sheet_values(root)
+    hidden = [
+        element
+        for element, found in values.items()
+        if found.get("display") == "none" or found.get("visibility") in ("hidden", "collapse")
+    ]
+    if not hidden:
+        return
+    whole = len("".join(body.itertext()))
+    known = set(hidden)
+    outermost = [one for one in hidden if known.isdisjoint(one.iterancestors())]
+    if 2 * sum(len("".join(one.itertext())) for one in outermost) > whole:
+        return
+    for element, found in values.items():
+        own = element.get("style", "")
+        missing = [f"{name}: {value}" for name, value in found.items() if not re.search(rf"\b{name}\s*:", own)]
+        if missing:
+            element.set("style", "; ".join([*missing, own]))
 
 
 def _is_hidden(element: Element) -> bool:

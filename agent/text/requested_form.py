@@ -3,6 +3,8 @@
 import re
 from typing import Literal
 
+from agent.text.follow_up import split_joined_questions
+
 Shape = Literal["plain", "json", "bullets", "table"]
 
 SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
@@ -58,7 +60,9 @@ def remove_form(question: str) -> str:
 
 
 def split_questions(question: str) -> list[str]:
-    """Returns the questions of a message that ends several sentences with a question mark; else the message."""
+    """Returns the questions of a message: sentences that all end with a question mark, and questions that are joined
+    by a conjunction; else the message."""
     parts = [part.strip() for part in re.split(r"(?<=\?)\s+", question) if part.strip()]
     several = len(parts) > 1 and all(part.endswith("?") for part in parts)
-    return parts[:MAX_QUESTIONS] if several else [question]
+    found = [one for part in (parts if several else [question]) for one in split_joined_questions(part)]
+    return found[:MAX_QUESTIONS]

@@ -86,7 +86,7 @@ COMMANDS = {
         "Foreign MCP servers: list, add, remove, test, log in, review.",
         place=240,
     ),
-    "models": Command("gateway.cli.models:app", "Models: list, use, probe, remove.", place=245),
+    "models": Command("gateway.cli.models:app", "Models: list, use, probe, pull, remove.", place=245),
     "memory": Command(
         "gateway.cli.memory:app",
         "Memory: list and delete your memories.",

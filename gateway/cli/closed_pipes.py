@@ -1,4 +1,6 @@
-"""Tolerates a closed stdout or stderr, as in `stepgate runs list | head -1`: later output is dropped.
+"""Replaces stdout and stderr: by streams that remove terminal controls, and that tolerate a closed reader.
+
+After `stepgate runs list | head -1`, later output is dropped.
 
 Otherwise a command would end with a traceback, and a gateway would stop when the reader of its log ends.
 """
@@ -7,6 +9,8 @@ import io
 import os
 import sys
 from typing import Any
+
+from gateway.cli.terminal_output import TerminalText
 
 
 class _TolerantFile(io.FileIO):
@@ -34,12 +38,15 @@ def tolerate_closed_pipes() -> None:
 
 
 def _wrap_stream(stream: Any, number: int) -> Any:
-    """Returns the same stream over a tolerant file; unchanged if it is not this file, as in tests."""
+    """Returns the same stream without terminal controls, over a tolerant file.
+
+    Unchanged if it is not this file, as in tests.
+    """
     if not isinstance(stream, io.TextIOWrapper) or stream.fileno() != number:
         return stream
     stream.flush()
     raw = _TolerantFile(number, "w", closefd=False)
     inner: Any = raw if stream.write_through else io.BufferedWriter(raw)
-    return io.TextIOWrapper(
+    return TerminalText(
         inner, stream.encoding, stream.errors, line_buffering=stream.line_buffering, write_through=stream.write_through
     )

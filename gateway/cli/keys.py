@@ -33,7 +33,7 @@ async def create(
     name: Annotated[str, typer.Argument(help="A name that says what the key is for.")],
     owner: Annotated[str, typer.Option(help="The owner of its data; keys of one owner share it.")] = LOCAL_OWNER,
     scopes: Annotated[
-        str, typer.Option(help="Scopes, separated by commas: chat, agent, approve, ingest, mcp, metrics, admin.")
+        str, typer.Option(help="Scopes, separated by commas: chat, agent, approve, ingest, mcp, metrics, rooms, admin.")
     ] = "chat,agent,approve,ingest,mcp",
     tools: Annotated[str | None, typer.Option(help="Only these tools, separated by commas; default all.")] = None,
     days: Annotated[float | None, typer.Option(help="Days until it expires.", min=0.001)] = None,

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gateway.cli.terminal_output import get_console_class
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.markdown import Markdown
@@ -26,6 +28,8 @@ _MODULES = {"Console": "console", "Markdown": "markdown", "Table": "table", "esc
 
 def __getattr__(name: str) -> Any:
     """A name of rich."""
+    if name == "Console":
+        return get_console_class()
     if name in __all__:
         return getattr(import_module(f"rich.{_MODULES.get(name, 'progress')}"), name)
     raise AttributeError(name)
@@ -40,12 +44,11 @@ def print_table(table: "Table") -> None:
 
     Columns that may be cut must not wrap.
     """
-    from rich.console import Console  # noqa: PLC0415
 
     if sys.stdout.isatty():
-        Console().print(table)
+        get_console_class()().print(table)
         return
-    console = Console(width=UNLIMITED_WIDTH)
+    console = get_console_class()(width=UNLIMITED_WIDTH)
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():
@@ -71,7 +74,6 @@ def print_rows(
 @contextmanager
 def show_progress(what: str, *, counts_bytes: bool = False) -> Iterator[ReportProgress]:
     """Shows a progress bar on stderr that counts files, or bytes. Yields the function that moves it."""
-    from rich.console import Console  # noqa: PLC0415
     from rich.markup import escape  # noqa: PLC0415
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
@@ -85,7 +87,7 @@ def show_progress(what: str, *, counts_bytes: bool = False) -> Iterator[ReportPr
     count = DownloadColumn() if counts_bytes else MofNCompleteColumn()
     shown = TextColumn("[dim]{task.fields[file]}[/dim]")
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn(), shown)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=get_console_class()(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None, file="")
 
         def report(name: str, done: int, total: int | None) -> None:

@@ -16,6 +16,7 @@ import typer
 
 from agent.core.errors import BadRequestError, NotFoundError
 from gateway.cli.session import get_operator_name, load_command_settings, open_database
+from gateway.cli.terminal_output import get_styled_stdout
 
 if TYPE_CHECKING:
     from agent.core.models import JsonObject
@@ -173,7 +174,9 @@ def _print_tool(server: str, name: str, pin: "Pin") -> None:
     if pin.offered is None:
         return
     typer.secho(
-        f"\n{_escape(server)}/{_escape(name)} {pin.reason or 'is accepted'} (since {_format_time(pin.at)})", bold=True
+        f"\n{_escape(server)}/{_escape(name)} {pin.reason or 'is accepted'} (since {_format_time(pin.at)})",
+        bold=True,
+        file=get_styled_stdout(),
     )
     print(f"  accepted: {pin.accepted.digest[:SHOWN_DIGITS] if pin.accepted else 'never'}", end="   ")
     print(f"offered: {_compute_offered_digest(pin)}")
@@ -183,9 +186,9 @@ def _print_tool(server: str, name: str, pin: "Pin") -> None:
         print("  The offer equals what was accepted, but it was different in between.")
     for line in difflib.unified_diff(before, after, "accepted", "offered", n=2, lineterm=""):
         colour = typer.colors.GREEN if line.startswith("+") else typer.colors.RED if line.startswith("-") else None
-        typer.secho(f"  {line}", fg=colour)
+        typer.secho(f"  {line}", fg=colour, file=get_styled_stdout())
     for said in _find_hidden_text(pin.offered.parts):
-        typer.secho(f"  ! hidden from people: {_escape(said)}", fg=typer.colors.YELLOW)
+        typer.secho(f"  ! hidden from people: {_escape(said)}", fg=typer.colors.YELLOW, file=get_styled_stdout())
 
 
 def _to_lines(parts: "JsonObject") -> Iterator[str]:

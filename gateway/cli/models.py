@@ -1,4 +1,4 @@
-"""`stepgate models list|use|probe|remove`: the models of this gateway, and those found on this machine."""
+"""`stepgate models list|use|probe|pull|remove`: the models of this gateway, and those found on this machine."""
 
 import asyncio
 import logging
@@ -15,6 +15,7 @@ import typer
 from agent.core.errors import ConfigError
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
+from gateway.cli.model_pull import pull
 from gateway.cli.session import load_command_settings, print_json, set_up_logging
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from gateway.model_choice import CheckedModel, Discovered
 
 T = TypeVar("T")
-app = typer.Typer(help="Models: list, use, probe, remove.", cls=HelpfulGroup)
+app = typer.Typer(help="Models: list, use, probe, pull, remove.", cls=HelpfulGroup)
 
 _OVERRIDDEN = "note: the environment names other models (AGENT_LLM_BASE_URL, AGENT_MODEL_FAST); they win until unset"
 
@@ -45,7 +46,13 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
         print_json({"configured": shown, "found": discovered.found, "not_searched": discovered.obstacle})
         return
     rows = [
-        (one.model.name, one.model.model, ", ".join(one.model.roles), one.model.base_url or "LiteLLM", one.state)
+        (
+            one.model.name,
+            one.model.model,
+            ", ".join(one.model.roles),
+            one.model.base_url or one.model.file or "LiteLLM",
+            one.state,
+        )
         for one in configured
     ]
     lazy_rich.print_rows(("name", "model", "roles", "endpoint", "state"), rows, empty="No model: rules mode.")
@@ -60,7 +67,7 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
 
 @app.command()
 def use(
-    model: Annotated[str, typer.Argument(help="The model, as its endpoint names it.")],
+    model: Annotated[str, typer.Argument(help="The model, as its endpoint names it, or a GGUF file.")],
     at: Annotated[str | None, typer.Option(help="Address of the endpoint; unset: found on this machine.")] = None,
     key_env: Annotated[str | None, typer.Option(help="Environment variable with the endpoint's key.")] = None,
     key_file: Annotated[Path | None, typer.Option(help="File with the endpoint's key.")] = None,
@@ -69,15 +76,26 @@ def use(
 ) -> None:
     """Try a model with one real call, then save it before the others. A running gateway uses it at once."""
     from agent.llm.saved_models import BOTH_ROLES, SavedModel  # noqa: PLC0415 - as above
-    from gateway.model_choice import choose_model, find_endpoints, make_endpoint_name  # noqa: PLC0415
+    from gateway.model_choice import (  # noqa: PLC0415
+        choose_model,
+        find_endpoints,
+        make_endpoint_name,
+        make_file_entry,
+    )
 
     roles = tuple(one for one in BOTH_ROLES if one in (role or BOTH_ROLES))
     if not roles or set(role or ()) - {*BOTH_ROLES}:
         raise typer.BadParameter("fast or high", param_hint="--role")
     key = _read_key(key_env, key_file)
+    is_file = at is None and model.lower().endswith(".gguf") and Path(model).expanduser().is_file()
 
     async def choose(live: "LiveModels") -> None:
         url, product, chosen = at, "", model
+        if is_file:
+            entry = make_file_entry(Path(model), roles, name)
+            trial = await choose_model(live, entry, None)
+            print(f"{entry.file} was loaded and answered in {trial.seconds:.1f} s; saved as {entry.name!r}")
+            return
         if url is None:
             endpoint, listed = _pick(model, await find_endpoints(live.settings))
             url, product, chosen = endpoint.base_url, endpoint.product, listed.name
@@ -113,6 +131,9 @@ def probe(
         print(record.model_dump_json(indent=2) if as_json else format_record(record))
 
     _run(measure)
+
+
+app.command()(pull)
 
 
 @app.command()

@@ -326,7 +326,7 @@ def _build_messages(events: list[Event], branches: Branches, *, html: bool = Fal
         content=str(view["text"]),
         created_at=datetime.fromtimestamp(events[-1].at, UTC),
         siblings=[_answer_id(run_id)],
-        status=view["status"],  # type: ignore[arg-type]
+        status=view["status"],
         view=view,
     )
     return [question, answer]

@@ -4,14 +4,16 @@
 
 import asyncio
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
+from fastapi import Path as PathParameter
 from pydantic import Field
 
 from agent.core.errors import AgentError, NotFoundError
 from agent.core.model_endpoints import NAME
-from agent.core.models import LOCAL_OWNER, DeferredModel
+from agent.core.models import LOCAL_OWNER, DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
 from agent.llm.profile import Count, ProfileSource, choose_profile, get_profile_source
 from agent.llm.saved_models import BOTH_ROLES, ModelName, Role, SavedModel
@@ -30,12 +32,14 @@ from gateway.model_choice import (
     find_endpoints,
     format_offer,
     make_endpoint_name,
+    make_file_entry,
     test_endpoint,
+    test_file,
 )
 
 router = APIRouter(tags=["models"], route_class=JsonRoute, dependencies=[require_scope("admin")])
 
-EndpointName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="of a saved model")]
+EndpointName = Annotated[str, PathParameter(pattern=f"^{NAME.pattern}$", description="of a saved model")]
 Url = Annotated[str, Field(max_length=2000, description="OpenAI-compatible, such as http://127.0.0.1:11434/v1")]
 Key = Annotated[
     str | None, Field(max_length=4000, description="bearer key of the endpoint; unset: the saved one of this name")
@@ -122,7 +126,8 @@ class ModelReport(DeferredModel):
 class ModelTrialBody(StrictBody):
     """A model to try."""
 
-    base_url: Url
+    base_url: Url | None = None
+    file: Annotated[str | None, Field(max_length=4000, description="path of a GGUF file, in place of base_url")] = None
     model: Annotated[str | None, Field(max_length=500, description="unset: the endpoint's first one")] = None
     api_key: Key = None
     name: Annotated[str | None, Field(pattern=f"^{NAME.pattern}$", description="saved endpoint whose key is used")] = (
@@ -133,7 +138,7 @@ class ModelTrialBody(StrictBody):
 class ModelChoiceBody(ModelTrialBody):
     """A model to try and, if it answers, to save and use before the others."""
 
-    model: ModelName
+    model: Annotated[ModelName | None, Field(description="required with base_url")] = None
     roles: Annotated[tuple[Role, ...], Field(min_length=1)] = BOTH_ROLES
     product: Annotated[str, Field(max_length=100)] = ""
 
@@ -159,8 +164,10 @@ async def get_models(stepgate: Gateway) -> ModelReport:
 @router.post("/v1/admin/models/test", responses=ERRORS)
 async def test_model(body: ModelTrialBody, stepgate: Gateway) -> ModelTrialItem:
     """Make one real call of a model, of at most 16 tokens. Nothing is saved; `ok` says whether it answered."""
-    key = await _find_key(stepgate, body)
-    return ModelTrialItem.model_validate(await test_endpoint(_check_url(body.base_url), key, body.model))
+    if body.file is not None:
+        return ModelTrialItem.model_validate(await test_file(stepgate.settings, _get_file(body)))
+    url, key = _get_url(body), await _find_key(stepgate, body)
+    return ModelTrialItem.model_validate(await test_endpoint(url, key, body.model))
 
 
 @router.post("/v1/admin/models", status_code=201, responses=ERRORS)
@@ -168,11 +175,17 @@ async def save_model(body: ModelChoiceBody, stepgate: Gateway, caller: CurrentCa
     """Try a model with a real call, then save it before the others and use it at once. 400 if it does not answer:
     nothing is saved then.
     """
-    url = _check_url(body.base_url)
-    key = await _find_key(stepgate, body)
-    name = body.name or make_endpoint_name(url, body.product)
-    entry = SavedModel(name=name, model=body.model, base_url=url, roles=body.roles, product=body.product)
-    event = AuditEvent("model.save", name, owner=LOCAL_OWNER, by=caller.name, detail={"base_url": url})
+    key = None
+    if body.file is not None:
+        entry = make_file_entry(_get_file(body), body.roles, body.name)
+    else:
+        url, key = _get_url(body), await _find_key(stepgate, body)
+        if body.model is None:
+            raise FieldError("name the model", "model")
+        name = body.name or make_endpoint_name(url, body.product)
+        entry = SavedModel(name=name, model=body.model, base_url=url, roles=body.roles, product=body.product)
+    detail: JsonObject = {"base_url": entry.base_url, "file": entry.file}
+    event = AuditEvent("model.save", entry.name, owner=LOCAL_OWNER, by=caller.name, detail=detail)
     async with stepgate.audit.record_before(event):
         await choose_model(stepgate.live_models, entry, key)
     return await _build_report(stepgate)
@@ -242,7 +255,7 @@ async def _find_key(stepgate: Stepgate, body: ModelTrialBody) -> str | None:
         return body.api_key
     live = stepgate.live_models
     saved = next((one for one in await asyncio.to_thread(live.saved.read) if one.name == body.name), None)
-    if saved is None or saved.base_url != body.base_url.rstrip("/"):
+    if saved is None or saved.base_url != _get_url(body):
         return None
     try:
         return await asyncio.to_thread(live.find_key, saved)
@@ -250,7 +263,13 @@ async def _find_key(stepgate: Stepgate, body: ModelTrialBody) -> str | None:
         raise FieldError(error.message, "api_key") from error
 
 
-def _check_url(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
+def _get_url(body: ModelTrialBody) -> str:
+    if body.base_url is None or not body.base_url.startswith(("http://", "https://")):
         raise FieldError("base_url must begin with http:// or https://", "base_url")
-    return url.rstrip("/")
+    return body.base_url.rstrip("/")
+
+
+def _get_file(body: ModelTrialBody) -> Path:
+    if body.base_url is not None or body.api_key is not None:
+        raise FieldError("a file has no base_url and no api_key", "file")
+    return Path(body.file or "")

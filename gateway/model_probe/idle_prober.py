@@ -76,6 +76,8 @@ class IdleProber:
         if settings.model_profile != "auto" or settings.model_probe == "off":
             return None
         model = self._live.tiers.fast_model
+        if model is not None and model.file is not None:
+            return model
         host = urlsplit(model.base_url or "").hostname if model is not None else None
         return model if host is not None and is_loopback(host) else None
 

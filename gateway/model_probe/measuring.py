@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from time import time
 
 from agent.core.errors import ConfigError
 from agent.llm.http import HttpModelClient
 from agent.llm.listed_models import find_fingerprint, read_listed_models
 from agent.llm.profile import MeasuredModel
+from agent.llm.saved_models import get_stamp
 from agent.llm.tiers import ConfiguredModel
 from gateway.live_models import LiveModels
 from gateway.model_choice import find_key
@@ -22,30 +24,34 @@ class ModelMeasurement:
     """The measurement of one model. It can be cancelled; the tasks asked so far are kept for the next `run`."""
 
     def __init__(self, live: LiveModels, model: ConfiguredModel) -> None:
-        """Raises `ConfigError` for a model without an address."""
-        if model.base_url is None:
-            raise ConfigError(f"{model.model} has no address of its own; only models of endpoints are measured")
+        """Raises `ConfigError` for a model that is neither at an address nor in a file."""
+        engine = live.tiers.engines.get(model.file or "")
+        if model.place is None or (model.base_url is None and engine is None):
+            raise ConfigError(
+                f"{model.model} has no address of its own; only models of endpoints and files are measured"
+            )
         self.model = model
-        self._base_url = model.base_url
+        self._place = model.place
         self._live = live
-        self._client = HttpModelClient(model.base_url, find_key(live, model))
-        self._probe = ModelProbe(AskedModel(self._client, model.model, timeout_s=live.settings.llm_timeout_s))
+        self._own_client = HttpModelClient(model.base_url, find_key(live, model)) if model.base_url else None
+        client = self._own_client or engine
+        assert client is not None
+        self._probe = ModelProbe(AskedModel(client, model.model, timeout_s=live.settings.llm_timeout_s))
 
     async def read_fingerprint(self) -> str:
-        """Returns what the endpoint lists of the model now. Raises `ModelError`."""
-        return find_fingerprint(await self._client.read_listing(), self.model.model)
+        """Returns what tells this model from another one at its place. Raises `ModelError`."""
+        return (await self._look())[0]
 
     async def run(self, *, seconds: float = PROBE_SECONDS, report: Report = lambda outcome: None) -> MeasuredModel:
         """Asks the missing tasks, stores the record and uses it. Raises `ModelError` and `ConfigError`."""
-        listing = await self._client.read_listing()
+        fingerprint, context_tokens = await self._look()
         await self._probe.run(seconds=seconds, report=report)
-        listed = next((one for one in read_listed_models(listing, {}) if one.name == self.model.model), None)
         record = build_record(
             self._probe,
             model=self.model.model,
-            base_url=self._base_url,
-            fingerprint=find_fingerprint(listing, self.model.model),
-            context_tokens=listed.context_tokens if listed is not None else None,
+            base_url=self._place,
+            fingerprint=fingerprint,
+            context_tokens=context_tokens,
             at=time(),
         )
         await asyncio.to_thread(self._live.measured.save, record)
@@ -54,4 +60,14 @@ class ModelMeasurement:
 
     async def aclose(self) -> None:
         """Closes the connection; a call in progress ends with it."""
-        await self._client.aclose()
+        if self._own_client is not None:
+            await self._own_client.aclose()
+
+    async def _look(self) -> tuple[str, int | None]:
+        """Returns the fingerprint of the model, and its context in tokens as far as it is known."""
+        if self._own_client is None:
+            stamp = await asyncio.to_thread(get_stamp, Path(self.model.file or ""))
+            return "/".join(map(str, (stamp or ())[1:3])), self._live.settings.model_context
+        listing = await self._own_client.read_listing()
+        listed = next((one for one in read_listed_models(listing, {}) if one.name == self.model.model), None)
+        return find_fingerprint(listing, self.model.model), listed.context_tokens if listed is not None else None

@@ -213,7 +213,7 @@ def _say(text: str) -> tuple[JsonObject, ...]:
     return ({"role": "user", "content": text},)
 
 
-_OSLO = RoundResult(0, WEATHER.name, {"city": "Oslo"}, "4 degrees, light rain", missing="the weather in Oslo")
+_OSLO = RoundResult(0, WEATHER.name, {"city": "Oslo"}, "4 degrees, light rain", missing=("the weather in Oslo",))
 _BOTH = "What is the weather in Oslo, and how much are 20 EUR in SEK?"
 
 PROBE_TASKS: tuple[ProbeTask, ...] = (

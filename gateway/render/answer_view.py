@@ -16,6 +16,7 @@ from typing import Any, Final
 from agent.core import events as ev
 from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
+from agent.policy.approval import format_question
 from agent.runs.response import build_response
 from gateway.render.html import BlockStream, render_markdown
 from gateway.render.status import StatusLines
@@ -43,13 +44,15 @@ def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
     metadata = {name: value for name, value in response.metadata.items() if name not in LEFT_OUT}
     is_shown = state.is_finished or bool(metadata.get("approvals"))
     text = response.response if is_shown else ""
+    waiting = state.pending_approvals if not state.is_finished else ()
+    shown = format_question(waiting, state.run_id, names_ids=False) if waiting else text
     return {
         "run_id": state.run_id,
         "seq": events[-1].seq,
         "status": state.status,
         "room": state.room.id,
         "text": text,
-        "html": render_markdown(text, state.run_id[-12:]) if html and text and state.failure is None else None,
+        "html": render_markdown(shown, state.run_id[-12:]) if html and text and state.failure is None else None,
         "steps": [step.model_dump(mode="json") for step in response.steps],
         "metadata": metadata,
     }

@@ -4,6 +4,7 @@ import { errorText, get, request } from "./api.js";
 import { button, count, el, fill, icon } from "./dom.js";
 
 const LARGEST_PICTURE = 1_600; // pixels of the longer side that models see
+const LONGEST = 900_000; // characters of a picture: a request holds 5 MB
 const DEFAULT = "documents";
 
 /** The tray above the message box. Calls `read(collection)` when a file was read into a collection. */
@@ -88,5 +89,6 @@ async function shrink(file) {
   const scale = Math.min(1, LARGEST_PICTURE / Math.max(bitmap.width, bitmap.height));
   const canvas = el("canvas", { width: Math.max(1, Math.round(bitmap.width * scale)), height: Math.max(1, Math.round(bitmap.height * scale)) });
   canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-  return canvas.toDataURL(file.type === "image/png" ? "image/png" : "image/jpeg", 0.86);
+  const whole = file.type === "image/png" ? canvas.toDataURL("image/png") : "";
+  return whole && whole.length < LONGEST ? whole : canvas.toDataURL("image/jpeg", 0.86); // drawings stay sharp
 }

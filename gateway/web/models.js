@@ -60,10 +60,10 @@ function configured(one) {
     one.source === "file" && away);
 }
 
-function onThisMachine({ found, not_searched: obstacle }) {
+function onThisMachine({ found, configured: used, not_searched: obstacle }) {
   if (obstacle) return el("p.quiet", {}, `Not searched: ${obstacle}`);
   if (!found.length)
-    return el("p.quiet", {}, "None was found. Ollama, LM Studio, llama.cpp, vLLM and Jan are found while they run; nothing is used before you choose it.",
+    return el("p.quiet", {}, `${used.length ? "No other" : "None"} was found. Ollama, LM Studio, llama.cpp, vLLM and Jan are found while they run; nothing is used before you choose it.`,
       button("Look again", show, { kind: "plain", picture: "again" }));
   return el("ul.cardlist", {}, found.map(offer));
 }

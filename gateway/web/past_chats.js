@@ -69,6 +69,7 @@ export function pastChats({ gone }) {
 
   function menu(row) {
     const popup = el("div.popup", { popover: "auto", role: "group", "aria-label": "Chat" },
+      row.open_runs > 0 && button("Stop its answer", () => stop(row, popup), { kind: "plain", picture: "stop" }),
       button("Rename", () => rename(row, box, popup), { kind: "plain", picture: "edit" }),
       button("Export as Markdown", () => save(row, "markdown", popup), { kind: "plain", picture: "save" }),
       button("Export as JSON", () => save(row, "json", popup), { kind: "plain", picture: "save" }),
@@ -109,6 +110,15 @@ export function pastChats({ gone }) {
     field.select();
   }
 
+  /** Ends what goes on in a chat that nobody watches. */
+  async function stop(row, popup) {
+    popup.hidePopover();
+    const path = `v1/conversations/${encodeURIComponent(row.id)}/messages`;
+    const { data } = await get(`${path}?limit=1`);
+    if (data.length) await post(`${path}/${data.at(-1).id}/stop`).catch(() => {}); // it has ended meanwhile
+    refresh();
+  }
+
   async function save(row, form, popup) {
     popup.hidePopover();
     const response = await request(`v1/conversations/${encodeURIComponent(row.id)}/export?format=${form}`, { accept: "*/*" });
@@ -126,6 +136,7 @@ export function pastChats({ gone }) {
     }
     try {
       await send("DELETE", `v1/conversations/${encodeURIComponent(row.id)}`);
+      press.closest(".popup").hidePopover();
       await refresh();
       gone(row.id);
     } catch (error) {

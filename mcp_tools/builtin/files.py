@@ -129,7 +129,9 @@ class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
                 if len(files) >= args.limit or number >= MAX_WALKED_ENTRIES:
                     return ListFilesOutput(files=files, truncated=True)
                 files.append(FileEntry(path=place.display_path, bytes=info.st_size))
-            return ListFilesOutput(files=files, truncated=False, hint="" if files else self._explain_none(args))
+            return ListFilesOutput(
+                files=files, truncated=False, hint="" if files else self._explain_none(args, context)
+            )
 
         return await _run_in_thread(work)
 
@@ -139,9 +141,11 @@ class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
         lines = [f"{entry.path} ({entry.bytes:,} bytes)" for entry in output.files]
         return "\n".join([*lines, "[more files; narrow the pattern]"] if output.truncated else lines)
 
-    def _explain_none(self, args: ListFilesInput) -> str:
+    def _explain_none(self, args: ListFilesInput, context: ToolContext) -> str:
         if args.path or args.pattern != "*":
             return "Nothing fits this folder and pattern; leave them out to see every file."
+        if context.scopes is not None and "admin" not in context.scopes:  # paths of the machine are its owner's
+            return "The operator can put some into the folders that are read here (AGENT_FILE_ROOTS)."
         folders = ", ".join(map(str, self._roots.roots))
         return f"Put some into {folders}, or set AGENT_FILE_ROOTS to folders of yours."
 

@@ -1,8 +1,7 @@
 """Sessions of protocol era 2025: whose they are, how many one caller has, and an event log for each.
 
-A session answers only to the principal that opened it (404 for others), and ends after `IDLE_SECONDS` without one of its
-requests.
-With the log, a client can resume a broken stream.
+A session answers only to the principal that opened it (404 for others), and ends after `IDLE_SECONDS` without
+a request. With the log, a client can resume a broken stream.
 
 Era 2026 has neither sessions nor resumption; its requests pass through unchanged.
 """
@@ -92,7 +91,7 @@ class SessionEventLog(EventStore):
 
 
 def build_session_user(principal: Principal) -> AuthenticatedUser:
-    """Returns the principal in the form by which the SDK binds a session to whoever opened it."""
+    """Returns the principal in the form by which the SDK binds a session to the caller that opened it."""
     who = f"key:{principal.key_id}" if principal.key_id else f"owner:{principal.owner}"
     return AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[], subject=principal.owner))
 

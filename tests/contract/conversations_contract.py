@@ -104,14 +104,14 @@ class ConversationsContract:
             await store.journal.create_run(run_id, body, worker=None, lease_s=1)
             await store.conversations.add_exchange("local", "chat", run_id, run_id, "a", tainted=run_id == "run_2")
 
-        async def asked(parent: str | None) -> list[str]:
+        async def list_questions(parent: str | None) -> list[str]:
             turns = await store.conversations.list_turns("local", "chat", parent=parent)
             return [text for role, text in turns if role == "user"]
 
-        assert await asked("run_2") == ["run_1", "run_2"], "without a parent: a line"
-        assert await asked("run_4") == ["run_1", "run_3", "run_4"]
-        assert await asked("run_5") == ["run_5"]
-        assert await asked("root") == []
-        assert len(await asked(None)) == 5
+        assert await list_questions("run_2") == ["run_1", "run_2"], "without a parent: a line"
+        assert await list_questions("run_4") == ["run_1", "run_3", "run_4"]
+        assert await list_questions("run_5") == ["run_5"]
+        assert await list_questions("root") == []
+        assert len(await list_questions(None)) == 5
         assert await store.conversations.is_tainted("local", "chat", parent="run_2")
         assert not await store.conversations.is_tainted("local", "chat", parent="run_4")

@@ -548,3 +548,26 @@ async def test_strangers_read_no_paths_and_addresses(serve: Serve, tmp_path: Pat
         refused = await client.post("/v1/agent", json=body, headers=bearer(anna))
     assert refused.status_code == 400
     assert "this API key does not allow the tool 'web_fetch'" in refused.text
+
+
+async def test_the_scope_rooms_administers_rooms_and_tools_of_ones_own_and_nothing_else(
+    serve: Serve, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    anna = bearer(await created_key(data, "a", "--owner", "anna", "--scopes", "rooms"))
+    bob = bearer(await created_key(data, "b", "--owner", "bob", "--scopes", "rooms"))
+    program = {"name": "x", "mcp_servers": {"files": {"command": "touch", "args": ["/tmp/x"]}}}
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        made = await client.post("/v1/rooms", json={"name": "Annas"}, headers=anna)
+        assert (made.status_code, made.json()["owner"]) == (201, "anna")
+        assert (await client.get("/v1/studio/tools", headers=anna)).status_code == 200
+        refused = await client.post("/v1/rooms", json=program, headers=anna)
+        assert refused.status_code in (400, 403), "only shared rooms start programs, and only by a key with admin"
+        shared = (await client.get("/v1/rooms/stepgate", headers=anna)).json()
+        change = {"version": shared["version"], "description": "mine"}
+        assert (await client.patch("/v1/rooms/stepgate", json=change, headers=anna)).status_code in (403, 409)
+        assert (await client.get("/v1/rooms/annas", headers=bob)).status_code == 404
+        for path in ("/v1/audit", "/v1/users", "/v1/queue", "/v1/studio/secrets", "/v1/runs", "/metrics"):
+            assert (await client.get(path, headers=anna)).status_code in (403, 404, 405), path
+        closed = await client.post("/v1/agent", json={"prompt": "2+2"}, headers=anna)
+        assert closed.status_code == 403

@@ -225,18 +225,18 @@ async def test_chats_are_listed_searched_renamed_exported_and_deleted(serve: Ser
         await send(client, other, "letter B? 100 %_!")
         await client.post("/v1/agent", json={"prompt": "letter C?", "conversation_id": "elsewhere", "room": "chat"})
 
-        async def found(query: str) -> list[str]:
+        async def list_ids(query: str) -> list[str]:
             listed = await client.get("/v1/conversations", params={"query": query})
             return [entry["id"] for entry in listed.json()["data"]]
 
-        assert await found("") == [other, one]
-        assert await found("LETTER a") == [one]
-        assert await found("about B") == [other], "words of an answer"
-        assert await found("100 %_!") == [other]
-        assert await found("%") == [other]
-        assert await found("nowhere") == []
+        assert await list_ids("") == [other, one]
+        assert await list_ids("LETTER a") == [one]
+        assert await list_ids("about B") == [other], "words of an answer"
+        assert await list_ids("100 %_!") == [other]
+        assert await list_ids("%") == [other]
+        assert await list_ids("nowhere") == []
         await client.post(f"/v1/conversations/{one}", json={"metadata": {"title": "Alphabet"}})
-        assert await found("alphabet") == [one]
+        assert await list_ids("alphabet") == [one]
         page = (await client.get("/v1/conversations", params={"limit": 1})).json()
         rest = (await client.get("/v1/conversations", params={"limit": 1, "before": page["next"]})).json()
         assert [entry["title"] for entry in rest["data"]] == ["Alphabet"]
@@ -245,7 +245,7 @@ async def test_chats_are_listed_searched_renamed_exported_and_deleted(serve: Ser
         as_json = (await client.get(f"/v1/conversations/{one}/export?format=json")).json()
         assert [message["role"] for message in as_json["data"]] == ["user", "assistant"]
         assert (await client.delete(f"/v1/conversations/{one}")).status_code == 200
-        assert await found("") == [other]
+        assert await list_ids("") == [other]
         assert (await client.get(f"/v1/conversations/{one}/messages")).status_code == 404
 
 
@@ -282,21 +282,21 @@ async def test_runs_are_found_by_words_room_and_time(serve: Serve) -> None:
         one = await send(client, chat, "letter A? 50 %")
         other = await send(client, chat, "letter B?", room="stepgate")
 
-        async def found(**query: Any) -> list[str]:
+        async def list_ids(**query: Any) -> list[str]:
             listed = await client.get("/v1/runs", params=query)
             assert listed.status_code == 200, listed.text
             return [run["id"] for run in listed.json()["data"]]
 
-        assert await found(query="LETTER a") == [one["run_id"]]
-        assert await found(query="%") == [one["run_id"]]
-        assert await found(query=other["run_id"]) == [other["run_id"]]
-        assert await found(room="stepgate") == [other["run_id"]]
-        assert await found(room="chat", query="letter") == [one["run_id"]]
-        assert await found(since="2020-01-01T00:00:00Z", until="2020-02-01T00:00:00Z") == []
-        assert await found(since="2020-01-01T00:00:00Z") == [other["run_id"], one["run_id"]]
-        assert await found(query="letter", limit=1, before=other["run_id"]) == [one["run_id"]]
-        assert await found(model="small") == [other["run_id"], one["run_id"]]
-        assert await found(model="another") == []
+        assert await list_ids(query="LETTER a") == [one["run_id"]]
+        assert await list_ids(query="%") == [one["run_id"]]
+        assert await list_ids(query=other["run_id"]) == [other["run_id"]]
+        assert await list_ids(room="stepgate") == [other["run_id"]]
+        assert await list_ids(room="chat", query="letter") == [one["run_id"]]
+        assert await list_ids(since="2020-01-01T00:00:00Z", until="2020-02-01T00:00:00Z") == []
+        assert await list_ids(since="2020-01-01T00:00:00Z") == [other["run_id"], one["run_id"]]
+        assert await list_ids(query="letter", limit=1, before=other["run_id"]) == [one["run_id"]]
+        assert await list_ids(model="small") == [other["run_id"], one["run_id"]]
+        assert await list_ids(model="another") == []
         detail = (await client.get(f"/v1/runs/{one['run_id']}")).json()
         assert detail["model_calls"][0]["completion_tokens"] > 0
         listed = (await client.get("/v1/runs")).json()["data"]

@@ -123,7 +123,7 @@ async def test_a_shipped_room_is_read_only_and_can_be_copied(serve: Serve) -> No
         (
             {"name": "x", "budgets": {"max_steps": 99}},
             "check_config",
-            "budgets.max_steps: it must be at most 25, not 99",
+            "budgets.max_steps: it must be at most 32, not 99",
         ),
         ({"name": "x", "tools": "calculator"}, "check_config", "tools: write a list, not 'calculator'"),
         ({"name": "x", "system_prompt": "x" * 50_001}, "check_config", "at most 50,000"),

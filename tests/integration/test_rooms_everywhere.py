@@ -159,7 +159,7 @@ async def test_a_key_without_the_scope_edits_no_room_by_a_tool(serve: Serve, tmp
         admin = await created_key(data, "admin", "--owner", "anna", "--scopes", "admin")
         for tool, args in (("rooms_list", {}), ("room_create", {"name": "Ours"})):
             refused = await run_tool(url, tool, key=plain, **args)
-            assert "only by API keys with the scope 'admin'" in json.dumps(refused)
+            assert "only by API keys with the scope 'rooms'" in json.dumps(refused)
         assert not (data / "rooms").exists()
         await run_tool(url, "room_create", key=admin, name="Ours")
         assert "owner: anna" in (data / "rooms" / "ours.yaml").read_text()

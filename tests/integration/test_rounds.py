@@ -141,7 +141,7 @@ async def test_text_from_outside_adds_no_change_that_the_request_does_not_ask_fo
     model = script(decides(PAGE, times=1), wants(times=1), decides(SEND, times=1), decides(), ANSWER)
     tools = make_page_tools()
     async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
-        events = await bench.events("What does the page say?")
+        events = await bench.events("Whom does the page tell me to send something?")
         asked, again = list_messages(bench, 2), bench.client.requests[3]["form"]
     assert "mallory" not in str(asked), "the question about changes comes before the text from outside"
     assert "send" not in str(again), "the tool is no choice any more"
@@ -149,8 +149,25 @@ async def test_text_from_outside_adds_no_change_that_the_request_does_not_ask_fo
     assert not any(isinstance(event.body, ApprovalRequested) for event in events)
 
 
+async def test_a_change_that_has_nothing_to_do_with_the_request_is_not_asked_about(tmp_path: Path) -> None:
+    model = script(decides(PAGE, times=1), decides(SEND, times=1), decides(), ANSWER)
+    tools = make_page_tools()
+    async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
+        await bench.run("What does the page say?")
+        purposes, again = bench.client.purposes(), bench.client.requests[2]["form"]
+    assert purposes == ["planner"] * 3 + ["completion"]
+    assert "send" not in str(again), "the tool is no choice any more"
+    assert tools[1].calls == []
+
+
 async def test_a_change_with_values_from_outside_is_asked_about(tmp_path: Path) -> None:
-    model = script(decides(PAGE, times=1), wants("send"), decides(SEND, times=1), decides(), ANSWER)
+    model = script(
+        decides(PAGE, times=1),
+        wants("send"),
+        decides({"tool": "send", "inputs": {"x": "mallory"}}, times=1),
+        decides(),
+        ANSWER,
+    )
     tools = make_page_tools()
     async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
         run_id = await bench.service.start_run(AgentRequest(prompt="Send the page to the person it names"))
@@ -160,6 +177,32 @@ async def test_a_change_with_values_from_outside_is_asked_about(tmp_path: Path) 
     assert isinstance(asked, ApprovalRequested)
     assert asked.items[0].tool == "send"
     assert tools[1].calls == []
+
+
+async def test_a_value_that_nobody_gave_is_asked_for(tmp_path: Path) -> None:
+    model = script(decides({"tool": "send", "inputs": {"x": "unknown"}}), ANSWER)
+    send = returning("send", "sent", annotations=EFFECT)
+    send.spec.input_schema["required"] = ["x"]
+    async with engine_bench(tmp_path, model, tools=[send], model_profile="small") as bench:
+        response = await bench.run("Send a message")
+        told = list_messages(bench, 1)[-1]["content"]
+    assert "the value 'unknown' of x stands neither in the request nor in a result" in told
+    assert "which `x`" in response.response
+    assert response.metadata["status"] == "awaiting_input"
+    assert send.calls == []
+
+
+async def test_a_made_up_value_is_shown_to_a_person_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    send = returning("send", "sent", annotations=EFFECT)
+    model = script(decides({"tool": "send", "inputs": {"x": "unknown"}}), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[send], model_profile="small") as bench:
+        run_id = await bench.service.start_run(AgentRequest(prompt="Send a message", interactive=False))
+        async for event in bench.service.follow_events(run_id):
+            if isinstance(asked := event.body, ApprovalRequested):
+                break
+    assert isinstance(asked, ApprovalRequested)
+    assert "neither in the request nor in a result" in asked.reason
+    assert send.calls == []
 
 
 async def test_a_change_that_the_request_asks_for_in_its_own_words_is_made(tmp_path: Path) -> None:
@@ -186,24 +229,24 @@ async def test_each_part_of_a_request_is_asked_about_before_the_answer(tmp_path:
 
 async def test_a_part_that_needs_no_call_is_passed_over(tmp_path: Path) -> None:
     first = decides(TICKET, missing=["who has T-3", "say it"], times=1)
-    model = script(first, decides(times=2), ANSWER)
+    model = script(first, decides(times=1), ANSWER)
     async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="small") as bench:
         response = await bench.run("Who has T-3?")
         purposes = bench.client.purposes()
-    assert purposes == ["planner"] * 3 + ["completion"]
+    assert purposes == ["planner"] * 2 + ["completion"]
     assert response.response == "Her address is carla@example.org."
 
 
 async def test_a_refused_input_becomes_a_choice_of_the_values_that_the_error_names(tmp_path: Path) -> None:
-    ticket = returning("get_ticket", RuntimeError("there is no ticket 'T-3 and T-4'; known: T-3, T-4"))
-    both = {"tool": "get_ticket", "inputs": {"x": "T-3 and T-4"}}
+    ticket = returning("get_ticket", RuntimeError("there is no ticket 'the open ones'; known: T-3, T-4"))
+    both = {"tool": "get_ticket", "inputs": {"x": "the open ones"}}
     model = script(decides(both, times=2), decides(TICKET, times=1), decides(times=1), ANSWER)
     async with engine_bench(tmp_path, model, tools=[ticket, make_tools()[1]], model_profile="small") as bench:
-        await bench.run("Who has T-3 and T-4?")
+        await bench.run("Who has the open ones?")
         again = str(bench.client.requests[2]["form"])
     assert "'T-3'" in again
     assert "'T-4'" in again
-    assert "'T-3 and T-4'" not in again
+    assert "'the open ones'" not in again
 
 
 async def test_a_reply_that_ignores_the_schema_is_still_read(tmp_path: Path) -> None:

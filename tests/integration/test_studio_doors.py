@@ -163,7 +163,7 @@ def test_the_command_line_talks_to_the_studio(tmp_path: Path, model_server: Scri
 
 
 async def test_a_key_that_may_not_edit_rooms_is_told_before_anybody_is_asked(serve: Serve, tmp_path: Path) -> None:
-    rules = (routes(MAKE), concludes("You may not make rooms.", about="only by API keys with the scope 'admin'"))
+    rules = (routes(MAKE), concludes("You may not make rooms.", about="only by API keys with the scope 'rooms'"))
     async with serve(script(*rules), require_key="always") as url:
         key = await created_key(tmp_path / "data", "plain", "--owner", "anna", "--scopes", "chat,agent,approve")
         async with httpx.AsyncClient(base_url=url, timeout=30, headers=bearer(key)) as client:

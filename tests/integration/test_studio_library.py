@@ -166,7 +166,7 @@ async def test_others_see_neither_prompts_nor_rooms_nor_secrets(serve: Serve, tm
             assert applied.status_code == 403
             assert (await other.get("/v1/studio/secrets")).status_code == 403
             refused = await run_tool(url, "list_secrets", key=bob)
-            assert "only by API keys with the scope 'admin'" in json.dumps(refused)
+            assert "only by API keys with the scope 'rooms'" in json.dumps(refused)
             own = (await one.get("/v1/studio/secrets")).json()["data"]
             assert [(secret["name"], secret["configured"]) for secret in own] == [("anna/crm", False)]
             assert "credentials.json" not in json.dumps(own)

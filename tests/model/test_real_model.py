@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelRequest
@@ -43,7 +44,7 @@ async def model(client: HttpModelClient) -> str:
 
 
 def ask(model: str, text: str, tokens: int = 20) -> ModelRequest:
-    message = ({"role": "user", "content": text},)
+    message: tuple[JsonObject, ...] = ({"role": "user", "content": text},)
     return ModelRequest(model, message, "probe", temperature=0.0, max_tokens=tokens, timeout_s=SECONDS)
 
 

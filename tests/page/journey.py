@@ -43,8 +43,9 @@ async def reload(page: Page) -> None:
         try:
             if await page.evaluate("!window.isOld && document.querySelectorAll('.composer option').length > 0"):
                 return
-        except AssertionError:  # between the two pages
-            continue
+        except AssertionError:
+            pass  # between the two pages
+        await asyncio.sleep(0.1)
     raise AssertionError("the page was not loaded again")
 
 

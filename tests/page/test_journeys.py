@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from agent.llm import discovery
 from tests.integration.conftest import Serve, model_server, serve
 from tests.page.journey import choose_room, page_at, picture, reload, send
 from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import plans, says, script
 
 __all__ = ["model_server", "serve"]  # fixtures
@@ -46,6 +48,29 @@ IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 def devtools() -> Iterator[str]:
     with running_chromium() as address:
         yield address
+
+
+async def test_a_model_of_this_machine_answers_after_one_click(
+    devtools: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with model_endpoint(list_of("llama3:8b"), answer=lambda _: "An event log is a list of facts.") as endpoint:
+        monkeypatch.setattr(discovery, "USUAL_PORTS", (discovery.UsualPort("Ollama", endpoint.port),))
+        async with serve(discover="on", model_profile="capable") as url, page_at(devtools, url) as page:
+            await page.until("document.querySelector('.unconnected .primary')?.innerText.includes('Use llama3')")
+            assert "/v1/chat/completions" not in endpoint.paths, "nothing is sent before it is chosen"
+            await picture(page, "connect", ("phone", "desk"))
+            await page.click(".unconnected .primary")
+            await page.until("document.querySelector('#state').innerText.includes('ready')")
+            await page.until("document.querySelector('.unconnected') === null")
+            await send(page, "What is an event log?")
+            await page.until(f"({ANSWER}).includes('a list of facts')")
+            await page.click("#state")
+            await page.until("document.querySelector('.models .cardrow .dot.succeeded')")
+            await picture(page, "models", ("phone", "desk"))
+            await page.click(".models .cardrow .plain")
+            await page.until("document.querySelector('.models .cardrow .plain').innerText === 'Really remove?'")
+            await page.click(".models .cardrow .plain")
+            await page.until("document.querySelector('.models .lead').innerText.includes('No model is connected')")
 
 
 async def test_a_chat_keeps_everything(devtools: str, serve: Serve) -> None:
@@ -111,7 +136,7 @@ async def test_a_message_has_versions_and_a_chat_a_name(devtools: str, serve: Se
         await page.write(".seek input", "")
         await page.until("document.querySelectorAll('.chatrow').length === 1")
         await page.click(".menu .tool")
-        await page.click(".popup:popover-open .button:nth-child(1)")
+        await page.click(".popup:popover-open .button:nth-last-child(4)")
         await page.write(".chatrow input", "Harbour")
         await page.press("Enter")
         await page.until("document.querySelector('.chatrow .item')?.innerText.includes('Harbour')")
@@ -120,7 +145,7 @@ async def test_a_message_has_versions_and_a_chat_a_name(devtools: str, serve: Se
         await reload(page)
         assert await page.evaluate("document.documentElement.dataset.theme") == "light"
         await page.click(".menu .tool")
-        await page.click(".popup:popover-open .button:nth-child(4)")
+        await page.click(".popup:popover-open .button:nth-last-child(1)")
         await page.until("document.querySelector('.popup .sure')")
         await page.click(".popup:popover-open .sure")
         await page.until("location.hash === '#/chat' && document.querySelectorAll('.chatrow').length === 0")
@@ -220,10 +245,10 @@ async def test_a_team_has_keys_usage_and_a_record(devtools: str, serve: Serve) -
             await page.click(".team .offer summary")
             await page.write(".team input[name=owner]", "anna")
             await page.write(".team input[name=name]", "laptop")
+            await picture(page, "keys", ("phone", "desk"))
             await page.click(".team .form [type=submit]")
             text = await page.until("document.querySelector('.made code')?.innerText")
             assert (await client.get("/v1/me", headers={"x-api-key": text})).json()["owner"] == "anna"
-            await picture(page, "keys", ("phone", "desk"))
             await page.evaluate("location.hash = '#/team/usage'")
             await page.until("document.querySelector('.plot .amount')")
             await picture(page, "usage", ("phone", "desk"))
@@ -253,6 +278,7 @@ async def test_runs_are_searched_timed_and_compared(devtools: str, serve: Serve)
             await page.click("[aria-label=Runs] .item")
             await page.until("document.querySelectorAll('.timeline .bar-of').length >= 3")
             assert "15 tokens" in await page.text(".timeline")
+            await page.until("document.querySelector('.run .prose p')")
             await picture(page, "run", ("phone", "tablet", "desk"))
             await page.write("[aria-label=Runs] input", "")
             await page.until("document.querySelectorAll('[aria-label=Runs] .item').length === 2")

@@ -36,6 +36,18 @@ def pdf(*pages: Iterable[Words], extra_trailer: str = "") -> bytes:
     return _pdf([_shown(page) for page in pages], resources="", objects=[], extra_trailer=extra_trailer)
 
 
+def form_pdf(*fields: str, words: Iterable[Words] = ()) -> bytes:
+    """A PDF of one page with these lines and a form. `fields` are the entries of each but its place: the first is 300
+    points from the left and 60 from the top, each following one 40 points below."""
+    kids = " ".join(f"{4 + place} 0 R" for place in range(len(fields)))
+    widgets = [
+        f"<</Type/Annot/Subtype/Widget/Rect[300 {716 - 40 * place} 450 {732 - 40 * place}]{entries}>>".encode()
+        for place, entries in enumerate(fields)
+    ]
+    form = f"/AcroForm<</Fields[{kids}]>>"
+    return _pdf([_shown(words)], resources="", objects=widgets, catalog=form, page_entries=f"/Annots[{kids}]")
+
+
 def scanned_pdf(text_page: Iterable[Words] = ()) -> bytes:
     """A page that is one picture (black bars on white), after a page of text if there is any."""
     rows = b"".join(b"\x00" * 10 if y % 20 < 4 and y > 20 else b"\xff" * 10 for y in range(100))
@@ -213,12 +225,20 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
 
 
-def _pdf(pages: Sequence[bytes], *, resources: str, objects: Sequence[bytes], extra_trailer: str = "") -> bytes:
+def _pdf(
+    pages: Sequence[bytes],
+    *,
+    resources: str,
+    objects: Sequence[bytes],
+    extra_trailer: str = "",
+    catalog: str = "",
+    page_entries: str = "",
+) -> bytes:
     """Objects: catalogue, page tree, font, what `objects` adds, then a page and its content in turn."""
     first_page = 4 + len(objects)
     kids = " ".join(f"{first_page + 2 * index} 0 R" for index in range(len(pages)))
     parts = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
+        f"<</Type/Catalog{catalog}/Pages 2 0 R>>".encode(),
         f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>".encode(),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
         *objects,
@@ -226,7 +246,7 @@ def _pdf(pages: Sequence[bytes], *, resources: str, objects: Sequence[bytes], ex
     shared = f"/Font<</F1 3 0 R>>{resources.format(first=4)}"
     for index, content in enumerate(pages):
         body = f"{first_page + 2 * index + 1} 0 R"
-        page = f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<<{shared}>>/Contents {body}>>"
+        page = f"<</Type/Page{page_entries}/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<<{shared}>>/Contents {body}>>"
         parts += [page.encode(), f"<</Length {len(content)}>>\nstream\n".encode() + content + b"\nendstream"]
     framed = [f"{number} 0 obj\n".encode() + part + b"\nendobj\n" for number, part in enumerate(parts, 1)]
     head = b"%PDF-1.4\n"

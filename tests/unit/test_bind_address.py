@@ -2,6 +2,7 @@
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from agent.core.settings import Settings
 from gateway.cli.bind_address import PortError, bind_socket, describe_default_port
 
 
-def make_settings(**values: object) -> Settings:
+def make_settings(**values: Any) -> Settings:
     return Settings(_env_file=None, data_dir=Path("data"), **values)
 
 

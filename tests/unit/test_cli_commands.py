@@ -28,7 +28,16 @@ def test_the_help_imports_no_command() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "API keys with scopes, limits and budgets." in shown.stdout
-    small = ["cli", "cli.closed_pipes", "cli.groups", "entry", "feature", "feature_loader", "features"]
+    small = [
+        "cli",
+        "cli.closed_pipes",
+        "cli.groups",
+        "cli.terminal_output",
+        "entry",
+        "feature",
+        "feature_loader",
+        "features",
+    ]
     small += ["garbage_collector", "quiet_interrupt", "shipped_features"]
     folders = [target.removeprefix("gateway.").partition(":")[0] for target in SHIPPED]
     small += [name for folder in folders for name in (folder, folder.removesuffix(".feature"))]

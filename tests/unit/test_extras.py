@@ -9,7 +9,13 @@ from tests.support.processes import ROOT
 
 def test_every_optional_part_for_users_is_described() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert set(EXTRAS) == set(project["optional-dependencies"]) - {"build", "dev"}
+    assert set(EXTRAS) == set(project["optional-dependencies"]) - {"all", "build", "dev"}
+
+
+def test_all_parts_at_once_are_all_but_the_one_with_bounds_of_its_own() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    (everything,) = extras["all"]
+    assert set(re.findall(r"[\w-]+", everything.removeprefix("stepgate"))) == set(EXTRAS) - {"eval"}
 
 
 def test_a_part_is_installed_if_all_its_modules_are() -> None:

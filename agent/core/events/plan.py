@@ -75,6 +75,7 @@ class PlanProposed(EventBody):
     approval_reason: str = Field(
         default="", description="why a person must approve the plan if it changes something, whatever the room says"
     )
+    follows: str = Field(default="", description="the earlier message whose words the searches of this one use")
     duration: float = 0.0
 
     def get_label(self, step_id: str) -> StepLabel | None:
@@ -96,6 +97,9 @@ class ApprovalItem(FrozenModel):
     intent: str = ""
     effect: Effect = "read"
     changes: bool = False
+    sources: dict[str, str] = Field(
+        default_factory=dict, description="where the value of each argument comes from, for arguments of single calls"
+    )
     shown: str = Field(default="", description="Markdown in which the tool shows what the call would do")
     shown_sha256: str = Field(default="", description="of the Markdown before redaction; the approval is bound to it")
 

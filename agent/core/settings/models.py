@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, NonNegativeFloat, SecretStr, field_validator
 
 from agent.core.model_endpoints import ModelEndpoint, read_endpoint_keys
-from agent.core.settings.field_types import HttpUrl
+from agent.core.settings.field_types import HomePath, HttpUrl
 
 
 class ModelSettings(BaseModel):
@@ -15,6 +15,16 @@ class ModelSettings(BaseModel):
         default=None, description="any OpenAI-compatible endpoint, e.g. http://127.0.0.1:11434/v1"
     )
     llm_api_key: SecretStr | None = Field(default=None, description="bearer key of that endpoint")
+    model_file: HomePath | None = Field(
+        default=None,
+        description=(
+            "a GGUF file that the gateway serves itself, with the extra `local`, in place of AGENT_LLM_BASE_URL and "
+            "AGENT_MODEL_FAST"
+        ),
+    )
+    model_context: int = Field(
+        default=16_384, ge=512, description="context of AGENT_MODEL_FILE, in tokens; more needs more memory"
+    )
     model_fast: str | None = Field(
         default=None,
         description=(
@@ -82,7 +92,7 @@ class ModelSettings(BaseModel):
         """Whether the environment names a model. It wins over the saved list; without both the gateway works in rules
         mode.
         """
-        return self.model_fast is not None or self.llm_base_url is not None
+        return self.model_fast is not None or self.llm_base_url is not None or self.model_file is not None
 
     @field_validator("model_endpoints")
     @classmethod

@@ -36,7 +36,13 @@ from agent.planning.planned import Planned, Rejection, build_ruled
 from agent.planning.planner import PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
-from agent.planning.round_parts import find_allowed_changes, list_failed_parts, list_open_parts
+from agent.planning.round_parts import (
+    find_allowed_changes,
+    find_check_reason,
+    has_changed,
+    list_open_parts,
+    list_untried_parts,
+)
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback, has_side_effect
@@ -61,7 +67,7 @@ async def plan(run: Run) -> None:
         inquiry = PlanInquiry(run, _build_first_request, _make_plan)
         planned = await find_first_plan(run, inquiry)
     else:
-        planned = await _make_plan(run, await _build_planning_request(run, reason))
+        planned = await _make_next_plan(run, reason)
     if planned.recorded:
         await run.emit(*planned.recorded)
         return
@@ -82,7 +88,7 @@ async def plan(run: Run) -> None:
         requested=planned.requested,
         effective=planned.effective,
         fallback_reason=planned.fallback_reason or None,
-        approval_reason=planned.approval_reason,
+        approval_reason=planned.approval_reason or find_check_reason(planned.plan),
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=bool(tainted_by),
@@ -90,6 +96,7 @@ async def plan(run: Run) -> None:
         labels=label_steps(run, planned.plan, tainted_by),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
         is_round=is_round,
+        follows=planned.follows,
         final=_is_final_plan(run, planned.plan, reason),
         duration=monotonic() - started,
     )
@@ -205,6 +212,17 @@ def _expand(run: Run, planned: Planned) -> Planned:
     return planned
 
 
+async def _make_next_plan(run: Run, reason: str | None) -> Planned:
+    """Returns the plan after the current one: the next round, or another way after a failure."""
+    request = await _build_planning_request(run, reason)
+    if needs_round(run.state):
+        for hooks in run.engine.extensions.hooks:
+            planned = await hooks.plan_round(run, request)
+            if planned is not None:
+                return planned
+    return await _make_plan(run, request)
+
+
 async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
     if run.engine.settings.planner_mode == "rules":
         return build_ruled(RulePlanner().plan(request, has_model=run.works_with_model))
@@ -289,7 +307,8 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         rounds=await list_rounds(run) if in_rounds else (),
         decides_in_rounds=in_rounds,
         open_parts=list_open_parts(state),
-        failed_parts=list_failed_parts(state),
+        untried_parts=list_untried_parts(state),
+        has_changed=has_changed(state),
         has_read_outside=_has_read_outside(state),
         may_change=find_allowed_changes(state),
         may_call=state.round_count < room.budgets.max_rounds,

@@ -82,7 +82,7 @@ async def _translate(run: Run, chosen: Route) -> _Translation:
     if not run.room.planning or chosen.kind in _UNTRANSLATED_ROUTES:
         return _Translation()
     language = await run.engine.languages.detect(chosen.question)
-    if language == ENGLISH or run.engine.settings.translate == "off":
+    if language == ENGLISH or run.engine.settings.translate == "off" or (run.has_model and not run.profile.translates):
         return _Translation(language)
     if not run.has_model:
         return _Translation(language, fallback_reason=NO_MODEL)

@@ -217,7 +217,7 @@ class EventRedactor:
         plan = body.plan
         intents = [step.intent for step in plan.steps]
         reasons = (plan.origin_reason or "", body.fallback_reason or "", body.replan_reason or "")
-        if not self._suspects((plan.goal, plan.reasoning, *reasons, *intents)):
+        if not self._suspects((plan.goal, plan.reasoning, body.follows, *reasons, *intents)):
             return body
         steps = tuple(step.model_copy(update={"intent": self.redact_text(step.intent)}) for step in plan.steps)
         words = {"goal": self.redact_text(plan.goal), "reasoning": self.redact_text(plan.reasoning)}
@@ -229,6 +229,7 @@ class EventRedactor:
                 if body.fallback_reason
                 else body.fallback_reason,
                 "replan_reason": self.redact_text(body.replan_reason) if body.replan_reason else body.replan_reason,
+                "follows": self.redact_text(body.follows),
             }
         )
 

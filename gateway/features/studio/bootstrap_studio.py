@@ -113,7 +113,7 @@ async def _read_withheld(journal: Journal, run_id: str) -> JsonObject:
 
 def build_room_authorizer(keys: KeyStore, *, allow_programs: bool) -> AuthorizeEditor:
     """Returns the check of who edits rooms by tools: callers without a key on this machine, and keys with the scope
-    `admin` as they are when the tool is called. `allow_programs`: the former may add programs after a question.
+    `rooms` as they are when the tool is called. `allow_programs`: the former may add programs after a question.
     """
     without_key: ProgramRight = "ask" if allow_programs else "refused"
 
@@ -124,8 +124,9 @@ def build_room_authorizer(keys: KeyStore, *, allow_programs: bool) -> AuthorizeE
             key = None if context.api_key_id is None else await keys.get(context.api_key_id)
         except NotFoundError:
             key = None
-        if key is None or key.revoked_at is not None or not key.has_scope("admin"):
-            raise ToolDeniedError("rooms are listed and changed only by API keys with the scope 'admin'")
-        return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})", False, "ask")
+        if key is None or key.revoked_at is not None or not key.has_scope("rooms"):
+            raise ToolDeniedError("rooms are listed and changed only by API keys with the scope 'rooms'")
+        programs: ProgramRight = "ask" if key.has_scope("admin") else "refused"
+        return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})", False, programs)
 
     return authorize

@@ -97,7 +97,28 @@ HIDDEN = {
     "row": "<table><tr hidden><td>secret<td>700<tr><td>a<td>b</table>",
     "cell": "<table><tr><td>a<td>b<span style='display:none'>secret 700</span></table>",
     "noscript": "<noscript>secret 700</noscript>",
+    "class": "<style>/* x */ p.key, .a > .b {color: red; display:none}</style><p class='big key'>secret 700</p>",
+    "child": "<style>div#s > .b {visibility: hidden}</style><div id=s><p class=b>secret 700</p></div>",
+    "cascade": "<style>.k{display:none} .k.open{display:block} p{display:block}</style><p class=k>secret 700</p>",
+    "screen": "<style>@media screen {.k{display:none!important}} .k{display:block}</style><p class=k>secret 700</p>",
 }
+SHOWN = {
+    "print": "<style>@media print {.k{display:none}}</style><p class=k>Room 701</p>",
+    "narrow": "<style>@media (max-width: 600px) {.k{display:none}}</style><p class=k>Room 701</p>",
+    "later": "<style>.k{display:none} .k.open{display:block}</style><p class='k open'>Room 701</p>",
+    "own": "<style>.k{display:none}</style><p class=k style='display:block'>Room 701</p>",
+    "other": "<style>div .k{display:none} .kk{display:none}</style><p class=k>Room 701</p>",
+    "scripts": "<style>.page, body > p {display:none}</style><p class=page>Room 701 and more, shown by a script.</p>",
+    "broken": "<style>.k{display:none</style><style>}}} @media { .k:::(</style><p>Room 701</p>",
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_style_sheets_do_not_hide_is_read(name: str, tmp_path: Path) -> None:
+    output = read(f"<html><body><p>Short.</p>{SHOWN[name]}</body></html>", "html", tmp_path)
+    assert "701" in "".join(lines(output))
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
 
 
 @pytest.mark.parametrize("name", HIDDEN)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.core.models import JsonObject
 from agent.planning.refused_inputs import RepeatedCallError, check_repetition, list_other_values
 from agent.planning.request import RoundResult
 from agent.tools import READ_ONLY, ToolSpec
@@ -20,7 +21,7 @@ def make_failure(name: str, text: str) -> RoundResult:
     return RoundResult(0, "find_person", {"name": name}, text, failed=True)
 
 
-def make_call(name: str) -> dict[str, object]:
+def make_call(name: str) -> JsonObject:
     return {"tool": "find_person", "inputs": {"name": name}}
 
 
@@ -33,24 +34,31 @@ def make_call(name: str) -> dict[str, object]:
     ],
 )
 def test_the_values_that_an_error_lists_come_first(error: str, values: list[str]) -> None:
-    found = list_other_values(FIND, make_failure("the boss", error), [])
+    found = list_other_values(FIND, make_failure("the boss", error), [], "Who is it?")
     assert [value for value in found["name"] if value in values] == values
     assert not any("the boss" in value for value in found["name"])
 
 
 def test_values_of_results_and_of_the_request_may_be_meant_too() -> None:
     failure = make_failure("the assignee", "there is no person 'the assignee'")
-    found = list_other_values(FIND, failure, ['{"id": "T-4", "assignee": "ben"}', "Who has T-4?"])
+    found = list_other_values(FIND, failure, ['{"id": "T-4", "assignee": "ben"}'], "Who has T-4?")
     assert {"ben", "T-4"} <= set(found["name"])
 
 
 def test_an_error_that_names_no_input_leaves_no_choice() -> None:
-    assert list_other_values(FIND, make_failure("ann", "the service is away"), ["ben"]) == {}
+    assert list_other_values(FIND, make_failure("ann", "the service is away"), ["ben"], "") == {}
 
 
 def test_an_enumerated_input_keeps_its_values() -> None:
     failure = RoundResult(0, "find_person", {"team": "b"}, "team b is closed", failed=True)
-    assert list_other_values(FIND, failure, ["a"]) == {}
+    assert list_other_values(FIND, failure, ["a"], "") == {}
+
+
+def test_an_identifier_that_the_user_named_is_not_replaced() -> None:
+    """The model would close another ticket than the one that does not exist."""
+    failure = make_failure("T-99", "there is no ticket 'T-99'; known: T-1, T-2")
+    assert list_other_values(FIND, failure, [], "Close the ticket T-99") == {}
+    assert "T-1" in list_other_values(FIND, failure, [], "Close the ticket about the lift")["name"]
 
 
 def test_only_a_decision_of_nothing_but_earlier_calls_is_refused() -> None:

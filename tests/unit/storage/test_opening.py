@@ -50,7 +50,7 @@ async def test_a_fresh_folder_is_made_and_migrated(tmp_path: Path) -> None:
     path = tmp_path / "100% new #1?" / "inner" / "stepgate.db"
     await open_database(path).close()
     assert revision(path) == HEAD
-    assert [file.name for file in path.parent.iterdir()] == ["stepgate.db"]
+    assert [file.name for file in path.parent.iterdir()] == [".stepgate.db.created", "stepgate.db"]
 
 
 @pytest.mark.row("S004-12")

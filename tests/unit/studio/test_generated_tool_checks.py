@@ -200,3 +200,37 @@ def test_a_blocker_is_a_veto_whatever_the_review_says() -> None:
     assert CodeReview(approved=True, severity="blocker").is_veto
     assert CodeReview(approved=False, severity="none").is_veto
     assert not CodeReview(approved=True, severity="minor").is_veto
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = 'a\u202e\u2066# check\u2069 \u2066'",
+        "x = 1  # \u200b",
+        "x = 'a\u200db'",
+        "x = '\u00ad'",
+        "x\u3164 = 1",
+        "x = '\u2800'",
+        "x = '\U000e0041'",
+        "x = '\ufe0f'",
+        "x\u00a0= 1",
+        "x = 1\x0c",
+        "x = 1  # \x1b[2J",
+        "x = 1" + " " * 200 + "; y = 2",
+        "# " + "x" * 200,
+        "sc\u043ere = 1",
+        "x = f'{sc\u043ere}'",
+        "\uff45val = 1",
+        "\u0131 = 1",
+    ],
+)
+def test_code_that_does_not_show_what_it_does_is_refused(line: str) -> None:
+    assert "visibility" in stages(CODE + "\n" + line + "\n")
+    tool = ToolValidationPipeline().check(NAME, CODE, Manifest())
+    (problem, *_) = check_test_case(line + "\nassert await convert_part_number(None)", tool, 1)
+    assert "line 1: " in problem.message or "cannot be parsed" in problem.message
+
+
+def test_text_in_other_alphabets_is_shown() -> None:
+    line = "LABEL = 'Größe, размер, 大きさ, מידה, e\u0301'  # " + "x" * 100
+    assert stages(CODE + "\n" + line + "\n") == []

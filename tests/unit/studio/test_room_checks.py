@@ -56,7 +56,7 @@ def test_a_tool_of_a_known_server_may_come_later() -> None:
         ("tools: calculator", "tools: write a list, not 'calculator'"),
         ("tools: [[a]]", "tools.0: write a text"),
         ("planning: perhaps", "planning: write true or false, not 'perhaps'"),
-        ("budgets: {max_steps: 99}", "budgets.max_steps: it must be at most 25, not 99"),
+        ("budgets: {max_steps: 99}", "budgets.max_steps: it must be at most 32, not 99"),
         ("budgets: {max_steps: many}", "budgets.max_steps: write a whole number, not 'many'"),
         ("budgets: {max_seconds: 0}", "budgets.max_seconds: it must be more than 0, not 0"),
         ("budgets: 5", "budgets: write a map of names and values, not 5"),

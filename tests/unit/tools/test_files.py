@@ -187,6 +187,13 @@ async def test_lists(root: Path, options: dict[str, JsonValue], names: list[str]
     assert await list_paths(root, **options) == names
 
 
+async def test_a_key_without_admin_sees_no_folder_of_the_machine(tmp_path: Path) -> None:
+    for scopes, is_named in ((("agent",), False), (("admin",), True), (None, True)):
+        context = ToolContext("run_1", "anna", scopes=scopes)
+        shown = (await ListFilesTool(FileRoots((tmp_path,))).call({}, context)).text
+        assert (str(tmp_path) in shown) is is_named
+
+
 async def test_an_empty_folder_says_how_files_get_there(tmp_path: Path) -> None:
     (shown,) = await list_paths(tmp_path)
     assert shown == f"No files. Put some into {tmp_path}, or set AGENT_FILE_ROOTS to folders of yours."

@@ -3,24 +3,24 @@
 from collections.abc import Sequence
 
 from agent.core.models import Plan, PlanStep
-from agent.execution.static_plans import append_completion, make_goal
+from agent.execution.static_plans import make_goal
 from agent.planning.planned import Planned, build_ruled
-from agent.planning.references import quote_literal
+from agent.planning.request import PlanningRequest
 from agent.planning.rules import asks_for_listing
 from agent.run_context.extensions import Extension
-from agent.run_context.outputs import cut_text
 from agent.run_context.plan_sources import PlanInquiry, PlanSource
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import RunHooks
 from agent.run_context.run_tools import list_allowed_tools
-from gateway.features.documents.engine.comparisons import build_search_args, parse_comparison
+from gateway.features.documents.engine.comparisons import build_search_args
+from gateway.features.documents.engine.document_search import KNOWLEDGE_TOOL, plan_document_search, plan_next_search
 from gateway.features.documents.engine.grounded_answers.document_answers import DocumentAnswers
 
-KNOWLEDGE_TOOL, LISTING_TOOL = "search_knowledge", "list_documents"
+LISTING_TOOL = "list_documents"
 
 
 class DocumentRuns(RunHooks):
-    """A room with `knowledge` looks every question up: no planner is asked."""
+    """A room with `knowledge` looks every question up: its planner writes nothing but searches."""
 
     name = "documents"
 
@@ -31,6 +31,10 @@ class DocumentRuns(RunHooks):
             PlanSource("document_listing", plan_listing, before="answer"),
             PlanSource("knowledge", plan_lookup, before="answer"),
         )
+
+    async def plan_round(self, run: Run, request: PlanningRequest) -> Planned | None:
+        """Searches for what only the results of a first search could name."""
+        return await plan_next_search(run, request) if run.room.knowledge else None
 
 
 async def plan_listing(run: Run, _: PlanInquiry) -> Planned | None:
@@ -44,7 +48,7 @@ async def plan_lookup(run: Run, inquiry: PlanInquiry) -> Planned | None:
     """Every other question."""
     if not run.room.knowledge or inquiry.route not in ("plan", "direct") or KNOWLEDGE_TOOL not in run.engine.registry:
         return None
-    return build_ruled(plan_knowledge_lookup(run))
+    return await plan_document_search(run, await inquiry.get_request())
 
 
 def plan_document_listing(run: Run) -> Plan:
@@ -54,29 +58,6 @@ def plan_document_listing(run: Run) -> Plan:
     step = PlanStep(id="s1", executor="agent", action="tool", tool=LISTING_TOOL, args=args, intent=intent)
     return Plan(
         goal=make_goal(run), steps=(step,), origin="rules", origin_reason="a room of knowledge, asked what it has"
-    )
-
-
-def plan_knowledge_lookup(run: Run) -> Plan:
-    """Returns the plan of a question in a room with `knowledge`: search, then answer from the results."""
-    topics = parse_comparison(run.state.question)
-    queries = [topic.query for topic in topics] or [cut_text(run.state.question, 4_000)]
-    searches = tuple(
-        PlanStep(
-            id=f"s{number}",
-            executor="agent",
-            action="tool",
-            tool=KNOWLEDGE_TOOL,
-            args=build_search_args(run.state.request.metadata, quote_literal(query)),
-            intent=f"find what the documents say about {topics[number - 1].name}"
-            if topics
-            else "find what the documents say",
-        )
-        for number, query in enumerate(queries, start=1)
-    )
-    why = "a room of knowledge" + (", asked to compare" if topics else "")
-    return Plan(
-        goal=make_goal(run), steps=append_completion(run, searches, always=True), origin="rules", origin_reason=why
     )
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core.errors import BadRequestError, ToolInputError
-from agent.core.models import DeferredModel, JsonObject, RetrievalMode, Source
+from agent.core.models import DeferredModel, JsonObject, RetrievalMode, Room, Source
 from agent.text.requested_form import remove_form, split_questions
 from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, TypedTool
 from gateway.features.documents.engine.grounded_answers.no_answer_text import make_clarifying_question
@@ -18,6 +18,7 @@ from gateway.features.documents.engine.search.llm_rerank import MAX_CANDIDATES, 
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
 from gateway.features.incident.tools.evidence import strip_footnote_marks
 
+QUERY_CHARS = 4_000
 QUOTE_CHARS = 1_200
 BROADER_MIN_RELEVANCE = 0.2
 """The lowest relevance of a subject that the user may have meant: a passage with one common word."""
@@ -28,7 +29,7 @@ MAX_SUBJECTS, MAX_SUBJECT_CHARS = 3, 80
 class SearchKnowledgeInput(DeferredModel):
     """Arguments of `search_knowledge`."""
 
-    query: str = Field(min_length=1, max_length=4_000, description="the question, or the words to look for")
+    query: str = Field(min_length=1, max_length=QUERY_CHARS, description="the question, or the words to look for")
     collection: str = Field(default="", max_length=200, description="where to look; empty for every collection")
     top_k: int = Field(default=5, ge=1, le=20, description="how many passages at most")
     min_relevance_score: float | None = Field(
@@ -139,6 +140,16 @@ async def search_collections(
     return SearchKnowledgeOutput(
         results=[_make_passage(*one) for one in found[: args.top_k]], note="; ".join(notes), clarify=clarify
     )
+
+
+async def measure_relevance(library: Library, owner: str, room: Room, query: str, collection: str) -> float:
+    """Returns the relevance of the best passage for a query in a room; 0 if none is relevant enough.
+
+    Raises `ToolInputError` if there are no documents, or no such collection.
+    """
+    args = SearchKnowledgeInput(query=query[:QUERY_CHARS], collection=collection, top_k=1)
+    found = await search_collections(library.in_room(room.retrieval_mode, room.collections), args, owner)
+    return max((one.relevance_score for one in found.results), default=0.0)
 
 
 async def _search_parts(

@@ -32,7 +32,7 @@ from gateway.features.studio.engine.room_programs import ProgramsNeedApprovalErr
 from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom
 from gateway.features.studio.engine.room_view import Editor, RoomOrigin, RoomView
 
-router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("admin")])
+router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("rooms")])
 
 _VERSION = "the version that was read; 409 if the room has changed since"
 
@@ -222,8 +222,10 @@ async def change_or_ask(
 
 
 def to_editor(stepgate: Stepgate, caller: Caller) -> Editor:
-    """Returns on whose behalf a caller edits rooms. This door requires the scope `admin` of keys."""
-    may_ask = caller.key is not None or stepgate.settings.allow_programs
+    """Returns on whose behalf a caller edits rooms. This door requires the scope `rooms` of keys; rooms that start
+    programs require `admin`.
+    """
+    may_ask = stepgate.settings.allow_programs if caller.key is None else caller.key.has_scope("admin")
     return Editor(caller.owner, caller.name, programs="ask" if may_ask else "refused")
 
 

@@ -129,7 +129,11 @@ async def remove_prompt(name: str, stepgate: Gateway, caller: CurrentCaller) -> 
     await stepgate.studio.prompts.remove_prompt(caller.owner, name, by=caller.name)
 
 
-@router.post("/v1/studio/prompts/{name}/apply", responses=ERRORS, dependencies=[*_ADMIN, require_tool("prompt_apply")])
+@router.post(
+    "/v1/studio/prompts/{name}/apply",
+    responses=ERRORS,
+    dependencies=[require_scope("rooms"), require_tool("prompt_apply")],
+)
 async def apply_prompt(name: str, body: PromptApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Make a prompt the system prompt of a managed room."""
     prompt = await stepgate.studio.prompts.get_prompt(caller.owner, name, body.version)

@@ -1,4 +1,4 @@
-"""`/v1/studio/tools`: generated tools. Needs the scope `admin`; a key sees and changes the tools of its owner."""
+"""`/v1/studio/tools`: generated tools. Needs the scope `rooms`; a key sees and changes the tools of its owner."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ from gateway.features.studio.engine.generated_tools.models import (
     VersionState,
 )
 
-router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("admin")])
+router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("rooms")])
 
 ToolName = Annotated[str, Path(max_length=200, description="the tool's name")]
 _Version = Annotated[int | None, Query(ge=1, description="unset: the newest one")]

@@ -74,7 +74,7 @@ def check_programs(before: Room | None, after: Room, editor: Editor, command: st
     names = ", ".join(program.server for program in programs)
     raise ProgramsRefusedError(
         f"mcp_servers ({names}): starting a program is a privilege of the owner of the gateway's machine, and this "
-        f"call has no API key. Type there: {command}\nOr use a key with the scope 'admin', or set "
+        f"call has no API key with the scope 'admin'. Type there: {command}\nOr use such a key, or set "
         "AGENT_ALLOW_PROGRAMS=true: a person is then asked about the command",
         scope="admin",
         command=command,

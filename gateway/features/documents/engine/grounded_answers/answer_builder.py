@@ -20,6 +20,7 @@ from gateway.features.documents.engine.grounded_answers.formats import (
 from gateway.features.documents.engine.grounded_answers.models import TailorInput
 from gateway.features.documents.engine.grounded_answers.no_answer_text import (
     get_closest_text,
+    get_follow_up_text,
     get_left_out_text,
     get_unchecked_text,
 )
@@ -68,6 +69,9 @@ class AnswerBuilder:
         units = list_quotations(self.request, self.checker, by_sentence=by_sentence, limit=limit)
         if not units:
             return self.say_not_in_documents()
+        if self.request.follows:
+            told = get_follow_up_text(self.request.user_query, self.request.follows)
+            units = [CheckedUnit(Unit("sentence", OPENING_BLOCK, (Segment(told),)), is_notice=True), *units]
         if max(chunk.relevance_score for chunk in self.request.context_chunks) < CERTAIN_RELEVANCE:
             closest = Unit("sentence", OPENING_BLOCK, (Segment(get_closest_text(self.request.user_query)),))
             units = [CheckedUnit(closest, is_notice=True), *units]

@@ -20,6 +20,7 @@ from gateway.features.documents.engine.grounded_answers.from_tool_results import
     read_passages,
 )
 from gateway.features.documents.engine.grounded_answers.generate import build_messages
+from gateway.features.documents.engine.grounded_answers.own_passages import select_own_passages
 from gateway.features.documents.engine.search.models import RetrievedContext
 
 PROMPT_CHARS = 32_000
@@ -89,6 +90,9 @@ def _make_brief(
     metadata = run.state.request.metadata
     persona, voice = _select_persona(metadata.get("persona"), run.room.persona)
     topics = tuple(topic.query for topic in parse_comparison(run.state.question)) if run.room.knowledge else ()
+    follows = next((proposed.follows for proposed in run.state.plans if proposed.follows), "")
+    if follows:
+        passages = select_own_passages(run.state.question, passages)
     request = TailorInput(
         user_query=run.state.question,
         context_chunks=add_file_links(_limit_passages(passages), run.engine.settings.browser_url),
@@ -96,6 +100,7 @@ def _make_brief(
         formatting_instructions=_read_format_instructions(run),
         clarify=clarify,
         topics=topics,
+        follows=follows,
     )
     return Brief(request, tuple(output.text for _, output in others), is_extractive, voice)
 

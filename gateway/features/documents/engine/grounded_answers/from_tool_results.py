@@ -1,6 +1,7 @@
 """Reads the results of `search_knowledge` as passages."""
 
 from collections.abc import Iterable
+from itertools import zip_longest
 from urllib.parse import quote
 
 from pydantic import JsonValue, ValidationError
@@ -19,11 +20,14 @@ def has_passages(value: JsonValue) -> bool:
 
 
 def read_passages(values: Iterable[JsonValue]) -> tuple[RetrievedContext, ...]:
-    """Returns the passages of several searches in order, each chunk once."""
-    passages: dict[str, RetrievedContext] = {}
+    """Returns the passages of several searches, the best of each first, each chunk once."""
+    searches: list[list[JsonValue]] = []
     for value in values:
         results = value.get(RESULTS) if isinstance(value, dict) else None
-        for one in results if isinstance(results, list) else ():
+        searches.append(results if isinstance(results, list) else [])
+    passages: dict[str, RetrievedContext] = {}
+    for rank in zip_longest(*searches):
+        for one in rank:
             passage = _parse_passage(one) if isinstance(one, dict) else None
             if passage is not None:
                 passages.setdefault(passage.chunk_id, passage)

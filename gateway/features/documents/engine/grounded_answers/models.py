@@ -21,6 +21,7 @@ class TailorInput(FrozenModel):
     formatting_instructions: str | None = None
     clarify: str = Field(default="", description="the question to the user if nothing was found")
     topics: tuple[str, ...] = Field(default=(), description="the sides of a comparison; each gets its own section")
+    follows: str = Field(default="", description="the earlier message whose words were searched with this one's")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agent.answers.evidence import detect_sentence_language
 
+EARLIER_CHARS = 120
 _SENTENCES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
 
 
@@ -16,6 +17,11 @@ def get_left_out_text(question: str, count: int) -> str:
 def get_closest_text(question: str) -> str:
     """Returns the sentence that introduces passages which may be beside the question."""
     return _translate("closest", question)
+
+
+def get_follow_up_text(question: str, earlier: str) -> str:
+    """Returns the sentence that says which earlier message was searched together with the question."""
+    return _translate("follow_up", question).format(earlier=f"\u201c{' '.join(earlier.split())[:EARLIER_CHARS]}\u201d")
 
 
 def get_unchecked_text(question: str) -> str:

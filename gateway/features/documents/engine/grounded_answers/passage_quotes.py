@@ -29,6 +29,8 @@ EXCERPT_CHARS = 600
 WHOLE_CHARS = 4_000
 """A longer text is the whole result of a tool, of which `Technical` is shown an excerpt too."""
 MAX_ROWS = 12
+LABEL_WORDS = 12
+_STOPS = (".", "!", "?", "\u2026", "\u3002", '"', "\u201d", ";")
 QUOTATION = "> "
 BLOCKS_PER_PASSAGE = 100_000
 
@@ -43,9 +45,8 @@ def list_quotations(
     """
     if request.topics:
         return _compare_topics(request, checker, by_sentence=by_sentence, limit=limit)
-    return _quote_passages(
-        request.user_query, checker.passages, request.persona, 0, by_sentence=by_sentence, limit=limit
-    )
+    question = f"{request.follows} {request.user_query}".strip()
+    return _quote_passages(question, checker.passages, request.persona, 0, by_sentence=by_sentence, limit=limit)
 
 
 def _compare_topics(
@@ -108,6 +109,25 @@ def _score_parts(question: str, passage: Passage) -> list[int]:
 
 def _select_parts(passage: Passage, scores: Sequence[int], *, whole: bool) -> list[int]:
     """Returns the parts to quote: the whole passage, or its best paragraphs; of long ones one stretch of sentences."""
+    chosen = _select_best(passage, scores, whole=whole)
+    parts, last = passage.parts, passage.parts[chosen[-1]]
+    if len(chosen) == len(parts) or not _is_label(last):
+        return chosen
+    # A caption or a term says nothing without the table or the line that it stands for.
+    behind = [at for at in range(chosen[-1] + 1, len(parts)) if _is_quotable(parts[at])]
+    block = [at for at in behind if parts[at].piece.block == parts[behind[0]].piece.block]
+    return [*chosen, *_limit_rows(passage, block, scores)] if block else chosen
+
+
+def _is_label(part: Part) -> bool:
+    """Returns whether a part is a line of few words without a stop, such as the caption of a table."""
+    text = part.text.rstrip()
+    is_line = part.piece.kind == "sentence" and not part.piece.marker
+    return is_line and len(text.split()) <= LABEL_WORDS and text[-1:] not in _STOPS
+
+
+def _select_best(passage: Passage, scores: Sequence[int], *, whole: bool) -> list[int]:
+    """Returns the parts that match best, as `_select_parts`."""
     parts = passage.parts
     quotable = [at for at, part in enumerate(parts) if _is_quotable(part)]
     if whole and _count_length(passage, quotable) <= WHOLE_CHARS:

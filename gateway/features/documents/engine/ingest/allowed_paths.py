@@ -17,7 +17,6 @@ def resolve_allowed(request: ConnectorInput, roots: Sequence[Path]) -> Connector
     if request.source_type != "local":
         return request
     given = Path(request.source_identifier)
-    named = ", ".join(str(root) for root in roots)
     for root in roots:
         try:
             base = root.resolve(strict=True)
@@ -31,7 +30,9 @@ def resolve_allowed(request: ConnectorInput, roots: Sequence[Path]) -> Connector
     meant = os.path.normpath(given)
     if Path(meant).is_absolute() and not any(Path(meant).is_relative_to(root.absolute()) for root in roots):
         raise ConnectorAuthError(
-            f"{request.source_identifier!r} is not in the folders that may be read here: {named}; put the files there, "
-            "or ask the operator to add theirs (AGENT_FILE_ROOTS)"
+            f"{request.source_identifier!r} is not in the folders that may be read here; put the files there, or ask "
+            "the operator to add theirs (AGENT_FILE_ROOTS; `stepgate doctor` lists the folders)"
         )
-    raise ConnectorNotFoundError(f"there is no {request.source_identifier!r} below {named}")
+    raise ConnectorNotFoundError(
+        f"there is no {request.source_identifier!r} below the folders that may be read (AGENT_FILE_ROOTS)"
+    )

@@ -15,6 +15,7 @@ from gateway.features.studio.engine.generated_tools.identifiers import sanitize_
 from gateway.features.studio.engine.generated_tools.io_models import IoModels, ModelError, is_model_class, read_models
 from gateway.features.studio.engine.generated_tools.models import HOST_FUNCTIONS, MAX_CODE_CHARS, Manifest
 from gateway.features.studio.engine.generated_tools.source_rules import Finding, check_nodes, check_source
+from gateway.features.studio.engine.generated_tools.source_text import check_visibility
 
 _PARSE_ERRORS = (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError)
 
@@ -68,6 +69,7 @@ class ToolValidationPipeline:
         """Returns what was read, with all errors."""
         tool = CheckedTool(name, code)
         self._check_identifier(tool)
+        tool.errors += [ValidationError(f"{one.stage}: {one.message}", one.stage) for one in check_visibility(code)]
         if not self._parse(tool):
             return tool
         tool.errors += [ValidationError(f"{one.stage}: {one.message}", one.stage) for one in check_source(tool.tree)]
@@ -181,7 +183,8 @@ def check_test_case(case: str, tool: CheckedTool, number: int) -> list[Validatio
         reason = finding.message if finding is not None else ""
         return [ValidationError(f"tests: test {number}: {reason}", "tests")]
     known = frozenset({tool.name, "record", *tool.models.types})
-    errors = [ValidationError(f"tests: test {number}: {one.message}", "tests") for one in check_nodes(tree, known)]
+    found = [*check_visibility(case), *check_nodes(tree, known)]
+    errors = [ValidationError(f"tests: test {number}: {one.message}", "tests") for one in found]
     awaited = {
         node.value.func.id
         for node in ast.walk(tree)

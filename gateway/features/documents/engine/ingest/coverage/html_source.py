@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from html import unescape
 
+from gateway.features.documents.engine.ingest.coverage.page_styles import PageStyles, Tag
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
 from gateway.features.documents.engine.search.models import FileType
 
@@ -16,6 +17,7 @@ _SILENT = frozenset(
 )
 _OMITTED = {"svg": "drawing", "select": "choices", "datalist": "choices", "noscript": "text without scripts"}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
+_BY_SHEET = "text hidden by style sheets"
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<[!?][^>]*>|</(?P<end>[a-zA-Z][^\s/>]*)[^>]*>"
     r"""|<(?P<start>[a-zA-Z][^\s/>]*)(?P<attributes>(?:[^>"']|"[^"]*+"|'[^']*+'){0,20000}+)>""",
@@ -61,8 +63,11 @@ def read_source(data: bytes, _file_type: FileType, encoding: str) -> SourceText:
 def count_page(text: str) -> SourceText:
     """Counts the words of a page that is text already. Without any other text, that for browsers without scripts
     counts."""
-    page = _Page()
+    page = _Page(PageStyles(text))
     page.scan(text)
+    if 2 * page.hidden_by_sheets > page.chars:  # scripts show what the sheets hide
+        page = _Page(None)
+        page.scan(text)
     source = page.source
     if not source.words and page.without_scripts:
         source.words["text"] = page.without_scripts
@@ -91,8 +96,14 @@ def _decode(data: bytes, encoding: str) -> str:
 class _Page:
     """Collects inline text until a block begins or ends, and knows why an element is not shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, styles: PageStyles | None) -> None:
         self.source = SourceText()
+        self.chars = 0
+        self.hidden_by_sheets = 0
+        """Characters that only style sheets hide, of `chars` in all."""
+        self._styles = styles or None
+        self._path: list[Tag] = []
+        """The open elements, where there are style sheets."""
         self.without_scripts: Counter[str] = Counter()
         self._open: list[tuple[str, str]] = []
         """Open elements, and why their text is not shown; empty if it is."""
@@ -124,9 +135,21 @@ class _Page:
         elif tag in {"br", "button", "input", "img"}:
             self._parts.append(" ")
         if tag not in _VOID:
-            self._open.append((tag, self._reason or _find_reason(tag, attributes)))
+            self._open.append((tag, self._reason or _find_reason(tag, attributes) or self._ask_sheets(tag, attributes)))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
+
+    def _ask_sheets(self, tag: str, attributes: str) -> str:
+        if self._styles is None:
+            return ""
+        given = {
+            name.lower(): unescape(double or single or bare)
+            for name, double, single, bare in _ATTRIBUTE.findall(attributes)
+        }
+        del self._path[len(self._open) :]
+        ids, classes = frozenset(given.get("id", "").split()), frozenset(given.get("class", "").split())
+        self._path.append(Tag(tag, ids, classes))
+        return _BY_SHEET if self._styles.hides(self._path, given.get("style", "")) else ""
 
     def _close(self, tag: str) -> None:
         """Closes an element and those left open in it; an end without a start is ignored."""
@@ -141,6 +164,10 @@ class _Page:
 
     def _take(self, data: str) -> None:
         reason = self._reason
+        if reason != "silent":
+            self.chars += len(data)
+        if reason == _BY_SHEET:
+            self.hidden_by_sheets += len(data)
         if not reason:
             self._parts.append(unescape(data))
         elif reason != "silent":

@@ -38,6 +38,17 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
             else:
                 turned.append(one.char)
     source.add_characters("text", "".join(upright))
+    source.add_characters("values of form fields", "".join(_list_form_values(document)))
     source.add_characters("turned text", "".join(turned))
     source.omit("words outside of the page", "".join(outside))
     return source
+
+
+def _list_form_values(document: pdf_oxide.PdfDocument) -> list[str]:
+    """Returns the texts that were typed or chosen in a form; ticks are no text."""
+    try:
+        values = [field.value for field in document.get_form_fields() if field.field_type in ("text", "choice")]
+    except RuntimeError:
+        return []
+    listed = (value if isinstance(value, list | tuple) else [value] for value in values)
+    return [one for value in listed for one in value if isinstance(one, str)]

@@ -23,6 +23,7 @@ from gateway.features.documents.engine.ingest.errors import (
 from gateway.features.documents.engine.ingest.parsers import ocr
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Box, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import repair_trailer, strip_head
 from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
 from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
@@ -132,6 +133,7 @@ def _parse(source: InputFile) -> "ParseResult":
         quiet=True,
         password=source.password,
         extract_blocks=True,
+        extract_form_fields=True,
         extract_links=False,
         include_complexity=True,
         extract_document_metadata=True,
@@ -226,6 +228,8 @@ def _iter_blocks(page: "ParsedPage", source: InputFile) -> Iterable[Block]:
     for note in iter_notes(turned):
         text = join_items(note)
         draft.add_text(text, page.page_num, _find_union([_find_box(item) for item in note]))
+    if fields := list_fields(page):
+        draft.add_text("\n".join(fields), page.page_num)
     return draft.blocks
 
 

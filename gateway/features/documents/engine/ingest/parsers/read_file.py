@@ -6,11 +6,12 @@ from dataclasses import replace
 from math import inf
 
 from agent.core.errors import AgentError
+from agent.core.extras import format_install_hint
 from gateway.features.documents.engine.ingest.coverage import measure_coverage
 from gateway.features.documents.engine.ingest.errors import ParserCorruptError, ParserEmptyError, ParserError
 from gateway.features.documents.engine.ingest.parsers.draft import Draft, compute_document_id, make_parsed_chunks
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile, open_input_file
-from gateway.features.documents.engine.ingest.parsers.registry import Reader, list_readers
+from gateway.features.documents.engine.ingest.parsers.registry import Reader, find_missing_extra, list_readers
 from gateway.features.documents.engine.ingest.parsers.sniff import check_input_file
 from gateway.features.documents.engine.search.models import COMPLETE_SHARE, Coverage, ParserInput, ParserOutput
 
@@ -35,7 +36,14 @@ def read_file(
     )
     source = replace(source, password=password)
     check_input_file(source)
-    draft, reader = _try_readers(readers, source)
+    try:
+        draft, reader = _try_readers(readers, source)
+    except ParserCorruptError as error:
+        extra = find_missing_extra(source.file_type) if parser is None else None
+        if extra is None or error.details.get("reason") != "damaged":
+            raise
+        message = f"{error.message}; another reader may read it, {format_install_hint(extra)}"
+        raise ParserCorruptError(message, **error.details) from error
     document = compute_document_id(source.data)
     chunks = make_parsed_chunks(document, draft.blocks)
     if not chunks:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import NamedTuple, cast
 
+from agent.core.extras import EXTRAS, format_install_hint
 from gateway.features.documents.engine.ingest.errors import ParserUnsupportedError
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
@@ -26,6 +27,13 @@ class Reader(NamedTuple):
     good_for: str
     folder: str = ""
     """Where the package of an extension is installed; workers search it for modules."""
+    extra: str = ""
+    """The optional part of the installation that has its library; empty: it is always there."""
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether its library is there."""
+        return not self.extra or EXTRAS[self.extra].is_installed
 
     def load(self) -> Read:
         """Imports the reader and its library."""
@@ -61,6 +69,7 @@ READERS: list[Reader] = [
         ".office:read_office",
         "Excel; Word without text boxes, numbers of lists and pictures, in a tenth of the time",
         "Excel files, and Word files of plain text by the thousand",
+        extra="kreuzberg",
     ),
     Reader(
         "openpyxl",
@@ -89,6 +98,7 @@ READERS: list[Reader] = [
         ".office:read_office",
         "PowerPoint and HTML by kreuzberg",
         "files that the first reader of their type refuses",
+        extra="kreuzberg",
     ),
     Reader(
         "markdown-it", ("md",), ".markdown:read_markdown", "Markdown, cut at its blocks, in its own words", "Markdown"
@@ -110,12 +120,27 @@ def register_reader(reader: Reader) -> None:
 
 
 def list_readers(file_type: FileType, name: str | None = None) -> tuple[Reader, ...]:
-    """Returns the readers of a type, best first, or the named one. Raises `ParserUnsupportedError` if there is none."""
-    readers = tuple(reader for reader in READERS if file_type in reader.file_types)
+    """Returns the installed readers of a type, best first, or the named one.
+
+    Raises `ParserUnsupportedError` if there is none, or if the named one is not installed.
+    """
+    known = tuple(reader for reader in READERS if file_type in reader.file_types)
     if name is not None:
-        readers = tuple(reader for reader in readers if reader.name == name)
+        known = tuple(reader for reader in known if reader.name == name)
+    readers = tuple(reader for reader in known if reader.is_installed)
+    if known and not readers:
+        hint = format_install_hint(known[0].extra)
+        raise ParserUnsupportedError(
+            f"the parser {known[0].name} is not installed; {hint}", expected=file_type, found=file_type
+        )
     if not readers:
         raise ParserUnsupportedError(
             f"no parser{f' {name}' if name else ''} reads {file_type}", expected=file_type, found=file_type
         )
     return readers
+
+
+def find_missing_extra(file_type: FileType) -> str | None:
+    """Returns the optional part with another reader of the type that is not installed; None if there is none."""
+    missing = (reader.extra for reader in READERS if file_type in reader.file_types and not reader.is_installed)
+    return next(missing, None)

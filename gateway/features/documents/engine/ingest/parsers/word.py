@@ -22,8 +22,9 @@ from gateway.features.documents.engine.ingest.parsers.word_inline import (
     NoteReference,
     iter_text_boxes,
 )
+from gateway.features.documents.engine.ingest.parsers.word_lists import ListNumbers
 from gateway.features.documents.engine.ingest.parsers.word_notes import Note, Notes, find_part, list_running_heads
-from gateway.features.documents.engine.ingest.parsers.word_styles import ListNumbers, Styles
+from gateway.features.documents.engine.ingest.parsers.word_styles import Styles
 from gateway.features.documents.engine.ingest.parsers.word_tables import read_grid
 
 Element: TypeAlias = Any
@@ -129,7 +130,8 @@ class _Walk:
         if _is_mark_deleted(element):
             self._open = inline.text
         elif text and (level := self._get_heading_level(element)) is not None:
-            self._draft.add_heading(text, level, self.page)
+            number = self._format_marker(element)
+            self._draft.add_heading(text if number == "- " else number + text, level, self.page)
         elif text:
             self._draft.add_text(self._format_marker(element) + text, self.page)
         self._add_graphics(inline.graphics)
@@ -214,9 +216,12 @@ class _Walk:
         return self._context.styles.find(paragraph.style).hidden
 
     def _format_marker(self, paragraph: Element) -> str:
+        """Returns the marker of a list item or the number of a heading, as Word shows it."""
+        style = self._context.styles.find(paragraph.style)
         own = paragraph.xpath("./w:pPr/w:numPr/w:numId/@w:val")
-        number = own[0] if own else self._context.styles.find(paragraph.style).numbering
-        return self._context.numbers.format_marker(number)
+        level = paragraph.xpath("./w:pPr/w:numPr/w:ilvl/@w:val")
+        number = own[0] if own else style.numbering
+        return self._context.numbers.format_marker(number, level[0] if level else style.level, style.name)
 
     def _get_heading_level(self, paragraph: Element) -> int | None:
         own = paragraph.xpath("./w:pPr/w:outlineLvl/@w:val")

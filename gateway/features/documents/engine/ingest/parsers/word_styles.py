@@ -1,4 +1,4 @@
-"""Styles and list numbering of a Word document: what a paragraph has without saying so."""
+"""Styles of a Word document: what a paragraph has without saying so."""
 
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,12 +13,14 @@ _MAX_STYLES = 20
 
 
 class Style(NamedTuple):
-    """An outline level from 0 and the id of a list's numbering, each empty if there is none; whether its text is
-    hidden."""
+    """An outline level from 0, the id and the level of a list, each empty if there is none; whether its text is hidden.
+    `name` is the id of the style that says which list."""
 
     outline: str = ""
     numbering: str = ""
     hidden: bool = False
+    level: str = ""
+    name: str = ""
 
 
 class Styles:
@@ -42,51 +44,21 @@ class Styles:
         return self._read[key]
 
     def _resolve(self, name: str) -> Style:
-        outline = numbering = ""
+        outline = numbering = list_level = named = ""
         hidden: bool | None = None
         style = self._elements.get(name)
         for _ in range(_MAX_STYLES):
             if style is None:
                 break
-            level = "0" if _read_value(style, "w:name") == "Title" else _read_value(style, "w:pPr/w:outlineLvl")
+            level = "0" if read_value(style, "w:name") == "Title" else read_value(style, "w:pPr/w:outlineLvl")
             outline = outline or level
-            numbering = numbering or _read_value(style, "w:pPr/w:numPr/w:numId")
+            list_level = list_level or read_value(style, "w:pPr/w:numPr/w:ilvl")
+            if not numbering and (numbering := read_value(style, "w:pPr/w:numPr/w:numId")):
+                named = style.get(qn("w:styleId"), "")
             vanish = style.find("/".join(map(qn, ("w:rPr", "w:vanish"))))
             hidden = is_on(vanish) if hidden is None and vanish is not None else hidden
-            style = self._elements.get(_read_value(style, "w:basedOn"))
-        return Style(outline, numbering, bool(hidden))
-
-
-class ListNumbers:
-    """Counts the items of numbered lists; `root` is the element of `numbering.xml`, if there is one."""
-
-    def __init__(self, root: Element | None) -> None:
-        self._root = root
-        self._counts: dict[str, int] = {}
-        self._formats: dict[str, str] = {}
-
-    def format_marker(self, number: str) -> str:
-        """Returns the marker of the next item of a list: `- `, or its number."""
-        if number in {"0", ""} or not number.isdecimal():
-            return ""
-        if number not in self._formats:
-            self._formats[number] = self._find_format(number)
-        if self._formats[number] == "bullet":
-            return "- "
-        self._counts[number] = self._counts.get(number, 0) + 1
-        return f"{self._counts[number]}. "
-
-    def _find_format(self, number: str) -> str:
-        """Returns `bullet` or a number format: that of the first level of the list's definition."""
-        if self._root is None:
-            return "bullet"
-        found = self._root.xpath(f"./w:num[@w:numId={number}]/w:abstractNumId/@w:val")
-        formats = (
-            self._root.xpath(f"./w:abstractNum[@w:abstractNumId={found[0]}]/w:lvl/w:numFmt/@w:val")
-            if found and found[0].isdecimal()
-            else []
-        )
-        return str(formats[0]) if formats else "bullet"
+            style = self._elements.get(read_value(style, "w:basedOn"))
+        return Style(outline, numbering, bool(hidden), list_level, named)
 
 
 def is_on(element: Element) -> bool:
@@ -94,6 +66,7 @@ def is_on(element: Element) -> bool:
     return element.get(_VALUE, "1") not in {"0", "false", "off"}
 
 
-def _read_value(element: Element, path: str) -> str:
+def read_value(element: Element, path: str) -> str:
+    """Returns the value of the element at a path, or an empty string."""
     found = element.find("/".join(map(qn, path.split("/"))))
     return "" if found is None else found.get(_VALUE, "")

@@ -59,7 +59,8 @@ def _claim_stdout() -> BinaryIO:
 def _load_libraries() -> None:
     """Imports every reader, so that their address space does not count against the first file's limit."""
     for reader in READERS:
-        reader.load()
+        if reader.is_installed:
+            reader.load()
     _load_extensions()
     from gateway.features.documents.engine.ingest.parsers.pdf import warm_up  # noqa: PLC0415 - after the network is gone
 

@@ -1,0 +1,69 @@
+"""Where the arguments of a call come from, as the question to a person tells it."""
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject, PlanStep
+from agent.core.run_state import RunState
+from agent.planning.references import find_references
+from agent.policy.approval import OWN_SOURCE
+from agent.policy.plain_text import format_literal
+from agent.run_context.call_site import CallSite
+from agent.run_context.message_labels import collect_own_words
+from agent.run_context.run import Run
+
+MAX_NAMED = 3
+"""Results that are named as the source of one argument."""
+
+
+def describe_sources(run: Run, args: JsonObject, site: CallSite) -> dict[str, str]:
+    """Returns for each argument where its value comes from: the user's words, results of earlier steps, or a model."""
+    words, step = collect_own_words(run.state), _find_step(run.state, site)
+    planned = step.args if step is not None and step.action != "skill" and not site.span else {}
+    return {
+        name: OWN_SOURCE if words.hold(value) else _describe_source(run, site, planned.get(name))
+        for name, value in args.items()
+        if value not in (None, "", [], {})
+    }
+
+
+def _describe_source(run: Run, site: CallSite, planned: JsonValue) -> str:
+    steps = {step.id: step for proposed in run.state.plans for step in proposed.plan.steps}
+    named = [steps[one] for one in sorted(find_references(planned)) if one in steps]
+    if named:
+        return f"from {_join_results(run, [step.id for step in named], steps)}, not from you"
+    read = _list_read_tools(run.state, site)
+    if read:
+        return f"written by a model that had read {', '.join(map(format_literal, read[:MAX_NAMED]))}, not by you"
+    return "written by a model, not by you"
+
+
+def _join_results(run: Run, ids: list[str], steps: dict[str, PlanStep]) -> str:
+    """Names the results, and of what they were made: of an extraction, the document it read says more than the step."""
+    origins = list(dict.fromkeys(origin for one in ids for origin in _trace_origins(one, steps)))
+    shown = [_format_result(run, steps[one]) for one in origins[:MAX_NAMED]]
+    return " and ".join(shown) + (" and others" if len(origins) > MAX_NAMED else "")
+
+
+def _trace_origins(step_id: str, steps: dict[str, PlanStep], depth: int = 8) -> list[str]:
+    before = [one for one in sorted(find_references(dict(steps[step_id].args))) if one in steps and one != step_id]
+    if not before or not depth:
+        return [step_id]
+    return [origin for one in before for origin in _trace_origins(one, steps, depth - 1)]
+
+
+def _format_result(run: Run, step: PlanStep) -> str:
+    output = run.state.get_step(step.id).output
+    names = [source.url or source.name for source in output.sources] if output is not None else []
+    about = next((str(value) for value in step.args.values() if isinstance(value, str) and value), "")
+    what = names[0] if names else about
+    return f"the result of {format_literal(step.tool)}" + (f" ({format_literal(what[:100])})" if what else "")
+
+
+def _list_read_tools(state: RunState, site: CallSite) -> list[str]:
+    attempt = state.get_step(site.step_id).find_attempt(site.attempt)
+    calls = attempt.calls if attempt is not None else ()
+    return list(dict.fromkeys(call.intent.tool for call in calls if call.result is not None and call.result.tainted))
+
+
+def _find_step(state: RunState, site: CallSite) -> PlanStep | None:
+    return next((step for step in (state.plan.steps if state.plan else ()) if step.id == site.step_id), None)

@@ -1,0 +1,129 @@
+"""Values of changes that a small model makes up: they stand neither in the request nor in anything that was found.
+
+The model is told once. If it makes a value up again, the user is asked for it, or shown the change before it is made.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from agent.core.errors import PlanInvalidError
+from agent.core.models import PlanStep
+from agent.planning.request import PlanningRequest
+from agent.policy.approval import has_side_effect
+from agent.text.dates import DateMention
+from agent.text.values import find_values
+from agent.tools import ToolSpec
+from agent.tools.catalogue import get_first_sentence
+
+COMPOSED_WORDS = 4
+"""Words from which on a text is one that the model is to write, such as a message."""
+DESCRIPTION_CHARS = 120
+MAX_DIGITS = 30
+SHORTEST_STEM = 3
+"""Letters that two forms of a word share."""
+MADE_UP = "a value of this change stands neither in the request nor in a result"
+_TOKEN = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUpValue:
+    """An input of a change whose value the model made up."""
+
+    step: PlanStep
+    spec: ToolSpec
+    name: str
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the tool cannot be called without the input."""
+        required = self.spec.input_schema.get("required")
+        return isinstance(required, list) and self.name in required
+
+    @property
+    def may_follow(self) -> bool:
+        """Whether the value may follow from the request in a way that no rule sees, as a date from "tomorrow" does."""
+        return any(isinstance(found, DateMention) for found in find_values(str(self.step.args[self.name])))
+
+
+class MadeUpValueError(PlanInvalidError):
+    """Raised for a decision to change something with values that nobody gave."""
+
+    def __init__(self, values: Sequence[MadeUpValue]) -> None:
+        super().__init__([_describe_problem(one) for one in values])
+        self.values = values
+
+
+def _describe_problem(value: MadeUpValue) -> str:
+    said = f"{value.step.tool}: the value {value.step.args[value.name]!r} of {value.name}"
+    remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
+    return f"{said} stands neither in the request nor in a result; {remedy}"
+
+
+def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> tuple[MadeUpValue, ...]:
+    """Returns the inputs of changes whose values stand nowhere. Texts that the model is to write are not looked at."""
+    changing = [step for step in steps if step.action != "skill" and has_side_effect(step.tool, step.effect)]
+    if not changing:
+        return ()
+    known = _collect_tokens(_list_known_texts(request))
+    found = []
+    for step in changing:
+        spec = request.catalogue.get_tool(step.tool)
+        if spec is None:
+            continue
+        described = _collect_tokens([spec.description, str(spec.input_schema)])
+        told = known | {token for token in described if not token.isdigit()}
+        made_up = [name for name, value in step.args.items() if not _is_known(value, known, told)]
+        found += [MadeUpValue(step, spec, name) for name in made_up]
+    return tuple(found)
+
+
+def format_question(value: MadeUpValue) -> str:
+    """Returns the question for a value."""
+    properties = value.spec.input_schema.get("properties")
+    schema = properties.get(value.name) if isinstance(properties, dict) else None
+    described = schema.get("description") if isinstance(schema, dict) else None
+    meaning = f" ({described})" if isinstance(described, str) and described else ""
+    purpose = get_first_sentence(value.spec.description, DESCRIPTION_CHARS).rstrip(".")
+    return f"A value is missing for `{value.spec.name}` ({purpose}): which `{value.name}`{meaning} do you mean?"
+
+
+def _list_known_texts(request: PlanningRequest) -> list[str]:
+    return [
+        request.question,
+        request.original,
+        request.ground.partition("\n")[2],  # without the date, which a request need not mean
+        *(message.content for message in request.history),
+        *(item.text for item in request.memories),
+        *(one.text for one in request.earlier_results),
+        *(call.text for call in request.rounds if not call.failed),
+    ]
+
+
+def _collect_tokens(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(token for text in texts for token in _TOKEN.findall(text.casefold()))
+
+
+def _is_known(value: JsonValue, known: frozenset[str], told: frozenset[str]) -> bool:
+    if isinstance(value, list):
+        return all(_is_known(item, known, told) for item in value)
+    if value is None or isinstance(value, bool | dict):
+        return True
+    tokens = _TOKEN.findall(str(value).casefold())
+    if len(tokens) >= COMPOSED_WORDS and isinstance(value, str) and " " in value:
+        return True
+    return all(_stands_in(token, told if isinstance(value, str) else known) for token in tokens)
+
+
+def _stands_in(token: str, known: frozenset[str]) -> bool:
+    """Returns whether a word stands there, perhaps with another ending; a number must stand there as it is."""
+    if token in known:
+        return True
+    if token.isdigit():
+        return any(one.isdigit() and int(one) == int(token) for one in known if len(one) < MAX_DIGITS)
+    if len(token) < SHORTEST_STEM:
+        return False
+    words = (one for one in known if len(one) >= SHORTEST_STEM)
+    return any(one.startswith(token) or token.startswith(one) for one in words)

@@ -1,0 +1,66 @@
+"""Reads a reply to a round's question: a decision, or the choice of one tool. Pure functions."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pydantic import JsonValue
+
+from agent.core.errors import PlanInvalidError
+from agent.core.models import JsonObject
+from agent.llm.call_forms import read_calls
+from agent.llm.port import ModelReply
+from agent.planning.decision_schema import expand_more
+from agent.planning.parse import parse_reply, parse_strict, strip_thinking
+from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
+
+_NOTHING = frozenset({"", "none", "nothing"})
+"""What a model writes as a step when all is done, also if it adds a call that nobody asked for."""
+
+
+def read_decision(reply: ModelReply, tools: Mapping[str, JsonObject] = MappingProxyType({})) -> Reply:
+    """Returns what a reply decides. Raises `PlanInvalidError` if it is cut off or unusable.
+
+    Endpoints that ignore the schema get leniency: calls of `tools` in any form that models write, or a plan, a question
+    or an answer in the forms of `read_reply`.
+    """
+    if reply.refused:
+        return Answer(reply.text)
+    if reply.tool_calls or '"next"' not in reply.text:
+        read = read_calls(reply.text, reply.tool_calls, tools)
+        if read.calls:
+            steps: list[JsonValue] = [{"tool": call.name, "inputs": call.arguments} for call in read.calls]
+            return PlanReply({"steps": steps})
+    whole = parse_strict(strip_thinking(reply.text))
+    decided = whole.get("next") if isinstance(whole, dict) else None
+    if decided is None and '"next"' in reply.text:
+        decided = parse_reply(reply.text, reply.finish_reason).get("next")
+    return _read_next(decided) if isinstance(decided, dict) else read_reply(reply.text, reply.finish_reason)
+
+
+def _read_next(decided: JsonObject) -> Reply:
+    match decided:
+        case {"kind": "ask", "question": str(question)} if question.strip():
+            return Ask(question.strip())
+        case {"kind": "find_tools", "query": str(query)} if query.strip():
+            return FindTools(query.strip())
+        case {"kind": "answer"}:
+            return Answer("")
+        case {"calls": [*calls]}:
+            missing = decided.get("todo")
+            parts = [str(part).strip() for part in (missing if isinstance(missing, list) else [missing])]
+            if not parts or parts[0].lower() in _NOTHING:
+                return Answer("")
+            steps = [*map(_expand_call, calls)]
+            return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
+    raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
+
+
+def _expand_call(call: JsonValue) -> JsonValue:
+    inputs = call.get("inputs") if isinstance(call, dict) else None
+    return {**call, "inputs": expand_more(inputs)} if isinstance(call, dict) and isinstance(inputs, dict) else call
+
+
+def read_choice(reply: ModelReply) -> str:
+    """Returns the tool that a reply chooses, or ""."""
+    whole = parse_strict(strip_thinking(reply.text))
+    return str(whole.get("tool")) if isinstance(whole, dict) else ""

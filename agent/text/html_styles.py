@@ -1,0 +1,95 @@
+"""Which elements the style sheets of a page hide, by the cascade: specificity, order and `!important`.
+
+Only the sheets in the page itself count, as a browser shows it on a wide screen: rules for print and for conditions are
+left out. What only an event shows (`:hover`) is hidden.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import tinycss2  # type: ignore[import-untyped]
+from cssselect import GenericTranslator, SelectorError, parse
+from lxml import etree  # type: ignore[import-untyped]
+
+MAX_SHEET_CHARS = 2_000_000
+MAX_RULES = 5_000
+"""Rules about `display` and `visibility` that are applied."""
+_MEDIA = frozenset({"all", "screen", ""})
+_TRANSLATOR = GenericTranslator()
+
+Display = dict[Any, dict[str, str]]
+"""The values of `display` and `visibility` by element."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Declaration:
+    """A value, in the order of the cascade."""
+
+    is_important: bool
+    specificity: tuple[int, int, int]
+    order: int
+    name: str
+    value: str
+    path: str
+
+
+def list_sheet_values(root: Any) -> Display:
+    """Returns what the style sheets of a page say about `display` and `visibility`, for the elements that they name."""
+    sheets = "\n".join(
+        style.text or "" for style in root.iter("style") if (style.get("media") or "").strip().lower() in _MEDIA
+    )
+    if "display" not in sheets and "visibility" not in sheets:
+        return {}
+    declarations = [one for one, _ in zip(_iter_declarations(sheets[:MAX_SHEET_CHARS]), range(MAX_RULES), strict=False)]
+    values: Display = {}
+    for one in sorted(declarations):
+        for element in _find_elements(root, one.path):
+            values.setdefault(element, {})[one.name] = one.value
+    return values
+
+
+def _iter_declarations(sheets: str) -> Iterator[_Declaration]:
+    """Yields the declarations of all selectors; those with a selector that is not understood are left out."""
+    order = 0
+    for selectors, block in _iter_rules(tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)):
+        found = [
+            (item.lower_name, item.important, tinycss2.serialize(item.value).strip().lower())
+            for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
+            if item.type == "declaration" and item.lower_name in ("display", "visibility")
+        ]
+        if not found:
+            continue
+        for path, specificity in _list_paths(selectors):
+            for name, important, value in found:
+                order += 1
+                yield _Declaration(important, specificity, order, name, value, path)
+
+
+def _iter_rules(rules: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Yields the selectors and the block of each rule, also of those for screens."""
+    for rule in rules:
+        if rule.type == "qualified-rule":
+            yield tinycss2.serialize(rule.prelude), rule.content
+        elif rule.type == "at-rule" and rule.content is not None and rule.lower_at_keyword in ("media", "layer"):
+            condition = tinycss2.serialize(rule.prelude).strip().lower()
+            if rule.lower_at_keyword == "layer" or condition in _MEDIA:
+                yield from _iter_rules(tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True))
+
+
+def _list_paths(selectors: str) -> list[tuple[str, tuple[int, int, int]]]:
+    try:
+        parsed = [one for one in parse(selectors) if not one.pseudo_element]
+        return [
+            (_TRANSLATOR.selector_to_xpath(one, prefix="descendant-or-self::"), one.specificity()) for one in parsed
+        ]
+    except SelectorError:
+        return []
+
+
+def _find_elements(root: Any, path: str) -> list[Any]:
+    try:
+        found: list[Any] = root.xpath(path)
+    except etree.XPathError:
+        return []
+    return found

@@ -1,0 +1,75 @@
+"""`stepgate models pull`: fetches a GGUF file from a model hub, by the hub's own client."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.core.errors import ConfigError
+from agent.core.extras import EXTRAS, format_install_hint
+from gateway.cli.session import load_command_settings
+
+_CHUNK = 1 << 20
+PREFERRED = ("q4_k_m", "q4_k_s", "q5_k_m", "q4_0", "q8_0")
+"""Quantizations in the order in which one is chosen: the first keeps nearly all quality in a quarter of the size."""
+
+
+def pull(
+    repository: Annotated[str, typer.Argument(help="OWNER/NAME on the hub, such as Qwen/Qwen2.5-7B-Instruct-GGUF.")],
+    file: Annotated[str | None, typer.Option(help="The file; unset: the one with four bits a weight.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit; unset: the main branch.")] = None,
+) -> None:
+    """Fetch a GGUF file from the hub (HF_ENDPOINT, HF_TOKEN), go on with a partial one, and check its SHA-256."""
+    if not EXTRAS["local"].is_installed:
+        raise ConfigError(f"stepgate models pull needs the extra `local`; {format_install_hint('local')}")
+    folder = load_command_settings().data_dir / "models"
+    path = fetch(repository, file, revision, folder)
+    print(f"{path}: {path.stat().st_size / 1e6:,.0f} MB, checksum right")
+    print(f"Use it: stepgate models use {path}")
+
+
+def fetch(repository: str, file: str | None, revision: str | None, folder: Path) -> Path:
+    """Returns the path of the fetched file. Raises `ConfigError` if it cannot be had, or is not what the hub has."""
+    from httpx import HTTPError  # noqa: PLC0415 - half a second, needed only here
+    from huggingface_hub import HfApi, hf_hub_download  # noqa: PLC0415
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError  # noqa: PLC0415
+
+    try:
+        found = HfApi().model_info(repository, revision=revision, files_metadata=True)
+        siblings = found.siblings or ()
+        chosen = file or choose_file([one.rfilename for one in siblings])
+        expected = next((one.lfs.sha256 for one in siblings if one.rfilename == chosen and one.lfs is not None), None)
+        # The commit, not the branch: the checksum is of that file.
+        path = Path(hf_hub_download(repository, chosen, revision=found.sha or revision, local_dir=folder))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, HTTPError, OSError) as error:
+        raise ConfigError(f"{repository} cannot be fetched: {str(error).splitlines()[0][:300]}") from error
+    if expected is not None and compute_sha256(path) != expected:
+        path.unlink()
+        raise ConfigError(f"{path.name} is not what the hub has (SHA-256 {expected}); it was removed: try again")
+    return path
+
+
+def choose_file(names: Iterable[str]) -> str:
+    """Returns the GGUF file to fetch if none is named. Raises `ConfigError` if there is none, or no choice is plain."""
+    files = [name for name in names if name.lower().endswith(".gguf") and "mmproj" not in name.lower()]
+    for kind in PREFERRED:
+        for name in files:
+            if kind in name.lower():
+                return name
+    if len(files) == 1:
+        return files[0]
+    told = (
+        f"it has {', '.join(files[:10])}; name one with --file" if files else "it has none; look for a GGUF repository"
+    )
+    raise ConfigError(f"no GGUF file of this repository could be chosen: {told}")
+
+
+def compute_sha256(path: Path) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

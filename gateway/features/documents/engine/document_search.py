@@ -1,0 +1,184 @@
+"""Plans the searches of a question in a room with `knowledge`.
+
+A model writes them from the conversation: self-contained, several at a time, and a second round if what is missing can
+only be named after the first. Without a model, a follow-up is searched with the words of the turn before, and the
+answer says so. No model is asked where the words of a first message already have a clear hit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.core.errors import AgentError, BudgetError, ModelError, ModelUnreachableError, PlanInvalidError
+from agent.core.models import JsonObject, Plan, PlanStep
+from agent.execution.static_plans import append_completion, make_goal
+from agent.planning.planned import Planned
+from agent.planning.planner import append_new_steps
+from agent.planning.references import quote_literal
+from agent.planning.request import PlanningRequest
+from agent.planning.round_planner import build_plan_more
+from agent.run_context.model_calls import MeteredModels
+from agent.run_context.outputs import cut_text
+from agent.run_context.run import Run
+from agent.text.follow_up import names_subject, refers_back
+from agent.text.requested_form import remove_form, split_questions
+from gateway.features.documents.engine.comparisons import build_search_args, parse_comparison
+from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
+from gateway.features.documents.engine.search_planner import (
+    SearchReply,
+    build_search_messages,
+    build_search_schema,
+    read_searches,
+)
+
+KNOWLEDGE_TOOL = "search_knowledge"
+QUERY_CHARS = 4_000
+EARLIER_CHARS = 300
+MAX_EARLIER = 3
+"""Messages back in the conversation that a chain of follow-ups may refer to."""
+MAX_SEARCHES = 5
+FIND = "find what the documents say"
+
+
+@dataclass(frozen=True, slots=True)
+class _Searches:
+    """Queries, each with the step's intent; the earlier message whose words they use; and why these."""
+
+    queries: tuple[tuple[str, str], ...]
+    follows: str = ""
+    why: str = "a room of knowledge"
+
+
+async def plan_document_search(run: Run, request: PlanningRequest) -> Planned:
+    """Returns the first plan of a question: searches, then the answer."""
+    question = run.state.question
+    ruled = await _plan_by_rules(run, question)
+    if not run.plans_with_model:
+        return Planned(_build_plan(run, ruled), "rules", "rules", follows=ruled.follows)
+    if not _list_earlier(run) and await _is_clear(run, ruled):
+        ruled = _Searches(ruled.queries, why=f"{ruled.why}; its own words have a clear hit")
+        return Planned(_build_plan(run, ruled), "rules", "rules")
+    may_continue = run.profile.decides == "plans"
+    try:
+        reply = await _ask(run, request, may_continue=may_continue)
+    except (ModelError, BudgetError, PlanInvalidError) as error:
+        reason = error.problems[0] if isinstance(error, PlanInvalidError) else error.message
+        unreachable = error if isinstance(error, ModelUnreachableError) else None
+        plan = _build_plan(run, ruled)
+        return Planned(plan, "llm", "rules", reason, follows=ruled.follows, unreachable=unreachable)
+    searches = _merge(reply, ruled)
+    plan = _build_plan(run, searches, has_more=may_continue and bool(reply.then))
+    return Planned(plan.model_copy(update={"origin": "llm", "reasoning": reply.then}), "llm", "llm")
+
+
+async def plan_next_search(run: Run, request: PlanningRequest) -> Planned:
+    """Returns the plan after a first round: further searches with its results in view, then the answer.
+
+    If the model adds none, or fails, the answer is written from what was found.
+    """
+    queries: tuple[str, ...] = ()
+    reason = None
+    try:
+        queries = (await _ask(run, request, may_continue=False)).searches
+    except PlanInvalidError:
+        queries = ()
+    except (ModelError, BudgetError) as error:
+        reason = error.message
+    made = {str(step.args.get("query")) for step in (one.step for one in request.completed)}
+    new = tuple((query, f"{FIND} about {query}") for query in queries if query not in made)
+    steps = _build_steps(run, new, taken=request.used_ids)
+    kept = tuple(one.step.id for one in request.completed)
+    answer = append_completion(steps, also=kept, taken=request.used_ids)
+    plan = Plan(goal=make_goal(run), steps=answer, origin="llm", origin_reason="the second round of a document search")
+    return Planned(append_new_steps(plan, request), "llm", "rules" if reason else "llm", reason)
+
+
+async def _ask(run: Run, request: PlanningRequest, *, may_continue: bool) -> SearchReply:
+    reply = await MeteredModels(run).complete(
+        "planner",
+        build_search_messages(request, may_continue=may_continue),
+        schema=build_search_schema(may_continue=may_continue),
+        formed=False,
+    )
+    return read_searches(reply)
+
+
+def _merge(reply: SearchReply, ruled: _Searches) -> _Searches:
+    """Returns the model's searches, then those by rule: a model that drops a word of the question loses nothing."""
+    queries: dict[str, tuple[str, str]] = {}
+    for query, intent in (*((text, f"{FIND} about {text}") for text in reply.searches), *ruled.queries):
+        queries.setdefault(" ".join(query.casefold().strip(" ?.!").split()), (query, intent))
+    return _Searches(tuple(queries.values())[:MAX_SEARCHES], why="searches planned from the conversation")
+
+
+async def _plan_by_rules(run: Run, question: str) -> _Searches:
+    """Returns the searches without a model: each side of a comparison, or the message; a message that refers back
+    together with the one before it."""
+    if topics := parse_comparison(question):
+        found = tuple((topic.query, f"{FIND} about {topic.name}") for topic in topics)
+        return _Searches(found, why="a room of knowledge, asked to compare")
+    own = (cut_text(question, QUERY_CHARS), FIND)
+    earlier = _list_earlier(run)
+    if not earlier:
+        return _Searches((own,))
+    back = refers_back(question)
+    if names_subject(question) and not back and await _is_clear(run, _Searches((own,))):
+        return _Searches((own,))
+    # Without question marks between them: the search would take the parts one by one.
+    whole = " ".join((*(text.rstrip("?.! ") for text in earlier), question))
+    joined = (cut_text(whole, QUERY_CHARS), f"{FIND}, with the words of the message before")
+    alone = names_subject(question) or not back
+    return _Searches((joined, own) if alone else (joined,), follows=earlier[-1], why="a follow-up")
+
+
+def _list_earlier(run: Run) -> list[str]:
+    """Returns the user's messages that this one may refer to, oldest first: back to one that names its subject."""
+    history = run.state.retrieval.history if run.state.retrieval else ()
+    asked = [message.content.strip() for message in history if message.role == "user" and message.content.strip()]
+    found: list[str] = []
+    for text in reversed(asked[-MAX_EARLIER:]):
+        found.insert(0, cut_text(text, EARLIER_CHARS))
+        if names_subject(text) and not refers_back(text):
+            break
+    return found
+
+
+async def _is_clear(run: Run, searches: _Searches) -> bool:
+    """Returns whether each part of each query has a passage that is relevant beyond doubt."""
+    parts = [part for query, _ in searches.queries for part in split_questions(remove_form(query))]
+    collection = run.state.request.metadata.get("collection")
+    measure = run.engine.ground.measure_relevance
+    for part in parts:
+        try:
+            best = await measure(run.state.owner, run.room, part, collection if isinstance(collection, str) else "")
+        except AgentError:  # the search itself will say why
+            return True
+        if best < CERTAIN_RELEVANCE:
+            return False
+    return True
+
+
+def _build_plan(run: Run, searches: _Searches, *, has_more: bool = False) -> Plan:
+    steps = _build_steps(run, searches.queries)
+    whole = (*steps, build_plan_more(frozenset(), steps)) if has_more else append_completion(steps)
+    return Plan(goal=make_goal(run), steps=whole, origin="rules", origin_reason=searches.why)
+
+
+def _build_steps(
+    run: Run, queries: Sequence[tuple[str, str]], *, taken: frozenset[str] = frozenset()
+) -> tuple[PlanStep, ...]:
+    names = (name for name in (f"s{number}" for number in range(1, 200)) if name not in taken)
+    return tuple(
+        PlanStep(
+            id=next(names),
+            executor="agent",
+            action="tool",
+            tool=KNOWLEDGE_TOOL,
+            args=_build_args(run, query),
+            intent=cut_text(intent, 200),
+        )
+        for query, intent in queries
+    )
+
+
+def _build_args(run: Run, query: str) -> JsonObject:
+    return build_search_args(run.state.request.metadata, quote_literal(query))

@@ -1,0 +1,129 @@
+"""Which elements the style sheets of a page hide, by a reader of simple selectors of its own.
+
+Knows types, classes, ids, descendants and children, which hide nearly all that is hidden. A rule with another selector
+is left out: what it hides counts as text that was not read, and is reported.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_SHEET = re.compile(r"<style\b([^>]*)>(.*?)</style", re.IGNORECASE | re.DOTALL)
+_MEDIA = re.compile(r"""media\s*=\s*["']?\s*([^"'>]*)""", re.IGNORECASE)
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_DECLARATION = re.compile(r"(?:^|[;{\s])(display|visibility)\s*:\s*([a-z-]+)\s*(!\s*important)?", re.IGNORECASE)
+_COMPOUND = re.compile(r"(?P<tag>[a-zA-Z][a-zA-Z0-9]*|\*)?(?P<names>(?:[.#][\w-]+)*)")
+_NAME = re.compile(r"([.#])([\w-]+)")
+_SCREENS = frozenset({"", "all", "screen"})
+_MAX_RULES = 5_000
+
+
+class Tag(NamedTuple):
+    """What selectors ask of an element."""
+
+    name: str
+    ids: frozenset[str]
+    classes: frozenset[str]
+
+
+class _Compound(NamedTuple):
+    tag: str
+    ids: frozenset[str]
+    classes: frozenset[str]
+    is_child: bool
+    """Whether the element before it has to be its parent."""
+
+
+class _Rule(NamedTuple):
+    rank: tuple[bool, int, int, int, int]
+    compounds: tuple[_Compound, ...]
+    property: str
+    value: str
+
+
+class PageStyles:
+    """The rules of a page's style sheets about what is shown."""
+
+    def __init__(self, text: str) -> None:
+        self._rules: list[_Rule] = []
+        for match in _SHEET.finditer(text):
+            media = _MEDIA.search(match[1])
+            if (media[1].strip().lower() if media else "") in _SCREENS:
+                self._add(_COMMENT.sub(" ", match[2]))
+        self._rules.sort(key=lambda rule: rule.rank)
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    def hides(self, path: Sequence[Tag], style: str) -> bool:
+        """Returns whether the last element of a path from the root is hidden; `style` is its own attribute."""
+        found = {rule.property: rule.value for rule in self._rules if _matches(rule.compounds, path)}
+        found |= {name.lower(): value.lower() for name, value, _ in _DECLARATION.findall(style)}
+        return found.get("display") == "none" or found.get("visibility") in ("hidden", "collapse")
+
+    def _add(self, sheet: str) -> None:
+        for selectors, block in _iter_rules(sheet):
+            for name, value, important in _DECLARATION.findall(block):
+                for selector in selectors.split(","):
+                    compounds = _read_selector(selector)
+                    if compounds and len(self._rules) < _MAX_RULES:
+                        rank = (bool(important), *_get_specificity(compounds), len(self._rules))
+                        self._rules.append(_Rule(rank, compounds, name.lower(), value.lower()))
+
+
+def _iter_rules(sheet: str) -> Iterator[tuple[str, str]]:
+    """Yields the selectors and the declarations of each rule; rules for other media than screens are left out."""
+    place = 0
+    while (start := sheet.find("{", place)) >= 0:
+        depth, end = 1, start + 1
+        while end < len(sheet) and depth:
+            depth += {"{": 1, "}": -1}.get(sheet[end], 0)
+            end += 1
+        head = sheet[place:start].rpartition(";")[2].strip()
+        if not head.startswith("@"):
+            yield head, sheet[start + 1 : end - 1]
+        elif head.startswith("@media") and head.removeprefix("@media").strip().lower() in _SCREENS:
+            yield from _iter_rules(sheet[start + 1 : end - 1])
+        place = end
+
+
+def _read_selector(selector: str) -> tuple[_Compound, ...]:
+    """Returns the compounds of a simple selector; nothing for any other."""
+    compounds = []
+    is_child = False
+    for part in selector.replace(">", " > ").split():
+        if part == ">":
+            is_child = True
+            continue
+        match = _COMPOUND.fullmatch(part)
+        if match is None:
+            return ()
+        names = _NAME.findall(match["names"])
+        ids = frozenset(name for kind, name in names if kind == "#")
+        classes = frozenset(name for kind, name in names if kind == ".")
+        tag = (match["tag"] or "*").lower()
+        compounds.append(_Compound(tag, ids, classes, is_child))
+        is_child = False
+    return tuple(compounds)
+
+
+def _get_specificity(compounds: Sequence[_Compound]) -> tuple[int, int, int]:
+    return (
+        sum(len(one.ids) for one in compounds),
+        sum(len(one.classes) for one in compounds),
+        sum(one.tag != "*" for one in compounds),
+    )
+
+
+def _matches(compounds: Sequence[_Compound], path: Sequence[Tag]) -> bool:
+    """Returns whether a selector is true of the last element of a path."""
+    if not path or not _is_like(compounds[-1], path[-1]):
+        return False
+    if len(compounds) == 1:
+        return True
+    ancestors = [len(path) - 1] if compounds[-1].is_child else range(len(path) - 1, 0, -1)
+    return any(_matches(compounds[:-1], path[:place]) for place in ancestors)
+
+
+def _is_like(compound: _Compound, tag: Tag) -> bool:
+    return compound.tag in ("*", tag.name) and compound.ids <= tag.ids and compound.classes <= tag.classes

@@ -1,0 +1,55 @@
+"""Which messages refer to the one before, what they say themselves, and where joined questions are parted."""
+
+import pytest
+
+from agent.text.follow_up import list_own_terms, names_subject, refers_back
+from agent.text.requested_form import split_questions
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "And per month?",
+        "Who approves it?",
+        "Och per månad?",
+        "Und in Wien?",
+        "Wann muss sie bezahlt werden?",
+        "How long?",
+    ],
+)
+def test_a_message_that_needs_the_one_before_refers_back(message: str) -> None:
+    assert refers_back(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Who approves the invoices?", "Vem godkänner fakturor?", "Wie lange dauert die Probezeit?", "What about parking?"],
+)
+def test_a_message_with_a_subject_of_its_own_does_not(message: str) -> None:
+    assert not refers_back(message)
+
+
+def test_a_compound_names_a_subject_where_the_language_writes_it_as_one_word() -> None:
+    assert names_subject("Wie lange dauert die Probezeit?")
+    assert names_subject("Hur lång är provanställningen?")
+    assert not names_subject("How long is probation?")
+
+
+def test_own_terms_are_content_words_and_units_but_no_words_of_asking() -> None:
+    assert [sorted(forms) for forms in list_own_terms("And how much per month in Oslo?")] == [["month"], ["oslo"]]
+    assert list_own_terms("And how long?") == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("Who feeds the cats and how high is the fence?", ["Who feeds the cats", "how high is the fence?"]),
+        ("Vem matar katterna och hur stor är trädgården?", ["Vem matar katterna", "hur stor är trädgården?"]),
+        ("Wer füttert die Katzen und wie groß ist der Garten?", ["Wer füttert die Katzen", "wie groß ist der Garten?"]),
+        ("Who feeds the cats and when?", ["Who feeds the cats and when?"]),
+        ("When was the old barn built and who built it?", ["When was the old barn built and who built it?"]),
+        ("Cats and dogs and how they live", ["Cats and dogs and how they live"]),
+    ],
+)
+def test_joined_questions_are_parted_where_both_name_their_subject(question: str, parts: list[str]) -> None:
+    assert split_questions(question) == parts
