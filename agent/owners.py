@@ -99,13 +99,15 @@ class OwnerDeletion:
     key_cache_seconds: float
     """How long a gateway caches a key that was deleted."""
     rooms: OwnedRooms | None = None
+    further_tables: tuple[str, ...] = ()
+    """The tables of features with an owner, referring tables first."""
     clock: Callable[[], float] = time.time
     stop_timeout_s: float = STOP_TIMEOUT_SECONDS
 
     async def count_rows(self, owner: str) -> dict[str, int]:
         """Returns how many rows each table has of this owner, without tables that have none."""
         counts = {}
-        for table in OWNED_TABLES:
+        for table in (*self.further_tables, *OWNED_TABLES):
             ((count,),) = await self.statements.read(f"SELECT count(*) FROM {table} WHERE owner = ?", owner)  # noqa: S608
             counts[table] = int(count)
         return {table: count for table, count in counts.items() if count}
@@ -134,7 +136,10 @@ class OwnerDeletion:
                 await self.messages.delete(conversation_id)
             await self._delete_runs(owner)
             await self.statements.write_all(
-                *(SqlStatement(f"DELETE FROM {table} WHERE owner = ?", (owner,)) for table in OWNED_TABLES)  # noqa: S608 - ours
+                *(
+                    SqlStatement(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608 - names of ours
+                    for table in (*self.further_tables, *OWNED_TABLES)
+                )
             )
             await asyncio.to_thread(self.library.uploads.remove_owner, owner)
             if self.rooms is not None:

@@ -13,8 +13,8 @@ from agent.core.settings.loading import load_settings
 from gateway import errors
 from gateway.auth.authentication import Caller, read_key
 from gateway.bootstrap import Stepgate, build_gateway
-from gateway.bootstrap_context import choose_configured
 from gateway.bootstrap_database import Storage
+from gateway.configured_features import choose_configured
 from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
     agent,

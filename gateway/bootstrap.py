@@ -245,6 +245,7 @@ async def _assemble(
             ledger,
             CACHE_SECONDS,
             studio.room_editor,
+            tuple(table for feature in reversed(context.features.known) for table in feature.owned_tables),
             clock=clock,
         ),
         embedder=documents.embedder,

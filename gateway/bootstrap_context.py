@@ -1,10 +1,8 @@
 """The first step of the composition root: what every other step builds on."""
 
-import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from agent.net import SafeClient
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
@@ -14,10 +12,9 @@ from agent.storage.audit import StoredAuditLog
 from agent.storage.sql import SqlClient
 from gateway.bootstrap_database import Storage, build_statements, open_store
 from gateway.bootstrap_extensions import InstalledExtensions
-from gateway.feature_loader import FeatureConflictError, LoadedFeatures, load_features
+from gateway.configured_features import apply_feature_revisions, choose_configured
+from gateway.feature_loader import LoadedFeatures
 from gateway.observe.metrics import Metrics
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,8 @@ async def open_context(
     """
     store = storage if storage is not None else await open_store(settings)
     stack.push_async_callback(store.close)
+    features = choose_configured(settings)
+    await apply_feature_revisions(store, features)
     installed = InstalledExtensions.with_parsers()
     statements = build_statements(store)
     audit = StoredAuditLog(statements, store.clock)
@@ -69,19 +68,8 @@ async def open_context(
         client,
         installed,
         NO_EXTENSIONS,
-        choose_configured(settings),
+        features,
         Metrics(),
         make_worker_name(),
         recover,
     )
-
-
-def choose_configured(settings: Settings) -> LoadedFeatures:
-    """Returns the features that the settings leave on, and logs those that are skipped. Raises `ConfigError`."""
-    try:
-        features = load_features(settings.features)
-    except FeatureConflictError as error:
-        raise ConfigError(str(error)) from error
-    for skipped in features.skipped:
-        log.warning("the feature %s is skipped: %s", skipped.name, skipped.error)
-    return features

@@ -36,6 +36,8 @@ class LoadedFeatures:
     """The features in use, each after those that it needs, and the skipped ones."""
 
     features: tuple[Feature, ...]
+    known: tuple[Feature, ...] = ()
+    """Those that could be imported, on or off, in the same order: their tables are there and are deleted from."""
     skipped: tuple[SkippedFeature, ...] = ()
 
     def __iter__(self) -> Iterator[Feature]:
@@ -71,11 +73,15 @@ def load_features(choice: str | None = None, *, with_installed: bool = True) -> 
     """
     wanted = os.environ.get(VARIABLE, "") if choice is None else choice
     sources = {**_list_shipped(), **(_list_installed() if with_installed else {})}
-    return choose_features(sources, wanted)
+    return choose_features(sources, wanted, names_all=with_installed)
 
 
-def choose_features(sources: Mapping[str, Callable[[], Feature]], choice: str) -> LoadedFeatures:
-    """Returns the features of `sources`, by origin, as `choice` says: names to use alone, or `-name` to leave out."""
+def choose_features(
+    sources: Mapping[str, Callable[[], Feature]], choice: str, *, names_all: bool = True
+) -> LoadedFeatures:
+    """Returns the features of `sources`, by origin, as `choice` says: names to use alone, or `-name` to leave out.
+
+    With `names_all` the sources are all there are, so that a choice of another one is an error."""
     loaded: dict[str, tuple[Feature, str]] = {}
     skipped: list[SkippedFeature] = []
     for origin, load in sources.items():
@@ -90,17 +96,19 @@ def choose_features(sources: Mapping[str, Callable[[], Feature]], choice: str) -
                 f"two features are called {feature.name!r}: {loaded[feature.name][1]} and {origin}"
             )
         loaded[feature.name] = (feature, origin)
-    on = _apply_choice(loaded, choice)
-    return LoadedFeatures(tuple(_order(loaded, on, skipped)), tuple(skipped))
+    on = _apply_choice(loaded, choice, names_all=names_all)
+    known = tuple(_order(loaded, set(loaded), []))
+    return LoadedFeatures(tuple(_order(loaded, on, skipped)), known, tuple(skipped))
 
 
-def _apply_choice(known: Iterable[str], choice: str) -> set[str]:
+def _apply_choice(known: Iterable[str], choice: str, *, names_all: bool) -> set[str]:
     names = [name for name in choice.replace(" ", "").split(",") if name]
     only = {name for name in names if not name.startswith("-")}
     without = {name[1:] for name in names if name.startswith("-")}
     if "none" in only:
         return set()
-    if unknown := (only | without) - set(known):
+    unknown = (only | without) - set(known)
+    if unknown and names_all:
         there = ", ".join(known)
         raise FeatureConflictError(f"{VARIABLE}: there is no feature {min(unknown)!r}; there are {there}")
     return (only or set(known)) - without

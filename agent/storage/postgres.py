@@ -44,7 +44,7 @@ NOW_SQL = "extract(epoch FROM clock_timestamp())"
 _RECONNECT_SECONDS = 1.0
 _ODD_OFFSET_SECONDS = 5.0
 """A difference of the clocks that an operator is told of."""
-_MIGRATION_LOCK = 0x57E96A7E
+MIGRATION_LOCK = 0x57E96A7E
 """The advisory lock that lets one process at a time change the schema; any fixed number."""
 
 Connection = AsyncConnection[TupleRow]
@@ -229,7 +229,7 @@ async def _upgrade_tables(connection: Connection, url: str) -> None:
     """
     from agent.storage.migrate import create_postgres_engine, create_tables, upgrade  # noqa: PLC0415 - 0.3 s, once
 
-    await connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATION_LOCK,))
+    await connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
     try:
         revision = await _read_revision(connection, "")  # read again: another process may have done it meanwhile
         if revision is None:
@@ -241,7 +241,7 @@ async def _upgrade_tables(connection: Connection, url: str) -> None:
         if revision != HEAD:
             await asyncio.to_thread(upgrade, create_postgres_engine(url))
     finally:
-        await connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATION_LOCK,))
+        await connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
 
 
 def to_store_error(error: Exception, where: str) -> StoreError:

@@ -275,6 +275,13 @@ def _list_secret_names(settings: Settings) -> Finding:
 async def _list_contents(stepgate: Stepgate) -> AsyncIterator[Finding]:
     """Yields tools, skills, foreign MCP servers and rooms."""
     yield Finding("tools", True, ", ".join(spec.name for spec in stepgate.registry.list_specs()))
+    features = stepgate.host.context.features
+    yield Finding("features", True, ", ".join(feature.name for feature in features))
+    for skipped in features.skipped:
+        remedy = "correct or uninstall it; the gateway works without it"
+        yield Finding(
+            f"feature {skipped.name}", False, f"{skipped.origin} is skipped: {skipped.error}", remedy, fatal=False
+        )
     for extension in stepgate.extensions:
         name = f"extension {extension.group.removeprefix('stepgate.')} {extension.name}"
         origin = f"{extension.origin} ({extension.value})"

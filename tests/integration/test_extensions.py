@@ -98,7 +98,39 @@ def test_doctor_lists_each_with_its_package_and_names_those_that_are_skipped(env
         "extension connectors local: broken-extension 2.0 (stepgate_poems.connector:PoemConnector) is skipped",
     ):
         assert f"note {line}" in output
+    assert "documents, pipeline_builder" in output
+    assert "poems" in next(line for line in process.output if "features" in line)
     assert "FAIL" not in output
+
+
+def test_a_feature_has_its_table_its_routes_its_tool_and_its_command(
+    client: httpx.Client, environment: dict[str, str]
+) -> None:
+    assert client.get("/v1/poems").json() == {"data": []}
+    assert client.put("/v1/poems/Hope").json() == {"data": ["Hope"]}
+    assert client.put("/v1/poems/Hope").json() == {"data": ["Hope"]}
+    call = {"tool_calls": [{"tool": "favourite_poems", "args": {}}]}
+    answered = client.post("/v1/agent", json={"prompt": "Which poems?", "room": "stepgate", "metadata": call}).json()
+    assert [result["output"] for result in answered["metadata"]["tool_results"]] == [{"titles": ["Hope"]}]
+    assert "/v1/poems" in client.get("/openapi.json").json()["paths"]
+    assert run(environment, "poems") == ["Hope"]
+    assert any("List your favourite poems." in line for line in run(environment, "--help"))
+
+
+def test_a_feature_that_is_off_is_not_there_and_keeps_its_rows(environment: dict[str, str]) -> None:
+    off = {**environment, "AGENT_FEATURES": "-poems"}
+    assert any("No such command 'poems'" in line for line in run(off, "poems"))
+    assert run(environment, "poems") == ["Hope"]
+    removed = run(off, "users", "delete", "local", "--yes")
+    assert any("poem_favourites" in line for line in removed), removed
+    assert run(environment, "poems") == ["There are no favourite poems."]
+
+
+def run(environment: dict[str, str], *words: str) -> list[str]:
+    """What a command prints."""
+    process = start([sys.executable, "-m", "gateway.cli", *words], environment=environment, cold=True)
+    process.wait(60)
+    return [line for line in process.output if " WARNING " not in line]
 
 
 def test_the_tool_is_called_and_the_gate_judges_the_answer(client: httpx.Client) -> None:

@@ -1,0 +1,37 @@
+"""The features that the settings choose, and their tables."""
+
+import logging
+
+from agent.core.errors import ConfigError
+from agent.core.settings import Settings
+from agent.storage.feature_schema import FeatureRevision, apply_revisions
+from gateway.bootstrap_database import Storage
+from gateway.feature_loader import FeatureConflictError, LoadedFeatures, load_features
+
+log = logging.getLogger(__name__)
+
+
+def choose_configured(settings: Settings) -> LoadedFeatures:
+    """Returns the features that the settings leave on, and logs those that are skipped. Raises `ConfigError`."""
+    try:
+        features = load_features(settings.features)
+    except FeatureConflictError as error:
+        raise ConfigError(str(error)) from error
+    for skipped in features.skipped:
+        log.warning("the feature %s is skipped: %s", skipped.name, skipped.error)
+    return features
+
+
+async def apply_feature_revisions(store: Storage, features: LoadedFeatures) -> None:
+    """Creates and changes the tables of features. Raises `StoreNewerError` and `StoreError`."""
+    for name in await apply_revisions(store, list_revisions(features)):
+        log.info("changed the tables of a feature: %s", name)
+
+
+def list_revisions(features: LoadedFeatures) -> list[FeatureRevision]:
+    """Returns the revisions of all known features, those that are off too: their rows can be deleted with an owner."""
+    return [
+        FeatureRevision(feature.name, one.name, one.sqlite, one.postgres)
+        for feature in features.known
+        for one in feature.revisions
+    ]
