@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from pydantic import JsonValue
-
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, PlanStep
 from agent.llm.port import ResponseSchema
@@ -191,7 +189,7 @@ class RoundPlanner:
             allowed |= await self._ask_for_changes(request, attempt, sorted(new))
         if unasked := changing - allowed:
             raise UnaskedChangeError(unasked)
-        return _mark_round(planned, {MAY_CHANGE: list[JsonValue](sorted(allowed))})
+        return _mark_round(planned, {MAY_CHANGE: [*sorted(allowed)]})
 
     async def _ask_for_changes(
         self, request: PlanningRequest, attempt: _Attempt, changing: Sequence[str]
@@ -232,8 +230,8 @@ class RoundPlanner:
         steps = _defer_effects(made.steps, request, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
-        todo = meant.data.get("todo")
-        said = [str(part) for part in todo] if isinstance(todo, list) else []
+        named = meant.data.get("todo")
+        said = [str(part) for part in (named if isinstance(named, list) else ())]
         args = divide_parts(said, parts, made.steps, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
