@@ -3,6 +3,7 @@
 Approving such a plan approves its steps and the values that it shows. A call with another value is asked about.
 """
 
+import re
 from collections.abc import Iterator
 
 from pydantic import JsonValue
@@ -13,6 +14,8 @@ from agent.policy.approval import changes_several, is_plan_approved
 from agent.run_context.call_site import CallSite
 from agent.run_context.run import Run
 from agent.tools import ToolSpec
+
+_WORD = re.compile(r"[^\W_]+")
 
 
 def is_approved_with_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> bool:
@@ -32,7 +35,7 @@ def is_approved_with_plan(run: Run, spec: ToolSpec, args: JsonObject, site: Call
         output = state.get_step(name).output
         if output is not None and not output.tainted:
             texts.append(output.text)
-    shown = _keep_letters(" ".join(texts))
+    shown = _split_words(" . ".join(texts))
     return all(_is_shown(value, shown) for value in _iterate_values(args))
 
 
@@ -49,11 +52,18 @@ def _iterate_values(value: JsonValue) -> Iterator[str]:
         yield "true" if value else ""
 
 
-def _is_shown(value: str, shown: str) -> bool:
-    """Returns whether a value was shown, whatever its spelling: "Support Team" is the id `support-team`."""
-    letters = _keep_letters(value)
-    return letters in shown or (letters.endswith("s") and letters[:-1] in shown)
+def _is_shown(value: str, shown: list[str]) -> bool:
+    """Returns whether a value was shown, whatever its spelling: "Support Team" is the id `support-team`.
+
+    Whole words count, in their order: neither "50" nor "team" is shown by "500" or "steam".
+    """
+    words = _split_words(value)
+    if not words:
+        return not value.strip()
+    forms = [words, [*words[:-1], words[-1].removesuffix("s")]]
+    starts = range(len(shown) - len(words) + 1)
+    return any(shown[start : start + len(words)] == form for form in forms for start in starts)
 
 
-def _keep_letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
+def _split_words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
