@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# The site's generator has bounds of its own.
+DOCS_VENV := .venv-docs
 DEV_STAMP := $(VENV)/.installed-dev
 # Python compiles what it imports; compiling all 130 packages would take a third of the time and 170 MB.
 PIP := $(BIN)/python -B -m pip install --quiet --disable-pip-version-check --no-compile
@@ -26,7 +28,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -86,6 +88,9 @@ bench-reading: $(DEV_STAMP) ## Print how much of each file is read beside other 
 bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among many passages (BENCH_PASSAGES, BENCH_STORE)
 	@$(BIN)/python -m tests.bench.search_scale
 
+requirements: $(DEV_STAMP) ## Run the tests of each requirement and list the rows without one (REQUIREMENTS=S001-18; half an hour for all)
+	@$(BIN)/python -m tests.requirements $(REQUIREMENTS)
+
 eval-talks: $(DEV_STAMP) ## Ask the labelled conversations about documents, by rules and with the configured model if any
 	@$(BIN)/python -m tests.bench.talk_questions
 
@@ -131,10 +136,20 @@ check-image: ## Build the image without a registry, start it read-only, ask it a
 docs: $(DEV_STAMP) ## Write the settings table and the failure table into docs/
 	@$(BIN)/python -m gateway.reference_pages docs
 
+docs-site: $(DOCS_VENV)/.installed ## Build the documentation as a site in build/site, and check its links
+	@$(PYTHON) docs/site/prepare.py build/docs
+	@$(DOCS_VENV)/bin/zensical build --clean --strict
+
+$(DOCS_VENV)/.installed: docs/site/requirements.lock
+	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	@touch $@
+
 lock: $(DEV_STAMP) ## Resolve pyproject.toml into the lock files, with hashes
 	@$(LOCK) --override requirements.overrides --extra build pyproject.toml -o requirements.lock
 	@$(LOCK) $(DEV_EXTRAS:%=--extra %) -c requirements.lock pyproject.toml -o requirements-dev.lock
 	@printf '%s\n' $(SERVER_PACKAGES) | $(LOCK) --no-deps -c requirements-dev.lock - -o requirements-scale.lock
+	@echo zensical==0.0.73 | $(LOCK) - -o docs/site/requirements.lock
 	@$(LOCK) --extra eval --override gateway/features/evaluation/requirements.overrides -c requirements-dev.lock pyproject.toml -o gateway/features/evaluation/requirements.lock
 
 clean: ## Remove the environment and caches (your data folder stays)

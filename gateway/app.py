@@ -28,6 +28,7 @@ from gateway.doors import (
     models_admin,
     openai,
     render,
+    run_prompts,
     runs,
     sessions,
     usage,
@@ -143,5 +144,6 @@ _DOORS = (
     (340, messages.router),
     (350, models_admin.router),
     (360, keys.router),
+    (370, run_prompts.router),
 )
 """The kernel's doors with their places in the OpenAPI document."""

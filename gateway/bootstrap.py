@@ -31,6 +31,7 @@ from agent.skills import SkillLibrary
 from agent.storage.api_keys import KeyStore
 from agent.storage.audit import StoredAuditLog
 from agent.storage.journal import Journal
+from agent.storage.prompt_log import PromptLog
 from agent.storage.usage import UsageLedger
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import CACHE_SECONDS, Authenticator
@@ -105,6 +106,7 @@ class Stepgate:
     client_conversations: ClientConversations
     conversation_list: ConversationList
     run_search: RunSearch
+    prompts: PromptLog
     owners: OwnerDeletion
     embedder: Embedder | None
     """The configured embedder; None if texts are found by their words only."""
@@ -234,6 +236,7 @@ async def _assemble(
         client_conversations=ClientConversations(statements, clock, intakes.intake.own_ids),
         conversation_list=ConversationList(statements),
         run_search=RunSearch(statements),
+        prompts=PromptLog(statements, context.settings.keep_prompts, clock),
         owners=OwnerDeletion(
             statements,
             service,

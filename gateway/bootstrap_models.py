@@ -130,6 +130,7 @@ def build_saved_models(
         max_tokens=settings.llm_max_tokens,
         prices=Prices(settings.model_prices),
         configured=tuple(describe_saved_model(entry, has_key=entry.name in keys) for entry in entries),
+        endpoint_clients=tuple(client for client in clients.values() if client not in engines.values()),
         keys=tuple(keys.values()),
         engines=engines,
     )

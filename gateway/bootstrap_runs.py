@@ -21,6 +21,7 @@ from agent.runs.conversation_tree import ConversationTree
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService
+from agent.storage.prompt_log import PromptLog
 from agent.text.language import LanguageDetector
 from gateway.auth.unshared_sources import UnsharedSources
 from gateway.bootstrap_access import Access
@@ -53,6 +54,7 @@ def build_engine(
 ) -> Engine:
     """Returns what all runs of this process share. Raises `ConfigError`."""
     settings, languages = context.settings, LanguageDetector()
+    prompts = PromptLog(context.statements, settings.keep_prompts, context.store.clock)
     return Engine(
         settings,
         context.store.journal,
@@ -71,6 +73,7 @@ def build_engine(
         ),
         end_observers=(log_run, access.usage.record_end, webhooks.observe_end),
         quota_reservations=access.quotas,
+        prompts=prompts if settings.keep_prompts else None,
         extensions=context.extensions,
         ground=GroundSources(
             tools.builtins.walk_files,

@@ -134,8 +134,7 @@ class LiveModels:
         a model file that is not used any more leaves the memory at once.
         """
         before = self.tiers.engines
-        if self.tiers.client is not None and not before:  # closing it would end engines that are still used
-            self._retired.append(self.tiers.client)
+        self._retired += self.tiers.endpoint_clients
         self.tiers.replace(tiers)
         for file, engine in before.items():
             if file not in tiers.engines:

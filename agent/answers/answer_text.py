@@ -17,7 +17,9 @@ async def assemble_answer(run: Run) -> StepOutput:
         if step.is_completion and output is not None:
             return await load_output(run, output)
     outcomes = await list_results(run)
-    last = [(step, output) for step, output in outcomes if not _is_dependency(step, plan.steps)]
+    # Each request of a message to the studio is answered, also those whose results others use.
+    whole = run.state.classified is not None and run.state.classified.task_plan is not None
+    last = [(step, output) for step, output in outcomes if whole or not _is_dependency(step, plan.steps)]
     return StepOutput(
         text=compose_results(last, run) if last else "",
         tainted=any(output.tainted for _, output in outcomes),

@@ -241,6 +241,8 @@ async def compose_partial_answer(run: Run) -> str:
     told = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
     outcomes = [(step, output) for step, output in await list_results(run) if step.tool != told]
     refused = _explain_refusal(run)
+    if run.state.classified is not None and len(run.state.classified.intents) > 1:
+        return "\n".join(_list_intent_outcomes(run, outcomes))
     lines = [refused or f"I could not finish this: {describe_stop_reason(run)}"]
     if outcomes:
         lines += ["", "What is known so far:", "", compose_results(outcomes, run)]
@@ -250,6 +252,23 @@ async def compose_partial_answer(run: Run) -> str:
         lines += ["", "What is missing:"]
         lines += [f"- {_build_heading(run, step)}" for step in missing]
     return "\n".join(lines)
+
+
+def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[str]:
+    """Returns what became of each request of a message to the studio: what was done stays, and is named."""
+    state, results = run.state, {step.id: output for step, output in outcomes}
+    lines = [f"Not all of this was done: {describe_stop_reason(run)}", ""]
+    for number, step in enumerate((one for one in state.plan.steps if one.is_work) if state.plan else (), start=1):
+        own = state.get_step(step.id)
+        if step.id in results:
+            told = f"done. {cut_text(results[step.id].text, RESULT_CHARS)}"
+        elif own.last is None:
+            needed = [name for name in step.depends_on if name not in results]
+            told = "not begun, because what it needs was not done." if needed else "not begun."
+        else:
+            told = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"
+        lines.append(f"{number}. {step.intent}: {told}")
+    return lines
 
 
 def _explain_refusal(run: Run) -> str:

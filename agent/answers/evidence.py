@@ -23,6 +23,13 @@ def get_no_answer_text(question: str = "", kind: Literal["not_said", "unknown"] 
     return _SENTENCES.get(detect_sentence_language(question), _SENTENCES["en"])[kind]
 
 
+def translate_no_answer(text: str, question: str) -> str:
+    """Returns one of these sentences in the language of the question."""
+    bare = text.strip(" \t\n*_")
+    unknown = any(texts["unknown"] == bare for texts in _SENTENCES.values())
+    return get_no_answer_text(question, "unknown" if unknown else "not_said")
+
+
 def is_no_answer_text(text: str) -> bool:
     """Whether a text is one of the fixed sentences that there is no answer, and says nothing else."""
     return text.strip(" \t\n*_") in _NO_ANSWERS

@@ -175,7 +175,8 @@ class AgentFailure(BaseModel):
     stage: str = Field(
         default="",
         description="where it happened: request (no run was started), a stage of the run (guard, understand, retrieve, "
-        "plan, approve, execute, verify, translate, finalize), or connect or parse for a source or a file",
+        "plan, approve, execute, verify, translate, finalize), the check that refused a room or a tool (identifier, "
+        "yaml_parse, check_config, syntax ...), or connect or parse for a source or a file",
     )
     details: dict[str, JsonValue] = Field(default_factory=dict)
     timestamp: datetime = Field(default_factory=lambda: datetime.now(UTC))
@@ -185,6 +186,8 @@ _STAGES_BY_CODE = (("ERR_GUARDRAIL_", "guard"), ("ERR_CONNECTOR_", "connect"), (
 
 
 def get_stage(failure: AgentFailure) -> str:
-    """Returns the stage of a failure; one without a run failed by its own code's stage, or as a request."""
+    """Returns the stage of a failure; one without a run failed at the check that refused it, by its own code's stage,
+    or as a request."""
+    check = failure.details.get("stage")
     named = (stage for prefix, stage in _STAGES_BY_CODE if failure.error_code.startswith(prefix))
-    return failure.stage or next(named, "request")
+    return failure.stage or (check if isinstance(check, str) and check else next(named, "request"))

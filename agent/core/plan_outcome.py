@@ -70,6 +70,13 @@ def is_answer_step(state: RunState, step: PlanStep) -> bool:
     return not any(step.id in other.depends_on for other in state.plan.steps)
 
 
+def list_undone(state: RunState) -> tuple[str, ...]:
+    """Returns why the sub-agents of the plan in force did not do what they were asked for; () if they did."""
+    steps = {step.id for step in state.plan.steps} if state.plan else set[str]()
+    ends = (one.end for span, one in state.subagents.items() if span.partition(".")[0] in steps)
+    return tuple(end.result.undone.reason for end in ends if end is not None and end.result.undone is not None)
+
+
 def find_empty_reply(state: RunState) -> str | None:
     """Returns why the model's answer has no text, if its reply was cut off or withheld as a whole; else None."""
     steps = state.plan.steps if state.plan else ()

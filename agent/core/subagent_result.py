@@ -19,12 +19,22 @@ class Uncertainty(FrozenModel):
     context: JsonObject = Field(default_factory=dict)
 
 
+class Undone(FrozenModel):
+    """What a sub-agent was asked to change and did not: why, and the check that refused it, if one did."""
+
+    reason: str = Field(min_length=1)
+    error_code: str = ""
+    stage: str = ""
+
+
 class SubAgentResult(FrozenModel):
-    """The result of a sub-agent. If it did not finish, `data` is what it has found so far."""
+    """The result of a sub-agent. If it did not finish, `data` is what it has found so far. `undone` is None if all that
+    was asked for is done."""
 
     success: bool
     data: JsonObject = Field(default_factory=dict)
     uncertainties: tuple[Uncertainty, ...] = ()
     summary: str = Field(default="", description="for people, in a few sentences")
     question: str = Field(default="", description="what only the user knows, if it cannot end without that")
+    undone: Undone | None = None
     tainted: bool = Field(default=False, description="whether it relies on untrusted text")

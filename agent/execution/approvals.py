@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolReturned
 from agent.core.models import JsonObject
 from agent.execution.argument_sources import describe_sources
+from agent.execution.dispatch_approval import is_approved_with_plan
 from agent.execution.egress_facts import find_egress_problem
 from agent.planning.amendments import explain_pending_call
 from agent.planning.references import find_references
@@ -68,7 +69,8 @@ async def check_approval(
     """
     spec = tool.spec
     egress = await find_egress_problem(run, spec, args, site)
-    reason = _find_approval_reason(run, tool, site, tainted=tainted) or (egress.reason if egress is not None else None)
+    reason = _find_approval_reason(run, tool, args, site, tainted=tainted)
+    reason = reason or (egress.reason if egress is not None else None)
     if reason is None:
         return None
     item = ApprovalItem(
@@ -158,7 +160,7 @@ def _compute_sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _find_approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:
+def _find_approval_reason(run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool) -> str | None:
     """Returns why a person must allow this call; None if nobody must, or if the approved plan showed it."""
     spec = tool.spec
     if spec.requires_approval:
@@ -174,7 +176,7 @@ def _find_approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool
     skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
     if skill is not None and (run.room.approval != "never" or skill.tools is None):
         return "a skill is to change something"
-    if site.span and run.room.approval != "never":
+    if site.span and run.room.approval != "never" and not is_approved_with_plan(run, spec, args, site):
         return "a sub-agent is to change something"
     return None
 

@@ -65,7 +65,7 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
         effect=find_worst_effect(run.engine.registry.get(name).spec.effect for name in tools),
         tools=skill.allowed_tools,
     )
-    return Plan(goal=make_goal(run), steps=append_needed_completion(run, (step,)), origin="request", origin_reason=why)
+    return Plan(goal=make_goal(run), steps=append_completion(run, (step,)), origin="request", origin_reason=why)
 
 
 def plan_explicit_calls(run: Run, why: str) -> Plan:
@@ -88,20 +88,20 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
     answered = bool(run.state.prompt.strip())
     return Plan(
         goal=make_goal(run),
-        steps=append_completion(steps) if answered and run.works_with_model else append_needed_completion(run, steps),
+        steps=append_completion(run, steps, always=answered and run.works_with_model),
         origin="request",
         origin_reason=why,
     )
 
 
-def append_needed_completion(run: Run, steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
+def append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False) -> tuple[PlanStep, ...]:
     """Returns the steps, with a completion if several results, a persona or citations need one."""
-    if not (len(steps) > 1 or run.room.persona or run.room.citations):
+    if not (always or len(steps) > 1 or run.room.persona or run.room.citations):
         return steps
-    return append_completion(steps)
+    return append_answer(steps)
 
 
-def append_completion(
+def append_answer(
     steps: tuple[PlanStep, ...], *, also: tuple[str, ...] = (), taken: frozenset[str] = frozenset()
 ) -> tuple[PlanStep, ...]:
     """Returns the steps and a completion that uses them, and the results of the steps `also`."""

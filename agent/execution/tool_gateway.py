@@ -384,6 +384,7 @@ def _build_failed_return(
         tool=spec.name,
         error_code=error.code,
         error=error.message,
+        error_stage=str(error.details.get("stage") or ""),
         tainted=spec.tainted,
         read_from=spec.read_from,
         tries=tries,

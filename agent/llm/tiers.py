@@ -65,6 +65,8 @@ class ModelTiers:
     """Every configured model, in the order in which they are asked."""
     engines: Mapping[str, ServedModel] = field(default_factory=dict)
     """The models of files, by their paths."""
+    endpoint_clients: tuple[ModelClient, ...] = ()
+    """The clients of the saved endpoints, without those of files."""
     keys: tuple[str, ...] = field(default=(), repr=False)
     """The endpoints' keys that no setting holds. None of them may appear in a prompt, an answer or a log."""
     measured: MeasuredModel | None = None

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from pydantic import JsonValue
-
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, PlanStep
 from agent.llm.port import ResponseSchema
@@ -191,7 +189,7 @@ class RoundPlanner:
             allowed |= await self._ask_for_changes(request, attempt, sorted(new))
         if unasked := changing - allowed:
             raise UnaskedChangeError(unasked)
-        return _mark_round(planned, {MAY_CHANGE: list[JsonValue](sorted(allowed))})
+        return _mark_round(planned, {MAY_CHANGE: [*sorted(allowed)]})
 
     async def _ask_for_changes(
         self, request: PlanningRequest, attempt: _Attempt, changing: Sequence[str]
@@ -232,8 +230,8 @@ class RoundPlanner:
         steps = _defer_effects(made.steps, request, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
-        todo = meant.data.get("todo")
-        said = [str(part) for part in todo] if isinstance(todo, list) else []
+        named = meant.data.get("todo")
+        said = [str(part) for part in (named if isinstance(named, list) else ())]
         args = divide_parts(said, parts, made.steps, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
@@ -353,7 +351,7 @@ def _defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: l
     return tuple(step for step in steps if step.id not in names and not names & set(step.depends_on))
 
 
-def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject | None = None) -> PlanStep:
+def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
     """Returns the step that ends a round after these steps: the planner then sees their results and plans on."""
     taken = used_ids | {step.id for step in steps}
     name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in taken)

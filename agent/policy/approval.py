@@ -59,9 +59,19 @@ def find_approval_reason(state: RunState) -> str | None:
     from_outside = [step for step in changing if state.plans[-1].is_from_outside(step.id)]
     if any(step.tool not in state.client_tool_names for step in from_outside):
         return "the plan was made after untrusted text was read, and it changes something"
+    if policy == "side_effects" and changes_several(state):
+        return "the message asks for several things, and this changes something"
     if changing and policy == "side_effects" and not _are_calls_named_by_request(state):
         return "the plan changes something"
     return None
+
+
+def changes_several(state: RunState) -> bool:
+    """Returns whether the plan hands several requests of one message to sub-agents, and one of them changes something.
+
+    It is approved as a whole, before any of it is begun."""
+    read = state.classified
+    return read is not None and len(read.intents) > 1 and bool(read.changing) and read.task_plan is not None
 
 
 def is_plan_approved(state: RunState) -> bool:
@@ -98,7 +108,11 @@ def list_plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
     """Returns the unfinished steps of the current plan, without completions: writing the answer needs no approval."""
     steps = state.plan.steps if state.plan else ()
     pending = (step for step in steps if state.get_step(step.id).status != "succeeded")
-    return tuple(_build_item(step) for step in pending if step.is_work)
+    items = tuple(_build_item(step) for step in pending if step.is_work)
+    if not changes_several(state) or state.classified is None:
+        return items
+    changing = {steps[at].id for at in state.classified.changing if at < len(steps)}
+    return tuple(item.model_copy(update={"changes": True}) if item.step_id in changing else item for item in items)
 
 
 def build_approval_request(

@@ -18,6 +18,7 @@ from agent.run_context.ground import GroundSources
 from agent.run_context.note_timer import NoteTimer
 from agent.skills import SkillLibrary
 from agent.storage.journal import ConversationStore, Journal
+from agent.storage.prompt_log import PromptLog
 from agent.text.language import LanguageDetector
 from agent.tools import SubAgentSpawner, ToolRegistry
 from agent.tools.catalogue import Catalogue
@@ -79,6 +80,8 @@ class Engine:
     """Cached catalogues by their inputs."""
     progress: RunProgress = field(default_factory=RunProgress)
     """The listeners to the tools' progress."""
+    prompts: PromptLog | None = None
+    """Keeps what is sent to models and what they reply; None where nothing is kept."""
     client_requests: ClientRequests = field(default_factory=ClientRequests)
     """The waiting clients to which a run's tools can send requests."""
     note_timer: NoteTimer = field(default_factory=NoteTimer)

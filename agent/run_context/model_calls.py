@@ -1,6 +1,7 @@
 """`MeteredModels`: the only way for a run to call a model. Checks budgets and records usage."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -8,7 +9,7 @@ from dataclasses import replace
 from math import ceil, floor
 from time import monotonic
 
-from agent.core.errors import BudgetError, ModelError, ModelTimeoutError
+from agent.core.errors import BudgetError, ModelError, ModelTimeoutError, StoreError
 from agent.core.events import AssistantTurn, ModelReturned, Purpose
 from agent.core.models import LOCAL_OWNER, JsonObject, Tier, Usage
 from agent.llm.faults import hide_endpoint_details
@@ -17,6 +18,7 @@ from agent.llm.streamed_reply import StreamedReply
 from agent.policy.redaction.requests import redact_client_tools, redact_options
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import ANSWER_TOKENS, UsageMeter, estimate_call, estimate_prompt_tokens
+from agent.storage.prompt_log import PromptLog
 
 log = logging.getLogger(__name__)
 
@@ -275,6 +277,23 @@ class MeteredModels:
             span=self._span,
         )
         await self._run.note(self._run.redaction.mark_redacted(body), step_id=self._step_id, attempt=self._attempt)
+        if self._run.engine.prompts is not None:
+            written = answering.build_reply() if isinstance(answering, StreamedReply) else answering
+            whole = self._run.redaction.redact_reply(written) if error is None else None
+            await self._keep_prompt(self._run.engine.prompts, request, body, whole)
+
+    async def _keep_prompt(
+        self, prompts: PromptLog, request: ModelRequest, body: ModelReturned, reply: ModelReply | None
+    ) -> None:
+        """Keeps what was sent and replied. A full disk does not fail the run."""
+        said = body.error_code or "" if reply is None else reply.text
+        if reply is not None and reply.tool_calls:
+            calls = [{"name": call.name, "arguments": call.arguments} for call in reply.tool_calls]
+            said = "\n".join(filter(None, (said, json.dumps(calls, ensure_ascii=False))))
+        try:
+            await prompts.add(self._run.run_id, self._step_id, request.purpose, body.model, request.messages, said)
+        except StoreError as error:
+            log.warning("a prompt of run %s is not kept: %s", self._run.run_id, error.message)
 
 
 def to_assistant_turn(reply: ModelReply) -> AssistantTurn:

@@ -32,6 +32,7 @@ def to_step_output(returned: ToolReturned, *, fallback_reason: str | None = None
         tainted=returned.tainted,
         error_code=returned.error_code,
         error=returned.error,
+        error_stage=returned.error_stage,
         sources=returned.sources,
         effective=returned.implementation,
         fallback_reason=fallback_reason,

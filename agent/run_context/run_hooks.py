@@ -51,8 +51,8 @@ class RunHooks:
         fit."""
         return planned
 
-    async def plan_round(self, run: "Run", request: PlanningRequest) -> Planned | None:
-        """Returns the next round of a run whose earlier rounds it planned; None if it did not."""
+    async def plan_next(self, run: "Run", request: PlanningRequest) -> Planned | None:
+        """Returns the plan that follows its own: the next round, or another way; None if the planner makes it."""
         return None
 
     def describe_alternatives(self, run: "Run") -> str:

@@ -590,6 +590,23 @@ CREATE TABLE answer_digests (
 
 CREATE INDEX answer_digests_by_owner ON answer_digests (owner, digest);
 
+CREATE TABLE model_prompts (
+	id INTEGER NOT NULL, 
+	run_id TEXT NOT NULL, 
+	step_id TEXT, 
+	purpose TEXT NOT NULL, 
+	model TEXT NOT NULL, 
+	messages TEXT NOT NULL, 
+	reply TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (id), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
+);
+
+CREATE INDEX model_prompts_by_run ON model_prompts (run_id, id);
+
+CREATE INDEX model_prompts_by_time ON model_prompts (at);
+
 CREATE TABLE schedule_ticks (
 	schedule_id TEXT NOT NULL, 
 	tick FLOAT NOT NULL, 

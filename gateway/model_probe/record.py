@@ -48,6 +48,7 @@ def choose_measured_profile(outcomes: Sequence[Outcome]) -> ModelProfile:
     answered = any(one.note == ANSWERED for one in outcomes)
     return ModelProfile(
         decides="plans" if plans.is_whole and rounds.is_whole else "rounds",
+        judges=_count_right(outcomes, "verdicts").is_whole,
         checks_answers=answered or not rounds.is_whole,
     )
 

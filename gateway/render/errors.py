@@ -33,6 +33,9 @@ NEAREST_ENDPOINTS: Mapping[str, str] = {
 }
 """Endpoints of OpenAI and others that Stepgate does not have, and what is nearest to them here."""
 
+DETAIL_PATHS = ("/api/v2/", "/tasks", "/tools")
+"""Paths whose callers were written for FastAPI's own errors and read `detail`."""
+
 MCP_PATH = "/mcp"
 """Path whose callers read errors in JSON-RPC's shape."""
 
@@ -59,6 +62,12 @@ class FailureBody(DeferredModel):
     """The error body of every door but the OpenAI one."""
 
     error: AgentFailure
+
+
+class DetailedFailureBody(FailureBody):
+    """The error body of conversations and tasks, with the message where clients of FastAPI look for it."""
+
+    detail: str
 
 
 class OpenAIErrorDetail(DeferredModel):
@@ -131,7 +140,9 @@ def render_failure(failure: AgentFailure, path: str, named: str | None = None) -
     if is_openai_path(path):
         return to_json(build_openai_error(failure, named, _INPUT_NAMES.get("/".join(path.split("/")[:3]), "messages")))
     return to_json(
-        build_rpc_error(failure) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else build_native_error(failure)
+        build_rpc_error(failure)
+        if path == MCP_PATH or path.startswith(f"{MCP_PATH}/")
+        else build_native_error(failure, has_detail=path.startswith(DETAIL_PATHS))
     )
 
 
@@ -170,10 +181,13 @@ def _get_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def build_native_error(failure: AgentFailure) -> FailureBody:
-    """Returns a failure in Stepgate's own shape, with its stage and without details that are None."""
+def build_native_error(failure: AgentFailure, *, has_detail: bool = False) -> FailureBody:
+    """Returns a failure in Stepgate's own shape, with its stage and without details that are None. `has_detail` adds
+    the message as `detail`.
+    """
     details = {key: value for key, value in failure.details.items() if value is not None}
-    return FailureBody(error=failure.model_copy(update={"details": details, "stage": get_stage(failure)}))
+    error = failure.model_copy(update={"details": details, "stage": get_stage(failure)})
+    return DetailedFailureBody(error=error, detail=error.message) if has_detail else FailureBody(error=error)
 
 
 def build_rpc_error(failure: AgentFailure) -> RpcErrorBody:

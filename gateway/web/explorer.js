@@ -56,13 +56,14 @@ function layout(id, offers) {
   const prose = el("div.prose");
   const stop = button("Stop", () => post(`v1/runs/${id}/cancel`).catch(() => {}), { picture: "stop" });
   const part = (title, inner) => el("section", { hidden: true }, el("h2", {}, title), inner);
-  const [plan, answer, sources, times, happened, again] = [
+  const [plan, answer, sources, times, happened, sent, again] = [
     part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("Time", el("div")), part("Trace", el("div")),
-    part("Use it again", el("div")),
+    part("What models were sent", el("div")), part("Use it again", el("div")),
   ];
   const element = el("div.scroll", {}, el("div.column.run", {},
-    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, times, happened, again));
+    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, times, happened, sent, again));
   let isAsked = "";
+  let hasPrompts = false;
   const grow = growing(prose);
 
   function put(section, ...content) {
@@ -87,7 +88,17 @@ function layout(id, offers) {
     put(sources, metadata.sources?.length > 0 && citationList(metadata));
     put(happened, steps.length > 0 && trace(steps, unfolded));
     answer.hidden = !prose.childElementCount;
+    if (!OPEN.has(run.status) && run.model_calls?.length) showPrompts(run.id);
     put(again, !OPEN.has(run.status) && runActions(run));
+  }
+
+  /** Shows the prompts and replies, where the gateway keeps them. */
+  async function showPrompts(runId) {
+    if (hasPrompts) return;
+    hasPrompts = true;
+    const { days, data } = await get(`v1/runs/${runId}/prompts`).catch(() => ({ days: 0, data: [] }));
+    if (data.length) put(sent, data.map(prompt));
+    else if (days) put(sent, el("p.quiet", {}, `They are kept for ${count(days, "day")}; these are gone.`));
   }
 
   /** Opens a step's line and scrolls to it. */
@@ -113,6 +124,14 @@ function layout(id, offers) {
   }
 
   return { element, paint, write, read };
+}
+
+/** One call of a model: its messages and its reply, folded. */
+function prompt({ purpose, model, messages, reply }) {
+  const text = (content) => (typeof content === "string" ? content : JSON.stringify(content, null, 2));
+  const said = (role, content) => el("div.fact", {}, el("span.word", {}, role), el("pre", { tabIndex: 0, dir: "auto" }, content));
+  return el("details.offer", {}, el("summary", {}, `${words(purpose)} `, el("span.tag", {}, model)),
+    el("div.inside.flush", {}, Array.isArray(messages) ? messages.map((one) => said(one.role, text(one.content ?? one.tool_calls ?? ""))) : said("sent", messages), said("reply", reply)));
 }
 
 function facts({ status, room, forked_from: origin, created_at: created, response: { steps, metadata } }) {

@@ -15,7 +15,7 @@ from agent.tools import ToolContext, TypedTool
 class CurrentTimeInput(DeferredModel):
     """Arguments of `current_time`."""
 
-    timezone: str = Field(default="UTC", max_length=64, description="IANA name, e.g. Europe/Stockholm")
+    timezone: str = Field(default="UTC", max_length=64, description="IANA name, or the city in it")
 
 
 class CurrentTimeOutput(DeferredModel):
@@ -46,7 +46,7 @@ class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
             date=now.date().isoformat(),
             time=now.strftime("%H:%M:%S"),
             weekday=now.strftime("%A"),
-            timezone=args.timezone,
+            timezone=zone.key,
             unix=int(now.timestamp()),
         )
 
@@ -55,12 +55,14 @@ class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
 
 
 def _get_zone(name: str) -> zoneinfo.ZoneInfo:
-    """Returns the time zone. Raises `ToolInputError` with similar names."""
+    """Returns the zone of this name, or of the only city of this name. Raises `ToolInputError` with similar names."""
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         known = sorted(zoneinfo.available_timezones())
         near = [zone for zone in known if zone.rpartition("/")[2].lower() == name.lower().replace(" ", "_")]
+        if len(near) == 1:
+            return zoneinfo.ZoneInfo(near[0])
         near += difflib.get_close_matches(name, known, n=3)
         hint = f"; did you mean {', '.join(dict.fromkeys(near))}?" if near else "; use a name like Europe/Stockholm"
         raise ToolInputError(f"there is no time zone {name!r}{hint}") from error

@@ -49,7 +49,7 @@ def make_tools() -> list[FunctionTool]:
 async def bench_of(tmp_path: Path, tools: list[FunctionTool], *rules: Any) -> AsyncIterator[Bench]:
     write_skill(tmp_path / "skills", "operate", " ".join(tool.spec.name for tool in tools))
     room = Room(id="test", supervision="always", memory=False)
-    options = {"tools": tools, "room": room, "skill_roots": [tmp_path / "skills"]}
+    options: dict[str, Any] = {"tools": tools, "room": room, "skill_roots": [tmp_path / "skills"]}
     async with engine_bench(tmp_path / "data", script(*rules, judges("SUCCESS"), DONE), **options) as bench:
         yield bench
 
@@ -65,16 +65,16 @@ async def reject_all(bench: Bench, response: AgentResponse) -> list[JsonObject]:
     return asked
 
 
-async def obey_in_new_plan(bench: Bench, _: Path) -> list[JsonObject]:
+async def follow_in_new_plan(bench: Bench, _: Path) -> list[JsonObject]:
     return await reject_all(bench, await ask(bench, PROMPT))
 
 
-async def obey_in_history(bench: Bench, _: Path) -> list[JsonObject]:
+async def follow_in_history(bench: Bench, _: Path) -> list[JsonObject]:
     messages = [{"role": "user", "content": "What is in my mail?"}, {"role": "assistant", "content": ORDER}]
     return await reject_all(bench, await ask(bench, "Thanks. Anything else?", messages=messages))
 
 
-async def obey_in_conversation(bench: Bench, _: Path) -> list[JsonObject]:
+async def follow_in_conversation(bench: Bench, _: Path) -> list[JsonObject]:
     first = await ask(bench, "What is in my mail?", conversation_id="c1")
     assert first.metadata["status"] == "complete"
     return await reject_all(bench, await ask(bench, "Thanks. Anything else?", conversation_id="c1"))
@@ -96,10 +96,10 @@ def attack_rules(where: str, tool: str, args: JsonObject) -> list[Any]:
 
 
 PLACES: dict[str, Callable[[Bench, Path], Any]] = {
-    "new plan": obey_in_new_plan,
-    "skill": obey_in_new_plan,
-    "history": obey_in_history,
-    "conversation": obey_in_conversation,
+    "new plan": follow_in_new_plan,
+    "skill": follow_in_new_plan,
+    "history": follow_in_history,
+    "conversation": follow_in_conversation,
 }
 
 

@@ -330,6 +330,7 @@ async def test_the_official_sdk_gets_in_with_a_key(serve: Serve, tmp_path: Path)
     assert answer.choices[0].message.content == "It is 42, as computed."
 
 
+@pytest.mark.row("Scard-11")
 async def test_another_owners_things_are_not_there(serve: Serve, tmp_path: Path) -> None:
     async with serve(MODEL) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))

@@ -323,3 +323,26 @@ async def test_keys_are_made_shown_once_and_revoked(serve: Serve) -> None:
                 break
             await asyncio.sleep(0.2)
         assert refused.status_code == 401
+
+
+@pytest.mark.parametrize("days", [0, 2])
+async def test_prompts_are_kept_where_the_operator_wants_it(serve: Serve, days: float) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}),
+        says("It is 42.", to="completion"),
+    )
+    async with chatting(serve, model, keep_prompts=days) as client:
+        asked = {"prompt": "Compute 6*7", "room": "stepgate"}
+        run = (await client.post("/v1/agent", json=asked)).json()["metadata"]["run_id"]
+        kept = (await client.get(f"/v1/runs/{run}/prompts")).json()
+        assert kept["days"] == days
+        if not days:
+            assert kept["data"] == []
+            return
+        assert [one["purpose"] for one in kept["data"]] == ["planner", "completion"]
+        assert kept["data"][1]["reply"] == "It is 42."
+        assert "Compute 6*7" in json.dumps(kept["data"][0]["messages"])
+        made = {"owner": "eve", "name": "k", "scopes": ["agent"]}
+        key = (await client.post("/v1/admin/keys", json=made)).json()["text"]
+        refused = await client.get(f"/v1/runs/{run}/prompts", headers={"authorization": f"Bearer {key}"})
+        assert refused.status_code == 404

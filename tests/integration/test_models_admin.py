@@ -19,6 +19,7 @@ from gateway.bootstrap_database import build_statements, open_store
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.support.model_endpoint import list_of, model_endpoint
+from tests.support.tiny_gguf import write_tiny_gguf
 
 KEY = "sk-not-a-real-key-4711"
 MODELS = "/v1/admin/models"
@@ -185,6 +186,36 @@ async def test_only_a_key_of_the_operator_sees_and_changes_models(serve: Serve, 
             assert [one.status_code for one in answers] == [401, 403], (method, path)
         seen = await client.get(MODELS, headers={"Authorization": f"Bearer {admin}"})
     assert seen.status_code == 200
+
+
+async def test_a_file_is_tried_saved_served_and_unloaded_when_it_is_replaced(serve: Serve, tmp_path: Path) -> None:
+    file = write_tiny_gguf(tmp_path / "tiny.gguf")
+    (tmp_path / "page.gguf").write_text("<!doctype html>")
+    async with (
+        model_endpoint(list_of("other"), answer=lambda _: "from the endpoint") as endpoint,
+        serve(None, model_context=512) as url,
+        httpx.AsyncClient(base_url=url, timeout=120) as client,
+    ):
+        refused = await client.post(MODELS, json={"file": str(tmp_path / "page.gguf")})
+        assert (refused.status_code, "is not a GGUF file" in refused.text) == (400, True)
+        both = await client.post(MODELS, json={"file": str(file), "base_url": endpoint.url})
+        assert "a file has no base_url" in both.text
+        tried = (await client.post(f"{MODELS}/test", json={"file": str(file)})).json()
+        assert (tried["ok"], tried["model"]) == (True, "tiny"), tried
+        saved = await client.post(MODELS, json={"file": str(file)})
+        assert saved.status_code == 201, saved.text
+        [item] = saved.json()["configured"]
+        assert (item["file"], item["base_url"], item["product"]) == (str(file), None, "llama.cpp")
+        body = {"model": "chat", "max_tokens": 4, "messages": [{"role": "user", "content": "Tell me a story"}]}
+        reply = (await client.post("/v1/chat/completions", json=body)).json()
+        assert reply["usage"]["completion_tokens"] == 4, reply
+
+        await client.post(MODELS, json={"base_url": endpoint.url, "model": "other"})
+        report = (await client.get(MODELS)).json()
+        assert [one["model"] for one in report["configured"]] == ["other", "tiny"]
+        assert (await ask(client))["choices"][0]["message"]["content"] == "from the endpoint"
+        await client.delete(f"{MODELS}/tiny")
+        assert (await ask(client))["choices"][0]["message"]["content"] == "from the endpoint"
 
 
 async def test_the_command_line_uses_lists_and_removes(tmp_path: Path) -> None:

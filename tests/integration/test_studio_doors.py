@@ -169,7 +169,7 @@ async def test_a_key_that_may_not_edit_rooms_is_told_before_anybody_is_asked(ser
         async with httpx.AsyncClient(base_url=url, timeout=30, headers=bearer(key)) as client:
             body = {"message": "make a room called Support Team"}
             answered = (await client.post("/v1/studio/requests", json=body)).json()
-    assert answered["status"] == "succeeded", answered
+    assert answered["status"] == "error", answered
     assert answered["answer"].startswith("You may not make rooms.")
     assert "Nothing was changed" in answered["answer"]
 
@@ -183,3 +183,58 @@ async def test_a_run_of_another_owner_is_not_found(serve: Serve, tmp_path: Path)
             path = f"/v1/studio/requests/{made.json()['run_id']}"
             assert (await client.get(path, headers=bearer(anna))).status_code == 200
             assert (await client.get(path, headers=bearer(bert))).status_code == 404
+
+
+@pytest.mark.row("S002-31", "S002-37")
+async def test_nothing_done_is_no_success(serve: Serve) -> None:
+    wrong = intent("room_management", "room_edit", room_id="nowhere", field="description", value="x")
+    claims = intent("room_management", "make a room", name="Desk")
+    model = script(
+        routes(MAKE, about="called Support Team"),
+        routes(wrong, about="change the room nowhere"),
+        routes(claims, about="make the desk"),
+        routes(about="weather", question="Which room do you mean?"),
+        concludes("I did it."),
+    )
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+
+        async def ask(message: str) -> dict[str, Any]:
+            answer: dict[str, Any] = (await client.post("/v1/studio/requests", json={"message": message})).json()
+            return answer
+
+        asked = await ask("make a room called Support Team")
+        assert [one["status"] for one in asked["outcomes"]] == ["waiting"]
+        await approve(
+            url, {"metadata": {"run_id": asked["run_id"], "approvals": asked["approvals"]}}, "reject", reason="later"
+        )
+        refused = (await client.get(f"/v1/studio/requests/{asked['run_id']}")).json()
+        assert (refused["status"], refused["error"]) == ("cancelled", None)
+        assert "later" in refused["reason"]
+        assert [one["status"] for one in refused["outcomes"]] == ["refused"]
+        failed = await ask("change the room nowhere")
+        assert failed["status"] == "error", failed
+        assert failed["error"]["message"] == failed["outcomes"][0]["reason"]
+        assert "nowhere" in failed["error"]["message"]
+        assert failed["error"]["recoverable"] is True
+        claimed = await ask("make the desk")
+        assert (claimed["status"], claimed["error"]["message"]) == ("error", "no tool was called for it.")
+        run = (await client.get(f"/v1/runs/{claimed['run_id']}")).json()
+        assert run["status"] == "partial", "no door calls it a success"
+        question = await ask("what about the weather")
+        assert (question["status"], question["question"]) == ("awaiting_input", "Which room do you mean?")
+
+
+@pytest.mark.row("S002-31")
+async def test_a_studio_without_a_model_says_that_nothing_was_done(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        answer = (await client.post("/v1/studio/requests", json={"message": "give the room desk a prompt"})).json()
+    assert answer["status"] == "error", answer
+    assert answer["error"]["recoverable"] is True
+
+
+@pytest.mark.row("S002-37")
+async def test_an_error_names_the_check_that_refused_it_at_its_top(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        bad = await client.post("/v1/rooms", json={"name": "Desk", "tools": ["no_such_tool"]})
+    assert bad.status_code == 400, bad.text
+    assert bad.json()["error"]["stage"] == "check_config"

@@ -200,3 +200,16 @@ async def test_without_a_model_the_room_says_so_and_names_the_commands(serve: Se
         exact = {"tool_calls": [{"tool": "rooms_list", "args": {}}]}
         listed = await ask(url, "", metadata=exact)
     assert "studio (shipped): Studio" in listed["response"], "exact calls need no model"
+
+
+@pytest.mark.row("S002-01", "S002-42")
+async def test_a_value_that_a_small_model_made_up_is_asked_for(serve: Serve, model_server: ScriptedServer) -> None:
+    invented = intent("room_management", "room_create", name="Support Team")
+    async with serve(script(routes(invented)), model_profile="small") as url:
+        asked = await ask(url, "make a room")
+        assert asked["metadata"]["status"] == "awaiting_input", asked["metadata"]
+        assert asked["response"] == "What is the name for room create? Your message does not say it."
+        said = await ask(url, "make a room called support team")
+        assert said["metadata"]["status"] == "awaiting_approval", "its spelling does not matter"
+    prompt = model_server.requests()[0]["body"]["messages"][0]["content"]
+    assert '"action": "rooms_list"' in prompt, "the example carries a real name"

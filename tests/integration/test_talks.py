@@ -25,7 +25,7 @@ The sauna is open until ten in the evening. A towel costs five crowns.
 The harbour of Greta Lund is Sandvik. Sandvik opens in April.
 """
 RULES_RIGHT, RULES_REFUSED = 36, 19
-"""Of 40 conversations with an answer and 20 without, as measured: 37 and 19."""
+"""Of 40 conversations with an answer and 20 without, as measured: 38 and 19."""
 
 
 async def upload(client: httpx.AsyncClient) -> None:
@@ -127,3 +127,22 @@ async def test_the_words_of_an_unanswered_question_find_nothing_with_a_model_eit
         await upload(client)
         answer, _, _ = await ask(client, "Which medal did the astronaut win?")
         assert answer == "The documents don't say."
+
+
+async def test_with_a_small_model_no_part_of_a_message_is_left_out(serve: Serve) -> None:
+    two = script(says("A towel costs five crowns. [1]", to="completion"), says("{}", to="planner"))
+    async with serve(two, model_profile="small") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        answer, _, _ = await ask(
+            client, "What does a towel cost in crowns and when does Sandvik harbour open?", "third"
+        )
+        assert "five crowns" in answer
+        assert "Sandvik opens in April" in answer, "the model left the second question out"
+
+
+async def test_a_small_model_that_overlooks_a_clear_passage_is_replaced_by_its_words(serve: Serve) -> None:
+    model = script(says("The documents don't say.", to="completion"), says("{}", to="planner"))
+    async with serve(model, model_profile="small") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        answer, _, _ = await ask(client, "What does a boat cost a day?")
+        assert "A boat costs 90 crowns a day." in answer

@@ -92,7 +92,7 @@ async def test_a_client_that_goes_away_meanwhile_is_not_answered(app: App) -> No
 NO_LIMITS = {
     "port", "tool_retry_backoff_s", "stream_coalesce_ms", "lease_seconds", "drain_seconds", "embedder_timeout_s",
     "conversation_message_seconds", "conversation_archive_days", "serve_workers", "keep_days", "queue_adopt_seconds",
-    "worker_port", "queue_slots", "model_context",
+    "worker_port", "queue_slots", "model_context", "keep_prompts",
 }  # fmt: skip
 """Numbers among the settings that bound nothing a caller asks for."""
 

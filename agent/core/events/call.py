@@ -94,6 +94,7 @@ class ToolReturned(EventBody):
     whole_blob: str | None = None
     error_code: str | None = None
     error: str | None = None
+    error_stage: str = Field(default="", description="the check that refused the call, such as `check_config`")
     tainted: bool = False
     truncated: bool = False
     tries: int = 1

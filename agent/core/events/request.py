@@ -50,6 +50,7 @@ class IntentClassified(EventBody):
     task_plan: TaskPlan | None = None
     question: str = ""
     reason: str = ""
+    changing: tuple[int, ...] = Field(default=(), description="the intents that may change something, counted from 0")
     duration: float = 0.0
 
 

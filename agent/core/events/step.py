@@ -42,6 +42,7 @@ class StepOutput(FrozenModel):
     tainted: bool = False
     error_code: str | None = None
     error: str | None = None
+    error_stage: str = Field(default="", description="the check that refused the call, such as `check_config`")
     error_param: str | None = Field(default=None, description="the parameter that a provider refuses")
     error_detail: str | None = Field(default=None, description="the provider's own code of the error")
     retry_after_s: float | None = Field(default=None, description="how long a provider asked to be left alone")

@@ -39,6 +39,14 @@ class StoreSettings(BaseModel):
     redis_prefix: str = Field(
         default="stepgate", min_length=1, description="prefix of the gateway's keys in that Redis"
     )
+    keep_prompts: float = Field(
+        default=0,
+        ge=0,
+        description=(
+            "days for which the messages to models and their raw replies are kept, for the run's owner and the scope "
+            "`admin` (docs/page.md); 0: they are not"
+        ),
+    )
     keep_days: float = Field(
         default=0,
         ge=0,

@@ -16,7 +16,7 @@ from agent.core.events import (
 )
 from agent.core.failures import FAILURES, AgentFailure
 from agent.core.models import Completeness, JsonObject
-from agent.core.plan_outcome import find_empty_reply, find_halting_step, find_unprovided
+from agent.core.plan_outcome import find_empty_reply, find_halting_step, find_unprovided, list_undone
 from agent.core.run_state import RunState
 from agent.execution.gates import list_failed_gates
 from agent.policy.redaction.inbound import replace_with_kinds, restore_text
@@ -74,10 +74,23 @@ def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool
         return RunSucceeded(completeness="partial", reason=reason)
     if empty := find_empty_reply(state):
         return RunSucceeded(completeness="partial", reason=empty)
+    if undone := list_undone(state):
+        return RunSucceeded(completeness="partial", reason="not done: " + "; ".join(undone))
+    if run.room.routing == "intents" and _only_told_of_doors(state):
+        return RunSucceeded(completeness="partial", reason="nothing was done: no model reads free text now")
     if misfit := find_misfit(state):
         reason = f"the answer is not in the form that the request asks for: {misfit}"
         return RunSucceeded(completeness="partial", reason=reason)
     return RunSucceeded()
+
+
+def _only_told_of_doors(state: RunState) -> bool:
+    """Returns whether a message to be carried out was answered by rules alone, with where people do it themselves."""
+    steps = state.plan.steps if state.plan is not None else ()
+    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
+    asked = state.understanding is not None and state.understanding.route in ("plan", "direct")
+    by_rules = [one is not None and one.effective == "rules" for one in outputs]
+    return asked and len(outputs) == len(steps) == 1 and all(by_rules)
 
 
 def _get_completeness(state: RunState) -> Completeness:

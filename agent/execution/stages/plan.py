@@ -67,7 +67,7 @@ async def plan(run: Run) -> None:
         inquiry = PlanInquiry(run, _build_first_request, _make_plan)
         planned = await find_first_plan(run, inquiry)
     else:
-        planned = await _make_next_plan(run, reason)
+        planned = await _make_next_plan(run, await _build_planning_request(run, reason))
     if planned.recorded:
         await run.emit(*planned.recorded)
         return
@@ -205,22 +205,21 @@ async def _build_first_request(run: Run) -> PlanningRequest:
     return await _build_planning_request(run, None)
 
 
+async def _make_next_plan(run: Run, request: PlanningRequest) -> Planned:
+    """Returns the plan after the current one, of the feature that made it or of the planner: the next round, or another
+    way after a failure or a person's reply."""
+    for hooks in run.engine.extensions.hooks:
+        planned = await hooks.plan_next(run, request)
+        if planned is not None:
+            return planned
+    return await _make_plan(run, request)
+
+
 def _expand(run: Run, planned: Planned) -> Planned:
     """Returns the plan with the steps that features put in place of what they offered. Raises `PlanInvalidError`."""
     for hooks in run.engine.extensions.hooks:
         planned = hooks.expand_plan(run, planned)
     return planned
-
-
-async def _make_next_plan(run: Run, reason: str | None) -> Planned:
-    """Returns the plan after the current one: the next round, or another way after a failure."""
-    request = await _build_planning_request(run, reason)
-    if needs_round(run.state):
-        for hooks in run.engine.extensions.hooks:
-            planned = await hooks.plan_round(run, request)
-            if planned is not None:
-                return planned
-    return await _make_plan(run, request)
 
 
 async def _make_plan(run: Run, request: PlanningRequest) -> Planned:

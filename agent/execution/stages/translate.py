@@ -2,6 +2,7 @@
 
 from time import monotonic
 
+from agent.answers.evidence import is_no_answer_text, translate_no_answer
 from agent.answers.final_answer import build_final_answer
 from agent.answers.schema_check import get_requested_schema
 from agent.answers.translator import Translator
@@ -23,6 +24,10 @@ async def translate(run: Run) -> None:
         return
     if answer.tool_calls or not answer.text.strip() or await run.engine.languages.detect(answer.text) == language:
         await run.emit(AnswerTranslated(language=language, text=None))
+        return
+    if is_no_answer_text(answer.text):  # a fixed sentence, which has a translation
+        fixed = translate_no_answer(answer.text, state.prompt)
+        await run.emit(AnswerTranslated(language=language, text=fixed))
         return
     if state.answer_start is None or run.epoch > 1:  # an earlier process may have streamed a part of it
         why = f"the result of the steps, translated into {get_language_name(language)}"

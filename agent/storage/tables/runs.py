@@ -125,6 +125,22 @@ answer_digests = Table(
 )
 Index("answer_digests_by_owner", answer_digests.c.owner, answer_digests.c.digest)
 
+# What went to models and their raw replies, where they are kept; deleted with their run, or by age.
+model_prompts = Table(
+    "model_prompts",
+    metadata,
+    Column("id", COUNTER, primary_key=True, autoincrement=True),
+    Column("run_id", Text, ForeignKey("runs.run_id", ondelete="CASCADE"), nullable=False),
+    Column("step_id", Text),
+    Column("purpose", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("messages", Text, nullable=False),
+    Column("reply", Text, nullable=False),
+    Column("at", Float, nullable=False),
+)
+Index("model_prompts_by_run", model_prompts.c.run_id, model_prompts.c.id)
+Index("model_prompts_by_time", model_prompts.c.at)
+
 turns = Table(
     "turns",
     metadata,

@@ -59,12 +59,15 @@ def test_there_are_about_25_tasks_of_every_kind() -> None:
     ("found", "expected"),
     [
         ([], SMALL),
-        (outcomes(), CAPABLE),
-        (outcomes(plans=""), ModelProfile(decides="rounds", checks_answers=False)),
-        (outcomes(rounds=""), SMALL),
-        (outcomes(catalogue=ANSWERED), ModelProfile(decides="plans", checks_answers=True)),
-        ([one for one in outcomes() if one.kind != "plans"], ModelProfile(decides="rounds", checks_answers=False)),
-        ([one for one in outcomes() if one.kind != "rounds"], SMALL),
+        (outcomes(), CAPABLE.model_copy(update={"translates": False})),
+        (outcomes(plans=""), ModelProfile(decides="rounds", judges=True, checks_answers=False)),
+        (outcomes(rounds=""), ModelProfile(judges=True)),
+        (outcomes(catalogue=ANSWERED), ModelProfile(decides="plans", judges=True, checks_answers=True)),
+        (
+            [one for one in outcomes() if one.kind != "plans"],
+            ModelProfile(decides="rounds", judges=True, checks_answers=False),
+        ),
+        ([one for one in outcomes() if one.kind != "rounds"], ModelProfile(judges=True)),
     ],
 )
 def test_the_bolder_way_is_chosen_only_if_all_of_it_was_right(found: list[Outcome], expected: ModelProfile) -> None:

@@ -61,8 +61,6 @@ async def test_the_clock_is_this_machines() -> None:
 @pytest.mark.parametrize(
     ("zone", "hint"),
     [
-        ("Stockholm", "did you mean .*Europe/Stockholm"),
-        ("new york", "did you mean .*America/New_York"),
         ("Europe/Stokholm", "did you mean .*Europe/Stockholm"),
         ("", "use a name like Europe/Stockholm"),
         ("Europe", "did you mean"),
@@ -83,3 +81,10 @@ async def test_an_unknown_zone_is_refused_with_a_hint(zone: str, hint: str) -> N
 async def test_a_name_that_is_no_name_at_all_does_not_reach_the_files() -> None:
     with pytest.raises(ValidationError):
         await CurrentTimeTool().call({"timezone": "A" * 65}, CONTEXT)
+
+
+@pytest.mark.parametrize(("city", "zone"), [("Stockholm", "Europe/Stockholm"), ("new york", "America/New_York")])
+async def test_a_city_stands_for_its_zone(city: str, zone: str) -> None:
+    result = await CurrentTimeTool(lambda: WINTER).call({"timezone": city}, CONTEXT)
+    assert isinstance(result.value, dict)
+    assert result.value["timezone"] == zone

@@ -7,12 +7,14 @@ from pydantic import ConfigDict, Field
 
 from agent.core.models import DeferredModel, RetrievalMode
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.features.documents.doors.documents import DocumentEntries, to_document_entry
 from gateway.features.documents.engine.ingest.collection_store import CollectionStatus
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
+from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import ConnectorInput, MemoryOutput, MemoryQuery
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -44,11 +46,11 @@ class CollectionDetail(CollectionEntry):
 
 
 class SearchBody(MemoryQuery):
-    """A search in one collection."""
+    """A search in one collection, or in all of the caller's."""
 
     model_config = ConfigDict(defer_build=False)  # a body: see `DeferredModel`
 
-    collection: str = Field(min_length=1, max_length=200)
+    collection: str = Field(default="", max_length=200, description="where to look; empty: everywhere")
     mode: RetrievalMode | None = Field(default=None, description="unset: AGENT_RETRIEVAL_MODE")
 
 
@@ -103,6 +105,27 @@ async def delete_collection(name: str, stepgate: Gateway, caller: CurrentCaller)
 
 @router.post("/v1/search", responses=ERRORS, dependencies=[require_tool("search_knowledge")])
 async def search_collection(body: SearchBody, stepgate: Gateway, caller: CurrentCaller) -> MemoryOutput:
-    """Return passages of a collection, best first; 404 `ERR_MEMORY_NO_RESULTS` if none is relevant enough."""
+    """Return passages of one or all collections, best first; 404 `ERR_MEMORY_NO_RESULTS` if none is relevant enough."""
     query = MemoryQuery.model_validate(body.model_dump(exclude={"collection", "mode"}))
+    if not body.collection:
+        return await _search_everywhere(stepgate, caller.owner, query, body.mode)
     return await stepgate.library.search(caller.owner, body.collection, query, mode=body.mode)
+
+
+async def _search_everywhere(
+    stepgate: Stepgate, owner: str, query: MemoryQuery, mode: RetrievalMode | None
+) -> MemoryOutput:
+    """Returns the best passages of all collections. Raises `MemoryNoResultsError` if none is relevant enough."""
+    outputs: list[MemoryOutput] = []
+    missed: MemoryNoResultsError | None = None
+    for name in await stepgate.library.list_collections(owner):
+        try:
+            outputs.append(await stepgate.library.search(owner, name, query, mode=mode))
+        except MemoryNoResultsError as error:
+            missed = error
+    if not outputs:
+        raise missed or MemoryNoResultsError("there are no documents yet", agent_id="memory")
+    found = sorted((one for output in outputs for one in output.results), key=lambda one: -one.relevance_score)
+    notes = "; ".join(dict.fromkeys(output.note for output in outputs if output.note))
+    total = sum(output.total_found for output in outputs)
+    return MemoryOutput(results=tuple(found[: query.top_k]), total_found=total, note=notes)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agent.core.models import Plan, PlanStep
+from agent.execution.decide import needs_round
 from agent.execution.static_plans import make_goal
 from agent.planning.planned import Planned, build_ruled
 from agent.planning.request import PlanningRequest
@@ -20,7 +21,7 @@ LISTING_TOOL = "list_documents"
 
 
 class DocumentRuns(RunHooks):
-    """A room with `knowledge` looks every question up: its planner writes nothing but searches."""
+    """A room with `knowledge` looks every question up: its searches are planned, and nothing else."""
 
     name = "documents"
 
@@ -32,9 +33,9 @@ class DocumentRuns(RunHooks):
             PlanSource("knowledge", plan_lookup, before="answer"),
         )
 
-    async def plan_round(self, run: Run, request: PlanningRequest) -> Planned | None:
-        """Searches for what only the results of a first search could name."""
-        return await plan_next_search(run, request) if run.room.knowledge else None
+    async def plan_next(self, run: Run, request: PlanningRequest) -> Planned | None:
+        """See `RunHooks.plan_next`: the second round of searches."""
+        return await plan_next_search(run, request) if run.room.knowledge and needs_round(run.state) else None
 
 
 async def plan_listing(run: Run, _: PlanInquiry) -> Planned | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agent.core.errors import AgentError, BudgetError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.execution.static_plans import append_completion, make_goal
+from agent.execution.static_plans import append_answer
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps
 from agent.planning.references import quote_literal
@@ -23,6 +23,7 @@ from agent.text.follow_up import names_subject, refers_back
 from agent.text.requested_form import remove_form, split_questions
 from gateway.features.documents.engine.comparisons import build_search_args, parse_comparison
 from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
+from gateway.features.documents.engine.grounded_answers.own_passages import get_own_words
 from gateway.features.documents.engine.search_planner import (
     SearchReply,
     build_search_messages,
@@ -50,8 +51,7 @@ class _Searches:
 
 async def plan_document_search(run: Run, request: PlanningRequest) -> Planned:
     """Returns the first plan of a question: searches, then the answer."""
-    question = run.state.question
-    ruled = await _plan_by_rules(run, question)
+    ruled = await _plan_by_rules(run, get_own_words(run.state))
     if not run.plans_with_model:
         return Planned(_build_plan(run, ruled), "rules", "rules", follows=ruled.follows)
     if not _list_earlier(run) and await _is_clear(run, ruled):
@@ -65,9 +65,11 @@ async def plan_document_search(run: Run, request: PlanningRequest) -> Planned:
         unreachable = error if isinstance(error, ModelUnreachableError) else None
         plan = _build_plan(run, ruled)
         return Planned(plan, "llm", "rules", reason, follows=ruled.follows, unreachable=unreachable)
-    searches = _merge(reply, ruled)
+    searches = _merge(run, reply, ruled)
     plan = _build_plan(run, searches, has_more=may_continue and bool(reply.then))
-    return Planned(plan.model_copy(update={"origin": "llm", "reasoning": reply.then}), "llm", "llm")
+    # A small model answers a follow-up from any passage about the same subject, so that its own words stay required.
+    follows = ruled.follows if run.profile.checks_answers else ""
+    return Planned(plan.model_copy(update={"origin": "llm", "reasoning": reply.then}), "llm", "llm", follows=follows)
 
 
 async def plan_next_search(run: Run, request: PlanningRequest) -> Planned:
@@ -87,8 +89,8 @@ async def plan_next_search(run: Run, request: PlanningRequest) -> Planned:
     new = tuple((query, f"{FIND} about {query}") for query in queries if query not in made)
     steps = _build_steps(run, new, taken=request.used_ids)
     kept = tuple(one.step.id for one in request.completed)
-    answer = append_completion(steps, also=kept, taken=request.used_ids)
-    plan = Plan(goal=make_goal(run), steps=answer, origin="llm", origin_reason="the second round of a document search")
+    answer = append_answer(steps, also=kept, taken=request.used_ids)
+    plan = Plan(goal=_make_goal(run), steps=answer, origin="llm", origin_reason="the second round of a document search")
     return Planned(append_new_steps(plan, request), "llm", "rules" if reason else "llm", reason)
 
 
@@ -102,10 +104,17 @@ async def _ask(run: Run, request: PlanningRequest, *, may_continue: bool) -> Sea
     return read_searches(reply)
 
 
-def _merge(reply: SearchReply, ruled: _Searches) -> _Searches:
-    """Returns the model's searches, then those by rule: a model that drops a word of the question loses nothing."""
+def _merge(run: Run, reply: SearchReply, ruled: _Searches) -> _Searches:
+    """Returns the model's searches, then those by rule: a model that drops a word of the question loses nothing.
+
+    A translated question is searched too: the documents may be in either language.
+    """
     queries: dict[str, tuple[str, str]] = {}
-    for query, intent in (*((text, f"{FIND} about {text}") for text in reply.searches), *ruled.queries):
+    # A search that itself refers back is not self-contained: the model has copied the message.
+    own = [text for text in reply.searches if not (ruled.follows and refers_back(text))]
+    translated = ((run.state.question, FIND),) if get_own_words(run.state) != run.state.question else ()
+    planned = ((text, f"{FIND} about {text}") for text in own)
+    for query, intent in (*planned, *ruled.queries, *translated):
         queries.setdefault(" ".join(query.casefold().strip(" ?.!").split()), (query, intent))
     return _Searches(tuple(queries.values())[:MAX_SEARCHES], why="searches planned from the conversation")
 
@@ -159,8 +168,8 @@ async def _is_clear(run: Run, searches: _Searches) -> bool:
 
 def _build_plan(run: Run, searches: _Searches, *, has_more: bool = False) -> Plan:
     steps = _build_steps(run, searches.queries)
-    whole = (*steps, build_plan_more(frozenset(), steps)) if has_more else append_completion(steps)
-    return Plan(goal=make_goal(run), steps=whole, origin="rules", origin_reason=searches.why)
+    whole = (*steps, build_plan_more(frozenset(), steps, {})) if has_more else append_answer(steps)
+    return Plan(goal=_make_goal(run), steps=whole, origin="rules", origin_reason=searches.why)
 
 
 def _build_steps(
@@ -182,3 +191,7 @@ def _build_steps(
 
 def _build_args(run: Run, query: str) -> JsonObject:
     return build_search_args(run.state.request.metadata, quote_literal(query))
+
+
+def _make_goal(run: Run) -> str:
+    return cut_text(run.state.question, 300)

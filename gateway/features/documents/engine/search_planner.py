@@ -15,9 +15,9 @@ from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest
-from agent.prompts import render
 from agent.prompts.blocks import format_block
 from agent.run_context.outputs import cut_text
+from gateway.features.documents.engine.prompts import render
 
 MAX_SEARCHES = 4
 QUERY_CHARS = 300
@@ -40,7 +40,6 @@ def build_search_messages(request: PlanningRequest, *, may_continue: bool) -> tu
         'the first can find; else it is "".\n'
         if may_continue
         else "",
-        then_example=', "then": ""' if may_continue else "",
     )
     parts = []
     if lines := format_history(request):
@@ -50,7 +49,8 @@ def build_search_messages(request: PlanningRequest, *, may_continue: bool) -> tu
         parts.append(format_block("results", "\n".join(found)))
         parts.append("These were found already. Write only the searches for what is still missing.")
     parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
-    parts.append("Reply with one JSON object.")
+    example = _encode_example(request, may_continue=may_continue)
+    parts.append(f"Reply with one JSON object. This one searches the message as it stands: {example}")
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
 
 
@@ -75,6 +75,13 @@ def read_searches(reply: ModelReply) -> SearchReply:
         raise PlanInvalidError(["the reply holds no searches"])
     then = data.get("then")
     return SearchReply(tuple(found[:MAX_SEARCHES]), then.strip() if isinstance(then, str) else "")
+
+
+def _encode_example(request: PlanningRequest, *, may_continue: bool) -> str:
+    """Returns a reply that searches the message as it stands: small models copy an example letter by letter."""
+    words = cut_text(" ".join((request.original or request.question).split()), QUERY_CHARS)
+    example: JsonObject = {"searches": [words], **({"then": ""} if may_continue else {})}
+    return json.dumps(example, ensure_ascii=False)
 
 
 def _read_object(reply: ModelReply) -> JsonObject:

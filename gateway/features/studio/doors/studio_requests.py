@@ -14,7 +14,6 @@ from agent.core.models import (
     AgentRequest,
     DeferredModel,
     JsonObject,
-    RunStatus,
     TaskPlan,
     TraceStep,
     UserIntent,
@@ -29,6 +28,15 @@ from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.features.studio.engine.request_outcomes import (
+    IntentOutcome,
+    StudioError,
+    StudioStatus,
+    build_error,
+    build_outcomes,
+    derive_status,
+    find_reason,
+)
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
@@ -48,19 +56,22 @@ class StudioRequestBody(StrictBody):
 class StudioResponse(DeferredModel):
     """What the studio made of a message.
 
-    `status` is the run's: `awaiting_input` with a `question`, `awaiting_approval` with `approvals`, which
-    `/v1/runs/{run_id}/approve`, `reject` and `reply` decide. `task_plan` is what was dispatched; without one, `reason`
-    says why.
+    `status` is `succeeded` only if all was done that the message asks for, `partial` if some was, `error` with `error`
+    if nothing was, `cancelled` with a `reason` if a person refused it, `awaiting_input` with a `question`, and
+    `awaiting_approval` with `approvals`, which `/v1/runs/{run_id}/approve`, `reject` and `reply` decide. `outcomes`
+    says what became of each request of the message. `task_plan` is what was dispatched; without one, `reason` says why.
     """
 
     run_id: str
     conversation_id: str | None
-    status: RunStatus
+    status: StudioStatus
     answer: str
     question: str
     intents: list[UserIntent]
     task_plan: TaskPlan | None
     reason: str
+    error: StudioError | None
+    outcomes: list[IntentOutcome]
     approvals: list[JsonObject]
     steps: list[TraceStep]
     usage: dict[str, Any]
@@ -104,16 +115,20 @@ def _check_room(stepgate: Stepgate, room: str, owner: str) -> None:
 def _project(events: Sequence[Event], state: RunState) -> StudioResponse:
     response = build_response(events, state)
     read = state.classified
+    outcomes = build_outcomes(state)
+    status = derive_status(state, outcomes)
     waiting: list[ApprovalRequested] = [] if state.is_finished else list(state.pending_approvals)
     return StudioResponse(
         run_id=state.run_id,
         conversation_id=state.request.conversation_id,
-        status=state.status,
+        status=status,
         answer=response.response,
-        question=response.response if state.status == "awaiting_input" else "",
+        question=response.response if status == "awaiting_input" else "",
         intents=list(read.intents) if read is not None else [],
         task_plan=read.task_plan if read is not None else None,
-        reason=read.reason if read is not None else "",
+        reason=find_reason(state, status, outcomes),
+        error=build_error(state, status, outcomes),
+        outcomes=outcomes,
         approvals=[one.model_dump(mode="json") for one in waiting],
         steps=list(response.steps),
         usage=response.metadata["usage"],

@@ -8,6 +8,7 @@ from agent.core.events import IntentClassified
 from agent.execution.static_plans import plan_completion_only
 from agent.planning.planned import Planned
 from agent.planning.request import PlanningRequest
+from agent.policy.approval import get_plan_feedback
 from agent.run_context.extensions import Extension
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.plan_sources import PlanInquiry, PlanSource
@@ -32,6 +33,11 @@ class IntentHooks(RunHooks):
     def plan_sources(self) -> Sequence[PlanSource]:
         """The router."""
         return (PlanSource("intents", plan_by_intent, before="command"),)
+
+    async def plan_next(self, run: Run, request: PlanningRequest) -> Planned | None:
+        """See `RunHooks.plan_next`: a reply to the plan's question is read by the router too."""
+        feedback = run.room.routing == "intents" and run.plans_with_model and get_plan_feedback(run.state)
+        return await route_by_intent(run, request) if feedback else None
 
     def describe_alternatives(self, run: Run) -> str:
         """See `RunHooks.describe_alternatives`."""
@@ -87,6 +93,7 @@ async def _record(run: Run, decided: Dispatch, started: float) -> None:
             task_plan=decided.tasks,
             question=decided.question,
             reason=decided.reason,
+            changing=decided.changing,
             duration=monotonic() - started,
         )
     )

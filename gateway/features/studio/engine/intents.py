@@ -18,8 +18,10 @@ from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
+from agent.policy.approval import has_side_effect
 from agent.prompts.blocks import format_block
 from agent.run_context.outputs import cut_text
+from agent.text.own_words import OwnWords
 from agent.tools import build_flat_schema
 from agent.tools.catalogue import Catalogue, format_tool
 from gateway.features.studio.engine.prompts import render
@@ -28,6 +30,8 @@ from gateway.features.studio.engine.subagents.studio import StudioAgent, make_st
 CONFIDENCE = 0.8
 """The router dispatches above this; otherwise the user is asked."""
 MAX_INTENTS = 8
+_STRUCTURAL = frozenset({"field", "version"})
+"""Inputs that say where a value goes."""
 NOTHING_TO_DO = "the message asks for nothing that the router knows"
 
 
@@ -126,6 +130,8 @@ class Dispatch:
     plan: Plan | None = None
     question: str = ""
     reason: str = ""
+    changing: tuple[int, ...] = ()
+    """The intents that may change something: their action is no tool that only reads."""
 
 
 def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
@@ -136,7 +142,7 @@ def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
         "router",
         system=f"{operator}\n\n" if operator else "",
         categories="\n".join(_describe_category(kind, request.catalogue) for kind in kinds),
-        example=kinds[0].CATEGORY if kinds else "query",
+        example=_encode_example(kinds, request.catalogue),
         max_intents=str(MAX_INTENTS),
     )
     parts = []
@@ -146,8 +152,29 @@ def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
         found = [f"{one.tool}: {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
         parts.append(format_block("earlier_results", "\n".join(found)))
     parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
+    if request.replan_reason:
+        parts.append(format_block("replan", request.replan_reason))
     parts.append("Reply with one JSON object.")
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
+
+
+def _encode_example(kinds: Sequence[type[StudioAgent]], catalogue: Catalogue) -> str:
+    """Returns a reply with real names, as a small model copies them: the first category's first tool without inputs,
+    else its first tool."""
+    kind = kinds[0] if kinds else None
+    specs = [spec for name in (kind.BORROWS if kind else ()) if (spec := catalogue.get_tool(name)) is not None]
+    bare = [spec for spec in specs if not spec.input_schema.get("required")]
+    named = next(iter(bare or specs), None)
+    intent: JsonObject = {
+        "category": kind.CATEGORY if kind else "query",
+        "action": named.name if named is not None else "list",
+        "entities": [],
+        "request": named.description if named is not None else "list what there is",
+        "depends_on": [],
+        "confidence": 0.95,
+    }
+    example = {"reasoning": "One request.", "goal": intent["request"], "intents": [intent], "question": ""}
+    return json.dumps(example, ensure_ascii=False)
 
 
 def build_router_schema() -> ResponseSchema:
@@ -174,11 +201,51 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
     agents = {kind.CATEGORY: kind for kind in make_studio_agents(request.catalogue.list_names())}
     if missing := [one.category for one in intents if one.category not in agents]:
         raise PlanInvalidError([f"no sub-agent of this room handles {missing[0]}"])
+    if request.checks_answers and (unsaid := _find_unsaid(read, request)):
+        if request.may_ask:
+            return Dispatch(intents, question=_ask_for_value(*unsaid), reason=f"the message does not say {unsaid[1]!r}")
+        raise PlanInvalidError([f"{unsaid[1]} is a value that the message does not hold"])
     try:
         tasks = _build_tasks(read, request, agents)
     except ValidationError as error:
         raise PlanInvalidError([describe_first_fault(error)]) from error
-    return Dispatch(intents, tasks, _build_plan(tasks, read, request))
+    changing = tuple(at for at, one in enumerate(intents) if _may_change(one, agents[one.category], request.catalogue))
+    return Dispatch(intents, tasks, _build_plan(tasks, read, request), changing=changing)
+
+
+def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str] | None:
+    """Returns action and name of the first entity whose value a small model has made up, or None.
+
+    A value stands in the user's messages or in earlier answers and results, compared as a value; or it names something
+    of the gateway, such as a field or a tool.
+    """
+    said = [request.original, request.question, request.replan_reason or ""]
+    said += [one.content for one in request.history]
+    said += [one.text for one in request.earlier_results]
+    own, letters = OwnWords(*said), _keep_letters(" ".join(said))
+    known = set(request.catalogue.list_names()) | {"true", "false", ""}
+    for intent in read.intents:
+        spec = request.catalogue.get_tool(intent.action)
+        if spec is None or not has_side_effect(spec.name, spec.effect):
+            continue
+        for name, value in intent.entities.items():
+            if name in _STRUCTURAL or value in known or own.hold(value) or _keep_letters(value) in letters:
+                continue
+            return intent.action, name
+    return None
+
+
+def _ask_for_value(action: str, name: str) -> str:
+    return f"What is the {name.replace('_', ' ')} for {action.replace('_', ' ')}? Your message does not say it."
+
+
+def _keep_letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _may_change(intent: UserIntent, agent: type[StudioAgent], catalogue: Catalogue) -> bool:
+    spec = catalogue.get_tool(intent.action)
+    return agent.CHANGES_THINGS and (spec is None or has_side_effect(spec.name, spec.effect))
 
 
 def describe_doors(tools: Sequence[str]) -> str:
@@ -238,10 +305,11 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
     """Returns the engine's plan: one step for each task, which starts its sub-agent."""
     whole = request.original or request.question
     steps = []
-    for number, (task, intent) in enumerate(zip(tasks.steps, read.intents, strict=True), start=1):
+    offset = len(request.used_ids)  # no id is used twice in a run
+    for number, (task, intent) in enumerate(zip(tasks.steps, read.intents, strict=True), start=offset + 1):
         # A single request keeps the user's own words; the router's are only needed to part several.
         asked = whole if len(tasks.steps) == 1 else intent.request.strip() or whole
-        before = tuple(f"s{other + 1}" for other in task.depends_on)
+        before = tuple(f"s{offset + other + 1}" for other in task.depends_on)
         results: list[JsonValue] = [{"$from": one, "path": "output.summary"} for one in before]
         entities: JsonObject = {name: quote_literal(value) for name, value in intent.entities.items()}
         steps.append(
@@ -260,4 +328,6 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
                 intent=cut_text(" ".join(asked.split()), 200),
             )
         )
-    return Plan(goal=tasks.goal, steps=tuple(steps), origin="llm", origin_reason="dispatched by the room's router")
+    version = request.previous.version + 1 if request.previous is not None else 0
+    why = "dispatched by the room's router"
+    return Plan(goal=tasks.goal, steps=tuple(steps), origin="llm", origin_reason=why, version=version)

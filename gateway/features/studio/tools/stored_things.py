@@ -67,7 +67,7 @@ def refuse_as_input() -> Iterator[None]:
     try:
         yield
     except _REFUSALS as error:
-        raise ToolInputError(format_refusal(error)) from error
+        raise ToolInputError(format_refusal(error), stage=error.details.get("stage")) from error
     except ScopeError as error:
         raise ToolDeniedError(format_refusal(error)) from error
 

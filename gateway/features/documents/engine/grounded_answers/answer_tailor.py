@@ -20,6 +20,7 @@ from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
 from gateway.features.documents.engine.grounded_answers import AnswerBuilder, BuiltAnswer, CheckedUnit
+from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
 from gateway.features.documents.engine.grounded_answers.brief import Brief, build_prompt
 from gateway.features.documents.engine.grounded_answers.claim_review import (
     ClaimReview,
@@ -80,13 +81,28 @@ class AnswerTailor:
         await self._record(result, "retry_strict" if result.failed else "accept", 0, monotonic() - started)
         if result.failed:
             result = await self._rewrite(messages, text, result, tier)
-        output = self._make_output(await self._review.build(result), tainted=tainted, finish=finish)
+        built = await self._review.build(result, adds_overlooked=self._run.profile.checks_answers)
+        if self._is_mistaken(built):
+            return await self._quote_instead(tainted=tainted)
+        output = self._make_output(built, tainted=tainted, finish=finish)
         if result.is_hopeless:
             return output.model_copy(update={"fallback_reason": result.make_failure().message})
         if self._review.skipped_because:
             told = f"the meaning of the answer was not checked: {self._review.skipped_because}"
             return output.model_copy(update={"fallback_reason": told})
         return output
+
+    def _is_mistaken(self, built: BuiltAnswer) -> bool:
+        """Returns whether a small model gave no answer although a passage is relevant beyond doubt."""
+        best = max((one.relevance_score for one in self._brief.request.context_chunks), default=0.0)
+        unsure = self._run.profile.checks_answers and self._brief.is_extractive and not self._shown
+        return unsure and best >= CERTAIN_RELEVANCE and not built.output.citations
+
+    async def _quote_instead(self, *, tainted: bool) -> StepOutput:
+        reason = "the model found no answer in the passages; a small model overlooks some, so they are quoted"
+        answer = await asyncio.to_thread(self._builder.quote_passages)
+        output = self._make_output(answer, tainted=tainted)
+        return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
 
     async def _rewrite(
         self, messages: Sequence[JsonObject], text: str, result: ReviewResult, tier: Tier

@@ -20,7 +20,11 @@ from gateway.features.documents.engine.grounded_answers.from_tool_results import
     read_passages,
 )
 from gateway.features.documents.engine.grounded_answers.generate import build_messages
-from gateway.features.documents.engine.grounded_answers.own_passages import select_own_passages
+from gateway.features.documents.engine.grounded_answers.own_passages import (
+    choose_question,
+    get_own_words,
+    select_own_passages,
+)
 from gateway.features.documents.engine.search.models import RetrievedContext
 
 PROMPT_CHARS = 32_000
@@ -89,12 +93,13 @@ def _make_brief(
 ) -> Brief:
     metadata = run.state.request.metadata
     persona, voice = _select_persona(metadata.get("persona"), run.room.persona)
-    topics = tuple(topic.query for topic in parse_comparison(run.state.question)) if run.room.knowledge else ()
+    own = get_own_words(run.state)
+    topics = tuple(topic.query for topic in parse_comparison(own)) if run.room.knowledge else ()
     follows = next((proposed.follows for proposed in run.state.plans if proposed.follows), "")
     if follows:
-        passages = select_own_passages(run.state.question, passages)
+        passages = select_own_passages(own, passages)
     request = TailorInput(
-        user_query=run.state.question,
+        user_query=choose_question(run.state, passages),
         context_chunks=add_file_links(_limit_passages(passages), run.engine.settings.browser_url),
         persona=persona,
         formatting_instructions=_read_format_instructions(run),

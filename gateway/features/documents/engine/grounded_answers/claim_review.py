@@ -10,6 +10,7 @@ from gateway.features.documents.engine.grounded_answers.answer_builder import An
 from gateway.features.documents.engine.grounded_answers.answer_units import Unit, parse_answer
 from gateway.features.documents.engine.grounded_answers.entailment import AskEntailment, EntailmentCheck
 from gateway.features.documents.engine.grounded_answers.evidence_checker import CheckedUnit
+from gateway.features.documents.engine.grounded_answers.passage_quotes import list_overlooked
 from gateway.features.documents.engine.grounded_answers.render import select_presentable, select_supported
 from gateway.features.documents.engine.grounded_answers.rewrite import describe_problems, replace_failed
 from gateway.features.documents.engine.prompts import render
@@ -92,11 +93,17 @@ class ClaimReview:
         """Returns the result after the rewrite of the failed units."""
         return await self._review_units(replace_failed(result.units, reply))
 
-    async def build(self, result: ReviewResult) -> BuiltAnswer:
-        """Returns the answer of what is supported, or "I don't know" if claims failed and none is."""
+    async def build(self, result: ReviewResult, *, adds_overlooked: bool = False) -> BuiltAnswer:
+        """Returns the answer of what is supported, or "I don't know" if claims failed and none is.
+
+        `adds_overlooked` quotes passages for those questions of the message that the answer leaves out.
+        """
         if result.is_hopeless:
             return self._builder.say_unknown()
-        units, failed = select_supported(result.units), len(result.failed)
+        units, failed = list(select_supported(result.units)), len(result.failed)
+        if adds_overlooked and self._builder.format.is_plain and any(one.states_fact for one in units):
+            cited = {quote.number for one in units for quote in one.list_quotes()}
+            units += list_overlooked(self._builder.request, self._builder.checker, cited)
         return await asyncio.to_thread(
             lambda: self._builder.build(
                 units, left_out=failed, written=result.claims, is_unchecked=bool(self.skipped_because)

@@ -4,11 +4,12 @@ Nothing is concluded from them. The personas get the same passages in different 
 whole passages with tables, `Executive` one sentence of each.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 
 from agent.answers.evidence import get_no_answer_text
 from agent.text.pieces import Kind
+from agent.text.requested_form import remove_form, split_questions
 from agent.text.snowball import SNOWBALL_LANGUAGES
 from agent.text.terms import expand_query_terms, extract_query_terms, extract_terms
 from gateway.features.documents.engine.grounded_answers.answer_units import Segment, Unit
@@ -33,6 +34,8 @@ LABEL_WORDS = 12
 _STOPS = (".", "!", "?", "\u2026", "\u3002", '"', "\u201d", ";")
 QUOTATION = "> "
 BLOCKS_PER_PASSAGE = 100_000
+OVERLOOKED_BLOCK = 500_000_000
+"""The first block of quotations that follow a model's answer."""
 
 
 def list_quotations(
@@ -47,6 +50,32 @@ def list_quotations(
         return _compare_topics(request, checker, by_sentence=by_sentence, limit=limit)
     question = f"{request.follows} {request.user_query}".strip()
     return _quote_passages(question, checker.passages, request.persona, 0, by_sentence=by_sentence, limit=limit)
+
+
+def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Container[int]) -> list[CheckedUnit]:
+    """Returns quotations for the questions of a message that an answer leaves out; none for a single question.
+
+    A question is left out if a passage holds most of its words, more than any cited passage does.
+    """
+    parts = split_questions(remove_form(request.user_query))
+    units: list[CheckedUnit] = []
+    for number, part in enumerate(parts if len(parts) > 1 else ()):
+        held = {passage.number: _count_terms(part, passage) for passage in checker.passages}
+        best = max(checker.passages, key=lambda passage: held[passage.number], default=None)
+        if best is None or 2 * held[best.number] <= len(extract_query_terms(part)):
+            continue
+        if all(held[one] < held[best.number] for one in held if one in cited):
+            block = OVERLOOKED_BLOCK + number * BLOCKS_PER_PASSAGE
+            units += _quote_passages(part, [best], request.persona, block, by_sentence=False, limit=None)
+    return units
+
+
+def _count_terms(question: str, passage: Passage) -> int:
+    """Returns how many of the question's terms a passage holds, in its stems."""
+    languages = [passage.language] if passage.language in SNOWBALL_LANGUAGES else []
+    held = {term for one in ("", *languages) for term in extract_terms(passage.chunk.content, one)}
+    variants = expand_query_terms(question, languages).values()
+    return sum(any(term in held for term in terms) for terms in variants)
 
 
 def _compare_topics(

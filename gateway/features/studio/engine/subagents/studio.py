@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, IntentCategory, JsonObject
-from agent.core.subagent_result import SubAgentResult, Uncertainty
+from agent.core.subagent_result import SubAgentResult, Uncertainty, Undone
 from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
 from agent.tools import Tool
@@ -112,15 +112,26 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
     async def conclude(self, final: StudioFinal, calls: ToolCalls) -> SubAgentResult:
         """Returns the answer or the question. An answer about changes that all failed, or were never tried, says so."""
         answer, question = final.answer.strip(), final.question.strip()
-        tried = [one for one in self._done if self._may_change(one.tool)]
-        if tried and not self._list_changes():
-            answer = f"{answer}\n\nNothing was changed: {tried[-1].output.error}".strip()
-        elif answer and not question and not tried and self._should_have_changed():
-            # A model may say "done" without having called anything.
-            answer = f"{answer}\n\nNothing was changed: no tool was called for it."
+        undone = self._find_undone(answer, question)
+        if undone is not None and not self._list_changes():
+            answer = f"{answer}\n\nNothing was changed: {undone.reason}".strip()
+        elif undone is not None:
+            answer = f"{answer}\n\nNot done: {undone.reason}".strip()
         if not answer and not question:
             return self._build_result(self._done[-1].output.text if self._done else "There was nothing to do.")
-        return self._build_result("\n\n".join(part for part in (answer, question) if part), question)
+        return self._build_result("\n\n".join(part for part in (answer, question) if part), question, undone)
+
+    def _find_undone(self, answer: str, question: str) -> Undone | None:
+        """Returns the newest change that was tried and never succeeded, or that a model claims without a call."""
+        changed = {one.tool for one in self._list_changes()}
+        failed = [one.output for one in self._done if self._may_change(one.tool) and one.tool not in changed]
+        if failed:
+            last = failed[-1]
+            reason = last.error or "the call failed"
+            return Undone(reason=reason, error_code=last.error_code or "", stage=last.error_stage)
+        if answer and not question and not changed and self._should_have_changed():
+            return Undone(reason="no tool was called for it.")
+        return None
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Returns what was done before the model failed, and where the rest is done without a model."""
@@ -145,8 +156,9 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
     def _may_change(self, tool: str) -> bool:
         return tool in self.granted and self.granted[tool].spec.effect != "read"
 
-    def _build_result(self, summary: str, question: str = "") -> SubAgentResult:
-        return SubAgentResult(success=True, data=self.build_partial_data(), summary=summary, question=question)
+    def _build_result(self, summary: str, question: str = "", undone: Undone | None = None) -> SubAgentResult:
+        data = self.build_partial_data()
+        return SubAgentResult(success=True, data=data, summary=summary, question=question, undone=undone)
 
 
 class RoomAgent(StudioAgent):

@@ -1,0 +1,146 @@
+"""A run of the studio as its endpoint tells it: the outcome of each request in a message, and of all together."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from agent.core.events import SubAgentFinished
+from agent.core.failures import get_stage
+from agent.core.models import DeferredModel, JsonObject, PlanStep, RunStatus
+from agent.core.plan_outcome import get_last_verdict
+from agent.core.run_state import RunState
+
+IntentStatus = Literal["done", "waiting", "refused", "failed", "not_run"]
+StudioStatus = RunStatus | Literal["error"]
+
+
+class IntentOutcome(DeferredModel):
+    """What became of one request of a message. `reason` says why it is not done, `stage` the check that refused it."""
+
+    step_id: str
+    category: str
+    action: str
+    request: str
+    status: IntentStatus
+    reason: str = ""
+    stage: str = ""
+    changes: list[str] = Field(default_factory=list, description="the calls that changed something, with their results")
+
+
+class StudioError(DeferredModel):
+    """Why nothing of a message was done."""
+
+    message: str
+    stage: str = Field(description="the stage of the run, or the check that refused the change")
+    recoverable: bool = Field(description="whether the same can succeed with other values, or later")
+    error_code: str = ""
+
+
+def build_outcomes(state: RunState) -> list[IntentOutcome]:
+    """Returns the outcome of each request, in the order of the message; [] if nothing was dispatched."""
+    read = state.classified
+    if read is None or read.task_plan is None or state.plan is None:
+        return []
+    steps = [step for step in state.plan.steps if step.is_work]
+    return [
+        _build_outcome(state, step, intent.category, task.action)
+        for step, intent, task in zip(steps, read.intents, read.task_plan.steps, strict=False)
+    ]
+
+
+def derive_status(state: RunState, outcomes: Sequence[IntentOutcome]) -> StudioStatus:
+    """Returns the status of a message. A run that did nothing is `error`, or `cancelled` if a person refused it."""
+    if state.status not in ("succeeded", "partial", "failed"):
+        return state.status
+    kinds = {one.status for one in outcomes}
+    if "waiting" in kinds:
+        return "awaiting_input"
+    if state.status == "failed" or (state.status == "partial" and "done" not in kinds):
+        return "cancelled" if kinds == {"refused"} else "error"
+    return "partial" if kinds - {"done"} else state.status
+
+
+def find_reason(state: RunState, status: StudioStatus, outcomes: Sequence[IntentOutcome]) -> str:
+    """Returns why a message was cancelled; else why nothing was dispatched, if nothing was."""
+    if status == "cancelled":
+        own = state.cancel_request.reason if state.cancel_request is not None else ""
+        return own or next((one.reason for one in outcomes if one.reason), "")
+    return state.classified.reason if state.classified is not None else ""
+
+
+def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[IntentOutcome]) -> StudioError | None:
+    """Returns why nothing was done; None unless the status is `error`."""
+    if status != "error":
+        return None
+    if state.failure is not None:
+        failure = state.failure
+        return StudioError(
+            message=failure.message,
+            stage=get_stage(failure),
+            recoverable=failure.recoverable,
+            error_code=failure.error_code,
+        )
+    for one in outcomes:
+        if one.status in ("failed", "refused", "not_run"):
+            return StudioError(message=one.reason or "nothing was done", stage=one.stage or "execute", recoverable=True)
+    return StudioError(message=state.end_reason or "nothing was done", stage="plan", recoverable=True)
+
+
+def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) -> IntentOutcome:
+    end = _find_end(state, step.id)
+    outcome = IntentOutcome(
+        step_id=step.id,
+        category=category,
+        action=action,
+        request=step.intent,
+        status="done",
+        changes=_list_changes(end),
+    )
+    undone = end.result.undone if end is not None else None
+    if _is_waiting(state, step) or (end is not None and end.result.question):
+        question = end.result.question if end is not None else "a person has to allow it"
+        return outcome.model_copy(update={"status": "waiting", "reason": question})
+    if undone is not None:
+        status: IntentStatus = "refused" if _was_refused(state, step) else "failed"
+        return outcome.model_copy(update={"status": status, "reason": undone.reason, "stage": undone.stage})
+    if state.get_step(step.id).status == "succeeded":
+        return outcome
+    if not state.get_step(step.id).attempts:
+        status = "refused" if _was_refused(state, step) else "not_run"
+        return outcome.model_copy(update={"status": status, "reason": _explain_not_run(state, step)})
+    verdict = get_last_verdict(state.get_step(step.id))
+    reason = end.result.summary if end is not None else verdict.reason if verdict is not None else "it did not finish"
+    return outcome.model_copy(update={"status": "refused" if _was_refused(state, step) else "failed", "reason": reason})
+
+
+def _find_end(state: RunState, step_id: str) -> SubAgentFinished | None:
+    """Returns the end of the newest sub-agent that a step has started."""
+    ends = [one.end for span, one in state.subagents.items() if span.partition(".")[0] == step_id]
+    return next((one for one in reversed(ends) if one is not None), None)
+
+
+def _list_changes(end: SubAgentFinished | None) -> list[str]:
+    data: JsonObject = end.result.data if end is not None else {}
+    changes = data.get("changes")
+    return [str(one) for one in changes] if isinstance(changes, list) else []
+
+
+def _is_waiting(state: RunState, step: PlanStep) -> bool:
+    return not state.is_finished and any(
+        item.step_id == step.id for asked in state.pending_approvals for item in asked.items
+    )
+
+
+def _was_refused(state: RunState, step: PlanStep) -> bool:
+    """Returns whether a person rejected a call of this step, or the plan it stands in."""
+    asked = (one for one in state.approvals if any(item.step_id == step.id for item in one.items))
+    decisions = (state.decisions.get(one.approval_id) for one in asked)
+    return any(decided is not None and decided.decision == "rejected" for decided in decisions)
+
+
+def _explain_not_run(state: RunState, step: PlanStep) -> str:
+    needed = [name for name in step.depends_on if state.get_step(name).status != "succeeded"]
+    if needed:
+        return f"it needs the result of {', '.join(needed)}, which was not done"
+    return state.cancel_request.reason if state.cancel_request is not None else "it was not begun"
