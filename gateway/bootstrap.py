@@ -39,7 +39,7 @@ from gateway.bootstrap_access import build_access
 from gateway.bootstrap_context import BuildContext, open_context
 from gateway.bootstrap_database import Storage
 from gateway.bootstrap_dispatch import Dispatch, build_dispatch
-from gateway.bootstrap_rooms import load_rooms_and_skills
+from gateway.bootstrap_rooms import list_checked_rooms, load_rooms_and_skills
 from gateway.bootstrap_runs import build_agent_service, build_engine, build_intakes
 from gateway.bootstrap_tools import build_tools, register_feature_tools
 from gateway.feature_host import FeatureHost
@@ -199,7 +199,9 @@ async def _assemble(
     parts["studio"] = studio
     # Without foreign servers the names of their tools are unknown.
     is_unchecked = skip_broken_rooms or not with_foreign
-    check_rooms_at_start(() if is_unchecked else loaded.rooms, studio.room_editor.live.registries)
+    check_rooms_at_start(
+        () if is_unchecked else list_checked_rooms(context, loaded), studio.room_editor.live.registries
+    )
     access = await build_access(context)
     webhooks = build_webhooks(context, lambda: gateway.service)
     prober = build_prober(context, live_models)

@@ -1,11 +1,12 @@
 """The rooms' part of the composition root: rooms from their store, and skills from their folders."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.core.errors import ConfigError
+from agent.core.models import Room
 from agent.core.settings import Settings
 from agent.rooms import Rooms, load_rooms
 from agent.skills import SkillLibrary, list_skill_roots
@@ -42,10 +43,21 @@ def load_rooms_and_skills(context: BuildContext, *, skip_broken: bool) -> Loaded
     store = build_room_store(settings)
     context.stack.callback(store.close)
     rooms = _load_configured_rooms(settings, store, _log_skipped if skip_broken else None)
-    if settings.task_room not in (known := [room.id for room in rooms]):
+    missing = context.features.list_missing_rooms()
+    if missing:
+        rooms.replace([room for room in rooms if room.id not in missing])
+    known = [room.id for room in rooms]
+    if settings.task_room not in known and settings.task_room not in missing:
         raise ConfigError(f"AGENT_TASK_ROOM: there is no room {settings.task_room!r}; known rooms: {', '.join(known)}")
-    check_rooms(load_configured_views(settings, SHIPPED_VIEWS).values(), rooms)
+    views = load_configured_views(settings, SHIPPED_VIEWS).values()
+    check_rooms([view for view in views if view.room not in missing], rooms)
     return LoadedRooms(store, rooms, _load_skills(settings))
+
+
+def list_checked_rooms(context: BuildContext, loaded: LoadedRooms) -> list[Room]:
+    """Returns the rooms whose tools must be there: while a feature is off, shipped rooms do without its tools."""
+    shipped = {path.stem for path in SHIPPED_ROOMS.glob("*.yaml")} if context.features.are_some_off else set[str]()
+    return [room for room in loaded.rooms if room.id not in shipped]
 
 
 def build_room_store(settings: Settings) -> RoomStore:
@@ -89,10 +101,11 @@ def get_default_guards(settings: Settings) -> dict[str, dict[str, str]]:
     }
 
 
-def list_required_rooms(settings: Settings) -> list[str]:
-    """Returns the rooms that settings and MCP views name."""
+def list_required_rooms(settings: Settings, missing: Collection[str]) -> list[str]:
+    """Returns the rooms that settings and MCP views name, without those of features that are off."""
     views = load_configured_views(settings, SHIPPED_VIEWS).values()
-    return [settings.task_room, *(view.room for view in views if view.room is not None)]
+    named = [settings.task_room, *(view.room for view in views if view.room is not None)]
+    return [room for room in named if room not in missing]
 
 
 def _log_skipped(error: ConfigError) -> None:

@@ -69,6 +69,8 @@ class Feature:
     """Returns an async context manager that is entered while the gateway serves."""
     doctor_checks: Target | None = None
     """Returns checks for `stepgate doctor`. Gets the settings only."""
+    rooms: tuple[str, ...] = ()
+    """The shipped rooms that are of no use without it: they are left out while it is off."""
     routes: tuple[Door, ...] = ()
     upload_limits: Target | None = None
     """Returns the paths that take uploads with the most bytes of a body. Gets the settings only."""

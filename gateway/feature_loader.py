@@ -46,6 +46,15 @@ class LoadedFeatures:
     def __contains__(self, name: str) -> bool:
         return any(feature.name == name for feature in self.features)
 
+    @property
+    def are_some_off(self) -> bool:
+        """Whether a known feature is off."""
+        return len(self.features) < len(self.known)
+
+    def list_missing_rooms(self) -> set[str]:
+        """Returns the shipped rooms of the features that are off."""
+        return {room for feature in self.known if feature.name not in self for room in feature.rooms}
+
     def list_commands(self) -> dict[str, Command]:
         """Returns the commands by name, in order of place. Raises `FeatureConflictError` if two have one name."""
         claims: dict[str, str] = {}

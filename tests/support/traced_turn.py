@@ -48,12 +48,12 @@ class TracedTurn:
         return tuple(file for file in self.files if file.startswith("gateway/features/"))
 
 
-async def trace_turn(folder: Path, model: ScriptedServer) -> TracedTurn:
+async def trace_turn(folder: Path, model: ScriptedServer, features: str = "") -> TracedTurn:
     """Serves a gateway in `folder`, sends the request twice, and traces the second one: the first one imports."""
     model.load(MODEL)
     settings = Settings(
         _env_file=None, data_dir=folder, port=0, skills_user_dir=False, drain_seconds=1,
-        llm_base_url=model.url, model_fast="small", model_high="large", model_profile="capable",
+        llm_base_url=model.url, model_fast="small", model_high="large", model_profile="capable", features=features,
     )  # fmt: skip
     with _collect_codes() as codes:
         async with serving(settings) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
@@ -103,7 +103,8 @@ def _collect_codes() -> Iterator[set[CodeType]]:
 def main() -> None:
     """Prints the figures."""
     with tempfile.TemporaryDirectory() as folder, ScriptedServer(MODEL) as model:
-        turn = asyncio.run(trace_turn(Path(folder), model))
+        features = next((word for word in sys.argv[1:] if not word.startswith("--")), "")
+        turn = asyncio.run(trace_turn(Path(folder), model, features))
     print(f"{len(turn.files)} files, {len(turn.packages)} packages, {turn.functions} functions")
     print(f"{len(turn.features)} files of features")
     if "--files" in sys.argv[1:]:

@@ -4,6 +4,7 @@ from gateway.feature import Command, Door, Feature
 
 FEATURE = Feature(
     name="documents",
+    rooms=("knowledge",),
     tools="gateway.features.documents.hooks:list_tools",
     subagents="gateway.features.documents.hooks:list_subagents",
     extensions="gateway.features.documents.hooks:list_extensions",

@@ -5,6 +5,7 @@ from gateway.feature import Feature
 FEATURE = Feature(
     name="incident",
     needs=("documents",),
+    rooms=("incident",),
     tools="gateway.features.incident.hooks:list_tools",
     extensions="gateway.features.incident.hooks:list_extensions",
 )

@@ -83,7 +83,9 @@ def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools)
     def read(text: str, room_id: str) -> Room:
         return allow_room_without_model(parse_room(text, room_id, get_default_guards(settings)), settings)
 
-    texts = {path.stem: path.read_text("utf-8") for path in sorted(SHIPPED_ROOMS.glob("*.yaml"))}
+    missing = context.features.list_missing_rooms()
+    shipped = (path for path in sorted(SHIPPED_ROOMS.glob("*.yaml")) if path.stem not in missing)
+    texts = {path.stem: path.read_text("utf-8") for path in shipped}
     registries = RoomRegistries(
         tools=lambda: {spec.name for spec in registry.list_specs()},
         skills=lambda: [skill.name for skill in skills],
@@ -99,7 +101,7 @@ def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools)
         loaded.store,
         read,
         registries,
-        required=list_required_rooms(settings),
+        required=list_required_rooms(settings, missing),
         after_change=None if foreign is None else foreign.refresh_after_change,
     )
     return RoomEditor(live, context.audit)

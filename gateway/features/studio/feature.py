@@ -5,6 +5,7 @@ from gateway.feature import Command, Door, Feature
 FEATURE = Feature(
     name="studio",
     needs=("documents", "pipeline_builder"),
+    rooms=("studio",),
     subagents="gateway.features.studio.hooks:list_subagents",
     extensions="gateway.features.studio.hooks:list_extensions",
     mcp_prompts="gateway.features.studio.hooks:list_mcp_prompts",

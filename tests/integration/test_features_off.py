@@ -1,0 +1,43 @@
+"""Features that are off are not there, and what is left works."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve
+from tests.support.scripted_server import ScriptedServer
+from tests.support.traced_turn import trace_turn
+
+
+async def test_the_kernel_alone_calculates(serve: Serve) -> None:
+    async with serve(None, features="none") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        body = {"model": "stepgate", "messages": [{"role": "user", "content": "What is 17.5 * 240?"}]}
+        answered = await client.post("/v1/chat/completions", json=body)
+        assert "4200" in answered.json()["choices"][0]["message"]["content"]
+        rooms = {one["id"] for one in (await client.get("/v1/models")).json()["data"]}
+        assert rooms.isdisjoint({"knowledge", "incident", "pipelines", "studio"})
+        tools = {one["name"] for one in (await client.get("/v1/tools")).json()["data"]}
+        assert "calculator" in tools
+        assert tools.isdisjoint({"search_knowledge", "recipe_save", "schedule_create", "summarize"})
+        for path in ("/v1/recipes", "/v1/schedules", "/v1/collections", "/v1/responses"):
+            assert (await client.get(path)).status_code == 404, path
+
+
+@pytest.mark.parametrize("name", ["recipes", "schedules", "incident", "fleet"])
+async def test_one_feature_is_off_and_on_again(serve: Serve, name: str) -> None:
+    async with serve(None, features=f"-{name}") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        without = (await client.get("/openapi.json")).json()["paths"]
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        again = (await client.get("/openapi.json")).json()["paths"]
+    assert set(without) <= set(again)
+    if name in ("recipes", "schedules"):
+        assert f"/v1/{name}" in set(again) - set(without)
+
+
+async def test_a_completion_of_the_kernel_alone_runs_no_file_of_a_feature_hook(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    turn = await trace_turn(tmp_path, model_server, features="none")
+    hooks = [file for file in turn.features if "bootstrap" not in file]
+    assert not [file for file in hooks if "/recipes/" in file or "/studio/" in file], hooks
