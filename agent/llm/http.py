@@ -8,7 +8,7 @@ start-up.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 
@@ -37,6 +37,25 @@ _FAULTS = (aiohttp.ClientError, TimeoutError, ValueError)
 """What aiohttp raises for a call that came to nothing; ValueError for a host or a key that cannot be sent."""
 MAX_CONNECTIONS = 1000
 """Runs and rooms bound how many calls there are; this only bounds a mistake."""
+
+
+@dataclass(slots=True)
+class _Sending:
+    """One call on its way."""
+
+    on_kept_connection: bool = False
+
+
+def _trace_kept_connections() -> aiohttp.TraceConfig:
+    """Returns a trace that marks the calls which are sent on a connection of an earlier one."""
+
+    async def mark(_: aiohttp.ClientSession, context: Any, __: aiohttp.TraceConnectionReuseconnParams) -> None:
+        if isinstance(context.trace_request_ctx, _Sending):
+            context.trace_request_ctx.on_kept_connection = True
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(mark)
+    return trace
 
 
 class HttpModelClient:
@@ -143,6 +162,7 @@ class HttpModelClient:
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=self._headers,
+                trace_configs=[_trace_kept_connections()],
             )
         return self._opened
 
@@ -183,18 +203,19 @@ class HttpModelClient:
                 raise error
 
     async def _post(self, arguments: dict[str, Any]) -> aiohttp.ClientResponse:
-        """Sends a call; once more if its connection was closed before it could be sent.
+        """Sends a call; once more if it was given a kept connection that was closed before it could be sent.
 
         llama.cpp's server closes a connection after each stream and does not announce it: the next call may get that
         connection before its end is noticed.
         """
         started = monotonic()
+        sending = _Sending()
         try:
-            return await self._session.post(**arguments)
+            return await self._session.post(**arguments, trace_request_ctx=sending)
         except aiohttp.ClientConnectorError:
             raise
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
-            if monotonic() - started > STALE_SECONDS:  # the server was at work on it
+            if not sending.on_kept_connection or monotonic() - started > STALE_SECONDS:  # the server was at work on it
                 raise
         return await self._session.post(**arguments)
 

@@ -214,9 +214,10 @@ class MeteredModels:
     def _note_slowness(self, request: ModelRequest, error: BaseException) -> None:
         """Notes a model that sent nothing in time, also when it was asked again.
 
-        It would keep the run waiting at every further call, and rules answer what they can.
+        It would keep the run waiting at every further call, and rules answer what they can. A model that is known to be
+        capable is asked again: one late reply says little of it.
         """
-        if isinstance(error, ModelTimeoutError):
+        if isinstance(error, ModelTimeoutError) and self._run.profile.decides == "rounds":
             error.message = (
                 f"the model is too slow here, so it is not asked again in this run: {error.message}; a smaller model, "
                 "or a longer AGENT_LLM_TIMEOUT_S, would help"

@@ -29,6 +29,12 @@ async def test_the_run_ends_with_the_question_and_its_status_says_so(tmp_path: P
     assert [line.title for line in response.steps if line.type == "plan"] == ["asks the user"]
 
 
+def last_completion(bench: Any) -> str:
+    """The user's part of the last call that wrote an answer; in these rooms a judge is asked after it."""
+    calls = [request for request in bench.client.requests if request["purpose"] == "completion"]
+    return str(calls[-1]["body"]["messages"][1]["content"])
+
+
 @pytest.mark.parametrize("door", ["conversation", "messages"])
 async def test_the_reply_goes_on_with_what_was_found(tmp_path: Path, door: str) -> None:
     orders = returning("list_orders", "January 4, February 9, March 17")
@@ -57,7 +63,7 @@ async def test_the_reply_goes_on_with_what_was_found(tmp_path: Path, door: str) 
                 )
             }
         second = await bench.run("March", **request)
-        prompt = bench.client.requests[-1]["body"]["messages"][1]["content"]
+        prompt = last_completion(bench)
     assert (first.response, second.response) == (QUESTION, "March had 17 orders.")
     assert f"assistant: {QUESTION}" in prompt
     assert "<user_request>\nMarch\n</user_request>" in prompt
@@ -81,9 +87,9 @@ async def test_results_that_were_accepted_are_given_to_the_next_run(tmp_path: Pa
     async with engine_bench(tmp_path, model, tools=[orders, rates], room=room) as bench:
         await bench.run("how many orders?", conversation_id="c")
         second = await bench.run("March", conversation_id="c")
-        prompt = bench.client.requests[-1]["body"]["messages"][1]["content"]
+        prompt = last_completion(bench)
         other = await bench.run("March", conversation_id="another")
-        unrelated = bench.client.requests[-1]["body"]["messages"][1]["content"]
+        unrelated = last_completion(bench)
     assert "<earlier_results>\nlist_orders (use list_orders): January 4, March 17\n</earlier_results>" in prompt
     assert "none for this" not in prompt, "what was judged away is no result"
     assert second.response == other.response == "March had 17 orders."

@@ -51,7 +51,7 @@ async def test_what_a_plan_a_skill_and_a_verdict_quote_is_shown_to_nobody(
     async with engine_bench(tmp_path, model, room=chosen, llm_api_key=OWN) as bench:
         events = await bench.events("please sum it up, then report")
         purposes = bench.client.purposes()
-    assert purposes == ["planner", "skill", "supervisor", "completion"]
+    assert purposes == ["planner", "skill", "supervisor", "completion", "supervisor"]
     assert build_response(events).response == "Ask the office."
     whole = extract_visible_text(events)
     assert [part for part in stored_words(guards) if part in whole] == []

@@ -49,7 +49,7 @@ async def test_an_idle_gateway_measures_its_model_and_again_when_another_one_is_
         run = (await client.get("/v1/runs", params={"limit": 1})).json()["data"][0]["id"]
         metadata = (await client.get(f"/v1/runs/{run}")).json()["response"]["metadata"]
         assert metadata["runtime"]["profile"] == {
-            "decides": "rounds", "checks_answers": True, "source": "measured"
+            "decides": "rounds", "judges": False, "checks_answers": True, "translates": False, "source": "measured"
         }  # fmt: skip
 
         measured_calls = endpoint.paths.count("/v1/chat/completions")

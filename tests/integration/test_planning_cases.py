@@ -346,7 +346,7 @@ async def test_the_same_output_after_a_retry_may_be_right(tmp_path: Path) -> Non
     async with engine_bench(tmp_path, model, tools=[tool], room=room) as bench:
         response = await bench.run("How many chairs?")
         purposes = bench.client.purposes()
-    assert purposes == ["planner", "supervisor", "supervisor", "completion"], "no new plan"
+    assert purposes == ["planner", "supervisor", "supervisor", "completion", "supervisor"], "no new plan"
     assert (response.response, response.metadata["status"]) == ("151 chairs.", "complete")
 
 

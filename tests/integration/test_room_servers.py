@@ -189,7 +189,7 @@ async def test_other_owners_start_no_program_and_name_only_their_credentials(ser
         async with client_of(url, headers=bearer(bob)) as client:
             assert "room:ours" not in json.dumps((await client.get("/v1/studio/graph")).json())
             told = await run_tool(url, "mcp_server_add", key=bob, room_id="ours", name="x", url="https://x.example")
-            assert "only by API keys with the scope 'admin'" in json.dumps(told)
+            assert "only by API keys with the scope 'rooms'" in json.dumps(told)
 
 
 async def test_plans_add_no_server_without_asking(serve: Serve) -> None:
