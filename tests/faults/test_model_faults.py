@@ -91,7 +91,7 @@ UNREADABLE = {
 READ_ALL_THE_SAME = {
     # Ten megabytes of text are a reply, where they need not be a plan or a verdict.
     ("skill", "a line of 10 MB"): ("complete", 1),
-    ("supervisor", "a line of 10 MB"): ("partial", 2),
+    ("supervisor", "a line of 10 MB"): ("complete", 2),  # no verdict in it, twice: that of the rules holds
 }
 
 
@@ -130,7 +130,7 @@ class Case:
             if (self.purpose, self.what) in exceptions:
                 return exceptions[self.purpose, self.what]
         if fault.code is None:
-            return "complete", requests
+            return "complete", requests + (self.purpose == "supervisor")  # the answer is judged too
         status, calls = end.broken if fault.code == BROKEN else end.other
         return status, calls * requests
 
@@ -201,7 +201,9 @@ def faults_of(case: Case, told: FaultReport, asked: list[str]) -> list[str]:
     """What the door and the upstream's own log say that should not be."""
     status, requests = case.end
     found = []
-    if asked.count(case.asked_as) != requests or len(asked) > MOST_CALLS:
+    # A kept connection may have been closed before the call: one that is reset on it is sent once more at once.
+    most = 2 * requests if case.what == "resets the connection" else requests
+    if not requests <= asked.count(case.asked_as) <= most or len(asked) > MOST_CALLS + most - requests:
         found.append(f"the upstream was asked {asked}, {requests} times for {case.asked_as} is right")
     if told.seconds > 3 * TIMEOUT_S * requests + SLACK_S:  # a call that is late is waited for twice as long once more
         found.append(f"it took {told.seconds:.1f} s")

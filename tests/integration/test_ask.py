@@ -30,8 +30,8 @@ async def test_the_run_ends_with_the_question_and_its_status_says_so(tmp_path: P
 
 
 def last_completion(bench: Any) -> str:
-    """The user's part of the last call that wrote an answer; in these rooms a judge is asked after it."""
-    calls = [request for request in bench.client.requests if request["purpose"] == "completion"]
+    """The user's part of the last call before the verdict on the answer."""
+    calls = [request for request in bench.client.requests if request["purpose"] != "supervisor"]
     return str(calls[-1]["body"]["messages"][1]["content"])
 
 

@@ -184,7 +184,7 @@ def test_tools_are_listed_and_called(tmp_path: Path) -> None:
 def test_the_doctor_says_what_to_do(tmp_path: Path) -> None:
     code, output = from_cold(tmp_path, "doctor")
     assert code == 0
-    assert "AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1" in output
+    assert "`stepgate models use MODEL --at URL`" in output
     code, output = stepgate(tmp_path, "doctor", llm_base_url="http://127.0.0.1:9/v1", model_fast="m", modle_high="x")
     assert code == 1
     assert "127.0.0.1:9" in output

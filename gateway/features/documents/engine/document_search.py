@@ -63,9 +63,10 @@ async def plan_document_search(run: Run, request: PlanningRequest) -> Planned:
     except (ModelError, BudgetError, PlanInvalidError) as error:
         reason = error.problems[0] if isinstance(error, PlanInvalidError) else error.message
         unreachable = error if isinstance(error, ModelUnreachableError) else None
-        plan = _build_plan(run, ruled)
+        whole = _Searches(_merge(run, (), ruled).queries, ruled.follows, ruled.why)
+        plan = _build_plan(run, whole)
         return Planned(plan, "llm", "rules", reason, follows=ruled.follows, unreachable=unreachable)
-    searches = _merge(run, reply, ruled)
+    searches = _merge(run, reply.searches, ruled)
     plan = _build_plan(run, searches, has_more=may_continue and bool(reply.then))
     # A small model answers a follow-up from any passage about the same subject, so that its own words stay required.
     follows = ruled.follows if run.profile.checks_answers else ""
@@ -104,14 +105,14 @@ async def _ask(run: Run, request: PlanningRequest, *, may_continue: bool) -> Sea
     return read_searches(reply)
 
 
-def _merge(run: Run, reply: SearchReply, ruled: _Searches) -> _Searches:
+def _merge(run: Run, written: Sequence[str], ruled: _Searches) -> _Searches:
     """Returns the model's searches, then those by rule: a model that drops a word of the question loses nothing.
 
     A translated question is searched too: the documents may be in either language.
     """
     queries: dict[str, tuple[str, str]] = {}
     # A search that itself refers back is not self-contained: the model has copied the message.
-    own = [text for text in reply.searches if not (ruled.follows and refers_back(text))]
+    own = [text for text in written if not (ruled.follows and refers_back(text))]
     translated = ((run.state.question, FIND),) if get_own_words(run.state) != run.state.question else ()
     planned = ((text, f"{FIND} about {text}") for text in own)
     for query, intent in (*planned, *ruled.queries, *translated):
