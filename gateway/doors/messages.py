@@ -23,9 +23,10 @@ from agent.storage.conversation_path import ROOT
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
-from gateway.doors.agent import ERRORS, STREAM
+from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.run_intake import accept_run
 from gateway.doors.runs import parse_position
 from gateway.render.answer_view import AnswerFrames, build_view
@@ -119,7 +120,7 @@ class NewHead(StrictBody):
     exact: bool = False
 
 
-@router.get("", responses=ERRORS)
+@router.get("", responses=OPENAI_ERRORS)
 async def list_conversations(
     stepgate: Gateway,
     caller: CurrentCaller,
@@ -144,7 +145,7 @@ async def list_conversations(
     return ConversationEntries(data=data, next=found[-1].updated_at if len(found) == limit else None)
 
 
-@router.get("/{conversation_id}/messages", responses=ERRORS)
+@router.get("/{conversation_id}/messages", responses=OPENAI_ERRORS)
 async def list_messages(
     conversation_id: str,
     stepgate: Gateway,
@@ -177,7 +178,7 @@ async def list_messages(
     )
 
 
-@router.post("/{conversation_id}/messages", status_code=202, responses=ERRORS)
+@router.post("/{conversation_id}/messages", status_code=202, responses=OPENAI_ERRORS)
 async def send_message(
     conversation_id: str, body: NewMessage, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> SentMessage:
@@ -192,7 +193,7 @@ async def send_message(
 
 @router.get(
     "/{conversation_id}/messages/{message_id}/events",
-    responses={**ERRORS, **STREAM, 204: {"description": "The end was seen already"}},
+    responses={**OPENAI_ERRORS, **STREAM, 204: {"description": "The end was seen already"}},
     response_model=None,
 )
 async def follow_message(
@@ -216,7 +217,7 @@ async def follow_message(
         return stream.build_response(frames, build_failure_frame)
 
 
-@router.post("/{conversation_id}/messages/{message_id}/stop", status_code=202, responses=ERRORS)
+@router.post("/{conversation_id}/messages/{message_id}/stop", status_code=202, responses=OPENAI_ERRORS)
 async def stop_message(
     conversation_id: str, message_id: str, stepgate: Gateway, caller: CurrentCaller
 ) -> dict[str, str]:
@@ -226,7 +227,7 @@ async def stop_message(
     return {"run_id": row.run_id}
 
 
-@router.put("/{conversation_id}/head", status_code=204, responses=ERRORS)
+@router.put("/{conversation_id}/head", status_code=204, responses=OPENAI_ERRORS)
 async def set_head(conversation_id: str, body: NewHead, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Choose the branch that the conversation is at."""
     run_id = _parse_run_id(body.message)
@@ -238,7 +239,7 @@ async def set_head(conversation_id: str, body: NewHead, stepgate: Gateway, calle
 
 @router.get(
     "/{conversation_id}/export",
-    responses={**ERRORS, 200: {"content": {"text/markdown": {}, "application/json": {}}}},
+    responses={**OPENAI_ERRORS, 200: {"content": {"text/markdown": {}, "application/json": {}}}},
     response_model=None,
 )
 async def export_conversation(

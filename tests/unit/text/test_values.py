@@ -147,7 +147,8 @@ def test_another_number_is_never_taken_for_it(claimed: int, known: int) -> None:
     assert agrees(f"it is {claimed} in all", f"it is {known:_} in all".replace("_", " ")) == (claimed == known)
 
 
-@given(st.decimals(-(10**6), 10**6, places=4), st.integers(0, 3))
+# Not three decimals: 25.000 may be twenty-five thousand.
+@given(st.decimals(-(10**6), 10**6, places=4), st.integers(0, 2))
 def test_a_rounded_number_agrees_with_the_exact_one(exact: Decimal, decimals: int) -> None:
     assert agrees(f"it is {exact:.{decimals}f} in all", f"it is {exact} in all")
 
