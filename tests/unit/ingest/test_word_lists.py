@@ -60,6 +60,12 @@ def test_a_heading_has_its_number_and_a_bullet_is_none(tmp_path: Path) -> None:
     assert read(tmp_path, body, numbering(CONTRACT, number(1))) == ["1. Scope", "1.1 Terms", "- x"]
 
 
+def test_a_heading_that_names_its_number_is_not_numbered_again(tmp_path: Path) -> None:
+    outline = '<w:outlineLvl w:val="0"/>'
+    body = "".join(item(text, more=outline) for text in ("Section 1", "Budget 2026", "Section 4.2"))
+    assert read(tmp_path, body, numbering(CONTRACT, number(1))) == ["Section 1", "2. Budget 2026", "Section 4.2"]
+
+
 def test_a_level_without_a_number_shows_its_text_alone(tmp_path: Path) -> None:
     levels = '<w:lvl w:ilvl="0"><w:numFmt w:val="none"/><w:lvlText w:val="Note:"/></w:lvl>'
     assert read(tmp_path, item("a") + item("b", None), numbering(levels, number(1))) == ["Note: a", "Note: b"]

@@ -2,6 +2,7 @@
 tables with merged cells, notes where they belong, and the page breaks that Word stored."""
 
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -30,6 +31,7 @@ from gateway.features.documents.engine.ingest.parsers.word_tables import read_gr
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
 
+_DOTTED = re.compile(r"\d+(\.\d+)+")
 _PARAGRAPH = qn("w:p")
 _TABLE = qn("w:tbl")
 _PICTURES = ("{http://schemas.openxmlformats.org/drawingml/2006/picture}pic", f"{VML}imagedata")
@@ -131,7 +133,8 @@ class _Walk:
             self._open = inline.text
         elif text and (level := self._get_heading_level(element)) is not None:
             number = self._format_marker(element)
-            self._draft.add_heading(text if number == "- " else number + text, level, self.page)
+            is_plain = number == "- " or _names_own_number(text, number)
+            self._draft.add_heading(text if is_plain else number + text, level, self.page)
         elif text:
             self._draft.add_text(self._format_marker(element) + text, self.page)
         self._add_graphics(inline.graphics)
@@ -246,6 +249,13 @@ def _read_text(element: Element, part: Part, context: _Context) -> str:
 
 def _read_description(shape: Element) -> str:
     return shape.get("descr") or shape.get("title") or shape.get("alt") or ""
+
+
+def _names_own_number(heading: str, number: str) -> bool:
+    """Whether a heading ends with a number of its own ("Section 1.2"): Word's number or a dotted one. It is what others
+    refer to, so a second number in front of it would be wrong."""
+    own = heading.rsplit(maxsplit=1)[-1].strip(".")
+    return own == number.strip(" .") or bool(_DOTTED.fullmatch(own))
 
 
 def _is_mark_deleted(paragraph: Element) -> bool:
