@@ -15,7 +15,7 @@ from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
-from agent.planning.round_planner import build_plan_more
+from agent.planning.round_steps import build_plan_more
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
