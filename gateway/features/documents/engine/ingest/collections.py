@@ -29,7 +29,7 @@ from gateway.features.documents.engine.ingest.dry_run_report import ValidationRe
 from gateway.features.documents.engine.ingest.index_writer import IndexWriter
 from gateway.features.documents.engine.ingest.ingest_report import IngestReport, Progress, SkippedDocument
 from gateway.features.documents.engine.ingest.ingest_resources import IngestResources
-from gateway.features.documents.engine.ingest.ingestion import Ingestion
+from gateway.features.documents.engine.ingest.ingestion import Ingestion, IngestPlan
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import check_pipeline
 from gateway.features.documents.engine.ingest.reindex import Reindexing, ReindexReport
@@ -62,15 +62,6 @@ class FoundDocument:
 
     collection: str
     document: Document
-
-
-@dataclass(frozen=True, slots=True)
-class IngestPlan:
-    """How a source is read into a collection: its row with the pipeline, the connector, the password of PDFs."""
-
-    row: Collection
-    connector: Connector
-    password: SecretStr | None
 
 
 class Library:
