@@ -140,14 +140,14 @@ async def test_an_approval_is_an_interrupt_that_the_next_turn_answers(serve: Ser
 @pytest.mark.row("S002-49", "Scard-06")
 async def test_a_sub_agent_that_waits_ends_as_suspended_and_starts_again_after_the_answer(serve: Serve) -> None:
     model = script(
-        routes(intent("room_management", "make a room and show it")),
+        routes(intent("room_management", "create", name="Ours")),
         acts("rooms_list", times=1),
         acts("room_create", {"name": "Ours"}, times=1, call_id="a2"),
         concludes("Made Ours."),
     )
     props: dict[str, Any] = {"forwardedProps": {"room": "studio"}}
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        asked = await read(client, turn("make a room called Ours and show all rooms", **props))
+        asked = await read(client, turn("make a room called Ours, as the others are", **props))
         interrupt = asked[-1]["outcome"]["interrupts"][0]
         entry = {"interruptId": interrupt["id"], "status": "resolved", "payload": {"decision": "approve"}}
         answered = await read(client, turn("", "r2", resume=[entry], **props))
