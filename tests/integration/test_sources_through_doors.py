@@ -16,7 +16,7 @@ from aiohttp import web
 
 from gateway.features.documents import bootstrap_documents
 from gateway.features.documents.engine.ingest.connectors.drive import DriveConnector
-from gateway.features.documents.engine.ingest.connectors.source_client import RetryPolicy
+from gateway.features.documents.engine.ingest.connectors.source_client import RetryPolicy, SourceClient
 from tests.integration.conftest import Serve
 from tests.support import documents
 from tests.support.documents import Words
@@ -56,14 +56,19 @@ async def show(client: httpx.AsyncClient, document: Any) -> Any:
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds between attempts, which do not pass."""
+    return skip_pauses(monkeypatch)
+
+
+def skip_pauses(monkeypatch: pytest.MonkeyPatch, silence_s: float = 30) -> list[float]:
     waited: list[float] = []
 
     async def pause(seconds: float) -> None:
         waited.append(seconds)
 
-    made = bootstrap_documents.SourceClient
     policy = RetryPolicy(sleep=pause, chance=lambda: 0.5)
-    monkeypatch.setattr(bootstrap_documents, "SourceClient", lambda client: made(client, policy, silence_s=0.5))
+    monkeypatch.setattr(
+        bootstrap_documents, "SourceClient", lambda client: SourceClient(client, policy, silence_s=silence_s)
+    )
     return waited
 
 
@@ -79,7 +84,7 @@ async def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 @pytest.mark.row("S003-08", "S003-09", "S003-14")
 async def test_local_files_and_pages_arrive_whole_with_size_checksum_and_place(serve: Serve, tmp_path: Path) -> None:
-    folder = tmp_path / "data" / "files" / "docs" / "below"
+    folder = tmp_path / "data" / "files" / "docs"
     folder.mkdir(parents=True)
     (folder / "sauna.txt").write_text(TEXT)
     async with site_and_client(serve) as (site, client):
@@ -105,7 +110,7 @@ async def test_a_file_of_a_drive_arrives_with_what_the_drive_says_of_it(serve: S
     drive.server.folder("folder-top-0")
     drive.server.file("file-report", "Report.pdf", content, parent="folder-top-0")
     host = drive.server.url.partition("//")[2]
-    options = {"fetch_allow_hosts": (host,), "credentials": drive.credentials_path}
+    options = {"fetch_allow_hosts": (host,), "credentials_path": drive.credentials_path}
     async with serve(**options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         job = await ingest(client, "gdrive", "folder-top-0", credentials_id="account", recursive=True)
         assert job["report"]["read"] == 1, job
@@ -171,8 +176,9 @@ async def test_a_source_that_is_not_there_is_named_and_the_others_are_read(serve
 
 @pytest.mark.row("S003-49")
 async def test_a_source_that_never_answers_is_asked_once_more_and_then_given_up(
-    serve: Serve, pauses: list[float]
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pauses = skip_pauses(monkeypatch, silence_s=2)
     asked = itertools.count()
 
     async def never(_: web.Request) -> web.StreamResponse:
