@@ -118,7 +118,7 @@ def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -
 
 
 def _unfold_call(entry: dict[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
-    """Returns a step whose call stands in one field with its tool and arguments. A step's status says nothing here."""
+    """Splits a call that stands in one field into the tool and its arguments. A step's status says nothing here."""
     if "tool_call" not in entry:
         return entry
     tool, args = read_written_call(entry["tool_call"])

@@ -16,7 +16,7 @@ _ARGS_KEYS = ("arguments", "args", "inputs", "parameters")
 
 
 def read_written_call(value: JsonValue) -> tuple[JsonValue, JsonValue]:
-    """Returns the tool and its arguments, None if the call has none. What cannot be read as a call is returned as the
+    """Splits a call into the tool and its arguments, None if it has none. What cannot be read as a call is returned as the
     tool, so that the message about an unknown tool shows it.
     """
     if isinstance(value, dict) and isinstance(value.get("name", value.get("tool")), str):
@@ -41,7 +41,7 @@ def _read_object(text: str) -> JsonObject | None:
 
 
 def _read_keywords(text: str) -> JsonObject | None:
-    """Returns arguments that are written as in Python, with literal values. Nothing is evaluated."""
+    """Reads arguments that are written as in Python, with literal values. Nothing is evaluated."""
     try:
         call = ast.parse(f"f({text})", mode="eval").body
         if not isinstance(call, ast.Call) or call.args or any(one.arg is None for one in call.keywords):

@@ -92,7 +92,7 @@ class RoomServer(FrozenModel):
 
 
 def read_tool_names(given: Any) -> Any:
-    """Returns the names of a list of tools each of them a name or `{tool_name: NAME}`."""
+    """The names of a list of tools, each of them a name or `{tool_name: NAME}`."""
     if not isinstance(given, list | tuple):
         return given
     return [one["tool_name"] if isinstance(one, dict) and one.keys() == {"tool_name"} else one for one in given]

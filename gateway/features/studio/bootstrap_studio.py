@@ -123,7 +123,7 @@ def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools)
 
 
 def _find_room_source(store: RoomStore, room_id: str) -> str:
-    """Returns where a room is stored: the operator's folder or table if it is there, else among the shipped ones."""
+    """Says where a room is stored: the operator's folder or table if it is there, else among the shipped ones."""
     if room_id in (store.list_stamps() or {}):
         return f"rooms/{room_id}.yaml" if isinstance(store, FileRoomStore) else f"table room_versions, room {room_id}"
     return f"config/rooms/{room_id}.yaml"

@@ -163,7 +163,7 @@ def extract_entities(text: str) -> list[Entity]:
 
 
 def _remove_calendar_words(name: str) -> tuple[str, int]:
-    """Returns a name without days and months before and after it, and how many characters were removed before it.
+    """Removes days and months before and after a name; the name, and how many characters were removed before it.
 
     Empty if no name is left. A month that people are called after (`April Jones`) stays before another word.
     """

@@ -245,7 +245,7 @@ async def build_documents(events: Sequence[ev.Event], state: RunState, blob: Fet
 
 
 def _name_modes(verification: JsonObject) -> JsonObject:
-    """Returns the verification with the modes as these endpoints name them: `deterministic` for rules."""
+    """Names the modes of a verification as these endpoints do: `deterministic` for rules."""
     runtime = verification.get("runtime")
     if not isinstance(runtime, dict):
         return verification

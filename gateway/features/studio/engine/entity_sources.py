@@ -10,7 +10,7 @@ from gateway.features.studio.engine.generated_tools.generated_tool import GENERA
 
 
 def find_tool_source(tool: Tool) -> str:
-    """Returns the file and line of the tool's code, the server that offers it, or the table of generated tools."""
+    """Names the file and line of the tool's code, the server that offers it, or the table of generated tools."""
     spec = tool.spec
     if is_foreign(spec):
         return f"MCP server {get_server_name(spec)}"
@@ -26,6 +26,6 @@ def find_tool_source(tool: Tool) -> str:
 
 
 def find_skill_source(skill: Skill) -> str:
-    """Returns the file of the skill's instructions, from the folder of skills on."""
+    """Names the file of the skill's instructions, from the folder of skills on."""
     parts = skill.path.parts[-2:] if skill.is_flat else skill.path.parts[-3:]
     return "/".join(parts)

@@ -152,7 +152,7 @@ def _list_skill_entities(skill: Skill, files: Sequence[str]) -> Iterator[Entity]
 
 
 def _make_document_entity(found: FoundDocument) -> Entity:
-    """Returns a document; its name and its title are those of its file, so they are text from outside."""
+    """Makes the entity of a document. Its name and title are those of its file: text from outside."""
     document = found.document
     pages = f"{document.pages} {'page' if document.pages == 1 else 'pages'}" if document.pages else ""
     text = ", ".join(part for part in (document.title, document.file_type, pages) if part)

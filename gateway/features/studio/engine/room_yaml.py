@@ -53,7 +53,7 @@ def merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonO
 
 
 def _keep_tool_form(before: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the changes with the names of tools as `{tool_name: NAME}` if the text lists its tools that way."""
+    """Writes the names of tools in the changes as `{tool_name: NAME}` if the text lists its tools that way."""
     earlier, names = before.get("tools"), changes.get("tools")
     if not (isinstance(earlier, list) and isinstance(names, list | tuple)):
         return changes

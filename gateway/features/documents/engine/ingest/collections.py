@@ -138,11 +138,11 @@ class Library:
         return found
 
     async def list_newest_documents(self, owner: str, limit: int) -> Sequence[FoundDocument]:
-        """Returns the owner's documents that were read last."""
+        """Lists the owner's documents that were read last."""
         return [FoundDocument(*found) for found in await self._documents.list_newest(owner, limit)]
 
     async def stamp_documents(self, owner: str) -> tuple[int, float]:
-        """Returns what differs once the owner's documents have changed: their number, and when the last was read."""
+        """The number of the owner's documents and when the last one was read: both differ after a change."""
         return await self._documents.stamp(owner)
 
     async def get_document(self, owner: str, document_id: str, collection: str | None = None) -> FoundDocument:

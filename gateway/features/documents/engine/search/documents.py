@@ -113,14 +113,14 @@ class DocumentStore:
         return [Document.from_json(row[0]) for row in rows]
 
     async def list_newest(self, owner: str, limit: int) -> "Sequence[tuple[str, Document]]":
-        """Returns the documents of all collections that were read last, each with its collection."""
+        """Lists the documents of all collections that were read last, each with its collection."""
         rows = await self._statements.read(
             "SELECT collection, data FROM documents WHERE owner = ? ORDER BY at DESC, document_id LIMIT ?", owner, limit
         )
         return [(str(row[0]), Document.from_json(row[1])) for row in rows]
 
     async def stamp(self, owner: str) -> "tuple[int, float]":
-        """Returns the number of documents and when the last one was read, in UTC seconds since 1970."""
+        """The number of documents and when the last one was read, in UTC seconds since 1970."""
         (row,) = await self._statements.read("SELECT count(*), max(at) FROM documents WHERE owner = ?", owner)
         return int(row[0]), float(row[1] or 0)
 
