@@ -16,7 +16,7 @@ _ARGS_KEYS = ("arguments", "args", "inputs", "parameters")
 
 
 def read_written_call(value: JsonValue) -> tuple[JsonValue, JsonValue]:
-    """Splits a call into the tool and its arguments, None if it has none. What cannot be read as a call is returned as the
+    """Splits a call into tool and arguments, None if it has none. What cannot be read as a call is returned as the
     tool, so that the message about an unknown tool shows it.
     """
     if isinstance(value, dict) and isinstance(value.get("name", value.get("tool")), str):
