@@ -167,16 +167,16 @@ def _remove_calendar_words(name: str) -> tuple[str, int]:
 
     Empty if no name is left. A month that people are called after (`April Jones`) stays before another word.
     """
-    words = name.split()
+    words = list(re.finditer(r"\S+", name))
     first, last = 0, len(words)
-    while first < last and _is_calendar_word(words[first], is_alone=last - first == 1):
+    while first < last and _is_calendar_word(words[first][0], is_alone=last - first == 1):
         first += 1
-    while first < last and _is_calendar_word(words[last - 1], is_alone=True):
+    while first < last and _is_calendar_word(words[last - 1][0], is_alone=True):
         last -= 1
     if last - first < min(2, len(words)):
         return "", 0
-    text = " ".join(words[first:last])
-    return text, name.index(words[first]) if first else 0
+    start = words[first].start()
+    return name[start : words[last - 1].end()], start
 
 
 def _is_calendar_word(word: str, *, is_alone: bool) -> bool:
