@@ -163,7 +163,7 @@ def extract_entities(text: str) -> list[Entity]:
 
 
 def _remove_calendar_words(name: str) -> tuple[str, int]:
-    """Removes days and months before and after a name; the name, and how many characters were removed before it.
+    """Removes days and months before a name and days after it; the name, and how many characters were removed before it.
 
     Empty if no name is left. A month that people are called after (`April Jones`) stays before another word.
     """
@@ -171,7 +171,7 @@ def _remove_calendar_words(name: str) -> tuple[str, int]:
     first, last = 0, len(words)
     while first < last and _is_calendar_word(words[first][0], is_alone=last - first == 1):
         first += 1
-    while first < last and _is_calendar_word(words[last - 1][0], is_alone=True):
+    while first < last and words[last - 1][0].casefold() in WEEKDAYS:
         last -= 1
     if last - first < min(2, len(words)):
         return "", 0
