@@ -163,7 +163,7 @@ def extract_entities(text: str) -> list[Entity]:
 
 
 def _remove_calendar_words(name: str) -> tuple[str, int]:
-    """Removes days and months before a name and days after it; the name, and how many characters were removed before it.
+    """Removes days and months before a name and days after it; the name and how many characters came before it.
 
     Empty if no name is left. A month that people are called after (`April Jones`) stays before another word.
     """
