@@ -166,7 +166,7 @@ async def search_entities(
 
 
 @router.get(
-    "/v1/studio/entities/{entity_id}", responses=ERRORS, dependencies=[*_AGENT, require_tool("get_entity_details")]
+    "/v1/studio/entities/{entity_id:path}", responses=ERRORS, dependencies=[*_AGENT, require_tool("get_entity_details")]
 )
 async def get_entity(entity_id: str, stepgate: Gateway, caller: CurrentCaller) -> EntityDetailsOutput:
     """Return an entity with its links: `room:support-team`, or a name that only one entity has."""
