@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Tier
 from agent.planning.wire import COMPLETION
+from agent.planning.written_call import read_written_call
 from agent.tools.catalogue import Catalogue
 from agent.tools.unset_inputs import drop_unset_inputs
 
@@ -27,6 +28,7 @@ _STEP_KEYS = {
     "intent": "intent", "purpose": "intent", "description": "intent", "goal": "intent",
     "executor": "executor", "action": "action", "reasoning": "reasoning", "thought": "reasoning",
     "tools": "tools", "allowed_tools": "tools", "allowedtools": "tools",
+    "tool_call": "tool_call", "status": "status",
     "provider": "provider", "tier": "tier", "effect": "effect", "expected_output": "expected_output",
 }  # fmt: skip
 _NOT_IN_KEY = re.compile(r"[^a-z_]")
@@ -66,7 +68,8 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
     problems: list[str] = []
     raw_steps = data.get("steps")
     entries = [entry for entry in raw_steps if isinstance(entry, dict)] if isinstance(raw_steps, list) else []
-    keyed = [_map_keys(entry, index, problems) for index, entry in enumerate(entries, start=1)]
+    mapped = [_map_keys(entry, index, problems) for index, entry in enumerate(entries, start=1)]
+    keyed = [_unfold_call(entry, index, problems) for index, entry in enumerate(mapped, start=1)]
     ids = [_normalise_id(entry.get("id"), index) for index, entry in enumerate(keyed, start=1)]
     from_zero = _has_zero_based_indices(keyed)
     steps = []
@@ -112,6 +115,20 @@ def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -
         else:
             keyed[known] = value
     return keyed
+
+
+def _unfold_call(entry: dict[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
+    """Splits a call that stands in one field into the tool and its arguments. A step's status says nothing here."""
+    if "tool_call" not in entry:
+        return entry
+    tool, args = read_written_call(entry["tool_call"])
+    step = {key: value for key, value in entry.items() if key not in ("tool_call", "status")}
+    for key, value in (("tool", tool), ("args", args)):
+        if value is not None and key in step:
+            problems.append(f'step {index} has "{key}" twice (as "tool_call")')
+        elif value is not None:
+            step[key] = value
+    return step
 
 
 def _normalise_id(value: JsonValue, index: int) -> str:

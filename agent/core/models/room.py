@@ -1,8 +1,8 @@
 """Rooms: what an assistant may use, what it guards against, and what one of its runs may spend."""
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from agent.core.models.words import LOCAL_OWNER, ApprovalPolicy, FrozenModel, JudgePolicy, RetrievalMode, Tier
 
@@ -91,6 +91,13 @@ class RoomServer(FrozenModel):
         return (*((self.credential,) if self.credential is not None else ()), *self.secret_env.values())
 
 
+def read_tool_names(given: Any) -> Any:
+    """The names of a list of tools, each of them a name or `{tool_name: NAME}`."""
+    if not isinstance(given, list | tuple):
+        return given
+    return [one["tool_name"] if isinstance(one, dict) and one.keys() == {"tool_name"} else one for one in given]
+
+
 class Room(FrozenModel):
     """An assistant's profile. Each room is one model id in `/v1/models`."""
 
@@ -119,7 +126,9 @@ class Room(FrozenModel):
         description="true: without a model a skill fails with the model's error; false: the rules take over",
     )
     skills: tuple[str, ...] | None = Field(default=None, description="allowed skills; null allows all")
-    tools: tuple[str, ...] | None = Field(default=None, description="allowed tools; null allows all")
+    tools: Annotated[tuple[str, ...] | None, BeforeValidator(read_tool_names)] = Field(
+        default=None, description="allowed tools, each a name or `{tool_name: NAME}`; null allows all"
+    )
     mcp_servers: dict[str, RoomServer] = Field(
         default={}, description="MCP servers of this room's own, by name; their tools are usable here only"
     )

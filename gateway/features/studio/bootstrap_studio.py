@@ -25,6 +25,8 @@ from gateway.features.studio.engine.live_rooms import LiveRooms
 from gateway.features.studio.engine.prompt_library import PromptLibrary
 from gateway.features.studio.engine.room_checks import RoomRegistries
 from gateway.features.studio.engine.room_editor import RoomEditor
+from gateway.features.studio.engine.room_files import FileRoomStore
+from gateway.features.studio.engine.room_store import RoomStore
 from gateway.features.studio.engine.room_view import Editor, ProgramRight
 from gateway.features.studio.engine.secret_names import SecretNames
 from gateway.features.studio.tools.entity_graph import make_graph_tools
@@ -64,7 +66,20 @@ async def build_studio(context: BuildContext, loaded: LoadedRooms, tools: Tools,
             if server.config.room is None or server.config.room in visible
         }
 
-    graphs = GraphBuilder(GraphSources(rooms, registry, loaded.skills, prompts, library.list_collections, list_servers))
+    graphs = GraphBuilder(
+        GraphSources(
+            rooms,
+            registry,
+            loaded.skills,
+            prompts,
+            library.list_collections,
+            library.stamp_documents,
+            library.list_newest_documents,
+            list_servers,
+            settings.mcp_servers_path.name,
+            partial(_find_room_source, loaded.store),
+        )
+    )
     secrets = SecretNames(settings.list_secret_settings(), Credentials(settings.credentials_file), lambda: rooms)
     registry.register(
         *make_graph_tools(graphs),
@@ -105,6 +120,13 @@ def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools)
         after_change=None if foreign is None else foreign.refresh_after_change,
     )
     return RoomEditor(live, context.audit)
+
+
+def _find_room_source(store: RoomStore, room_id: str) -> str:
+    """Says where a room is stored: the operator's folder or table if it is there, else among the shipped ones."""
+    if room_id in (store.list_stamps() or {}):
+        return f"rooms/{room_id}.yaml" if isinstance(store, FileRoomStore) else f"table room_versions, room {room_id}"
+    return f"config/rooms/{room_id}.yaml"
 
 
 async def _read_withheld(journal: Journal, run_id: str) -> JsonObject:

@@ -128,6 +128,14 @@ class Library:
             raise await self._make_unknown_error(owner, collection)
         return found
 
+    async def list_newest_documents(self, owner: str, limit: int) -> Sequence[FoundDocument]:
+        """Lists the owner's documents that were read last."""
+        return [FoundDocument(*found) for found in await self._documents.list_newest(owner, limit)]
+
+    async def stamp_documents(self, owner: str) -> tuple[int, float]:
+        """The number of the owner's documents and when the last one was read: both differ after a change."""
+        return await self._documents.stamp(owner)
+
     async def get_document(self, owner: str, document_id: str, collection: str | None = None) -> FoundDocument:
         """Returns a document by its id. Raises `NotFoundError`."""
         for name, document in (await self._documents.get_by_id(owner, document_id)).items():

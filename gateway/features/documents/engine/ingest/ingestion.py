@@ -113,6 +113,7 @@ class Ingestion:
             size=output.file_size_bytes,
             url=found.url,
             at=self.clock(),
+            source_metadata=output.source_metadata,
         )
         if document.checksum == output.checksum:
             document = replace(document, version=found.version)

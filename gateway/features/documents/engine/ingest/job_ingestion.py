@@ -311,6 +311,7 @@ class _BatchAdder:
                 checksum=output.checksum,
                 version=found.version,
                 url=found.url,
+                source_metadata=output.source_metadata,
             )
         )
         is_old = monotonic() - self._since > BATCH_SECONDS
