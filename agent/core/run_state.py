@@ -223,6 +223,11 @@ class RunState:
         return self._created.key
 
     @property
+    def has_own_conversation(self) -> bool:
+        """Whether this gateway made the conversation's id."""
+        return self._created.own_conversation
+
+    @property
     def may_skip_approval(self) -> bool:
         """Whether calls that the request names with their arguments count as approved."""
         return self._created.may_skip_approval
