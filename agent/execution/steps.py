@@ -10,6 +10,7 @@ from agent.core.events import EventDraft, StepOutput, StepSpeculative, StepStart
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.decide import Start, have_dependencies_succeeded
+from agent.execution.evidence import find_evidence_check
 from agent.execution.list_calls import ListCalls
 from agent.execution.repeated_calls import REPEATED, find_lasting_failure
 from agent.execution.result_refining import refine_result
@@ -89,7 +90,7 @@ async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput
     elif step.action == "skill":
         output = await SkillExecutor(run, step, number).execute(args, start.feedback, tainted=tainted)
     else:
-        output = await CompletionWriter(run, step, number).write(start.feedback)
+        output = await CompletionWriter(run, step, number, await find_evidence_check(run, step)).write(start.feedback)
     return [], output
 
 
