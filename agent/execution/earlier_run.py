@@ -40,8 +40,8 @@ async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tupl
 async def find_confirmed_values(run: Run) -> tuple[ConfirmedValue, ...]:
     """Returns the values that a person confirmed in the conversation before this run.
 
-    They count if this gateway made the conversation's id, or if the run before has the same API key: another caller who could
-    name the conversation may not have approved in it.
+    They count if this gateway made the conversation's id, or if the run before has the same API key. Others could name
+    the conversation too.
     """
     state, conversation = run.state, run.state.request.conversation_id
     if conversation is None:
