@@ -46,9 +46,18 @@ def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple
     """Returns the label of every step that calls something; () if nothing counts as the user's."""
     if not sources or not LABELLED_SOURCES.issuperset(sources):
         return ()
+    if "conversation" in sources and not _is_conversation_stored(run.state):
+        return ()
     specs = {spec.name: spec for spec in build_catalogue(run).tools}
     words = collect_own_words(run.state)
     return tuple(_label_step(run, plan, step, words, specs, sources) for step in plan.steps if step.is_work)
+
+
+def _is_conversation_stored(state: RunState) -> bool:
+    """Returns whether the untrusted text of a conversation is in answers that were stored here, beside the user's own
+    messages; not in the request itself, and not in what a client's tools returned.
+    """
+    return not state.has_untrusted_prompt and state.retrieval is not None and state.retrieval.source == "conversation"
 
 
 def _label_step(
