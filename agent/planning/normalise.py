@@ -14,6 +14,8 @@ from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Tier
+from agent.planning.list_steps import normalise_list_inputs
+from agent.planning.references import find_references
 from agent.planning.wire import COMPLETION
 from agent.planning.written_call import read_written_call
 from agent.tools.catalogue import Catalogue
@@ -179,7 +181,7 @@ def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: st
             problems.append(f'{label} has the input "{name}" twice')
         schema = properties.get(name) if isinstance(properties, dict) else None
         args[name] = _coerce_type(item, schema)
-    return drop_unset_inputs(spec, args) if spec is not None else args
+    return normalise_list_inputs(drop_unset_inputs(spec, args), spec) if spec is not None else args
 
 
 def _parse_args_text(value: str, label: str, problems: list[str]) -> JsonObject:
@@ -211,7 +213,10 @@ def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
     if not isinstance(value, str) or not isinstance(schema, dict):
         return value
     text = value.strip()
-    forms = schema.get("anyOf")
+    forms, kinds = schema.get("anyOf"), schema.get("type")
+    if isinstance(kinds, list):  # a text that is a list of references is meant as a list
+        is_list = "array" in kinds and text.startswith("[") and bool(find_references(text))
+        return _coerce_type(value, {"type": "array"}) if is_list else value
     if isinstance(forms, list) and {"type": "null"} in forms and len(forms) == 2:  # an optional value
         return _coerce_type(value, next(form for form in forms if form != {"type": "null"}))
     match schema.get("type"):

@@ -4,7 +4,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from agent.core.models.words import LOCAL_OWNER, ApprovalPolicy, FrozenModel, JudgePolicy, RetrievalMode, Tier
+from agent.core.models.words import (
+    LOCAL_OWNER,
+    ApprovalPolicy,
+    EffectPolicy,
+    FrozenModel,
+    JudgePolicy,
+    RetrievalMode,
+    Tier,
+)
 
 GuardAction = Literal["off", "flag", "redact", "block"]
 AnswerPiiAction = Literal["auto", "off", "flag", "redact_answer", "redact", "block"]
@@ -140,6 +148,11 @@ class Room(FrozenModel):
         default="never",
         description="what a person must allow first: nothing, what changes something, or every plan. A change with "
         "arguments that come from outside is always asked for",
+    )
+    effects: EffectPolicy = Field(
+        default="ask_any",
+        description="which values from outside a person must allow in a change: any, or those that say where it goes, "
+        "how much, or what nobody has described; content and ids of one's own things pass then",
     )
     memory: bool = Field(default=True, description="recall what is remembered for the user, and remember exchanges")
     guard_input: RoomGuards = Field(
