@@ -37,7 +37,6 @@ from gateway.doors import (
 )
 from gateway.doors.lazy_mcp import LazyMcpDoor
 from gateway.feature_routes import collect_routes, collect_upload_limits
-from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
 from gateway.features.fleet.serve_workers.worker_sessions import WorkerSessionMiddleware
 from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.limits.head_requests import HeadMiddleware
@@ -45,6 +44,7 @@ from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddlewar
 from gateway.observe.requests import RequestMiddleware
 from gateway.origin_check.body_type import BodyTypeMiddleware
 from gateway.origin_check.middleware import OriginCheckMiddleware
+from gateway.worker_process import WorkerProcess
 
 
 def create_app(

@@ -21,6 +21,7 @@ from agent.owners import OwnerDeletion
 from agent.rooms import Rooms
 from agent.run_context.extensions import merge_extensions
 from agent.run_context.run import Run
+from agent.runs.client_conversations import ClientConversations
 from agent.runs.conversation_list import ConversationList
 from agent.runs.retention import RunRetention
 from agent.runs.run_intake import RunIntake
@@ -49,7 +50,6 @@ from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
 from gateway.features.documents.engine.ingest.job_runner import IngestJobs
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_pipeline_builder
 from gateway.features.pipeline_builder.engine.conversations import BuilderConversations
-from gateway.features.protocols.engine.client_conversations import ClientConversations
 from gateway.features.protocols.engine.tasks import TaskService
 from gateway.features.schedules.bootstrap_schedules import Schedules, build_schedules, build_webhooks
 from gateway.features.studio.bootstrap_studio import Studio, build_studio

@@ -17,13 +17,13 @@ from agent.core.models import FrozenModel
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.run_context.outputs import cut_text
-from agent.runs.sessions import build_unknown_conversation_error
+from agent.runs.sessions import build_session_name, build_unknown_conversation_error
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
-from gateway.features.protocols.doors.query import PlanStepView, build_plan_view, build_session_name
+from gateway.render.plan_view import PlanStepView, build_plan_view
 
 router = APIRouter(
     prefix="/v1/conversations", tags=["conversations"], route_class=DeferredRoute, dependencies=[require_scope("agent")]
