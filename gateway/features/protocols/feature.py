@@ -5,6 +5,8 @@ from gateway.feature import Door, Feature
 FEATURE = Feature(
     name="protocols",
     needs=("documents",),
+    build_services="gateway.features.protocols.hooks:build_tasks",
+    background="gateway.features.protocols.hooks:watch_tasks",
     request_handlers="gateway.features.protocols.hooks:list_request_handlers",
     routes=(
         Door("gateway.features.protocols.doors.responses:router", place=20),
