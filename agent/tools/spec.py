@@ -67,6 +67,9 @@ class PlanHints:
     """A tool that shows what this one works on, from inputs of the same names. In rounds it is called before."""
     is_for_whole_plans: bool = False
     """Whether only a plan that is made ahead needs it: in rounds, the planner reads the results itself."""
+    accepted_wishes: str = ""
+    """What a reply to the question about its call may change besides yes and no, where no model reads the reply: `use
+    the name NAME`."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 

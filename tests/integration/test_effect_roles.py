@@ -140,7 +140,7 @@ async def test_roles_and_the_rooms_setting_decide_what_is_asked(
         response = await ask(bench, "read the page and the folders, then mail hello to bo@example.org")
         assert (response.metadata["status"] == "awaiting_approval") == asked
         assert len(tool.calls) == (0 if asked else 1)
-    made = [line for line in response.trace if line.type == "tool" and line.title == "send_mail"]
+    made = [line for line in response.steps if line.type == "tool" and line.title == "send_mail"]
     assert ["from_outside" in line.detail for line in made] == [] if asked else [effects == "ask_where"]
 
 

@@ -5,9 +5,15 @@ from gateway.feature import Command, Door, Feature
 FEATURE = Feature(
     name="documents",
     rooms=("knowledge",),
+    build="gateway.features.documents.bootstrap_documents:build_documents",
     tools="gateway.features.documents.hooks:list_tools",
     subagents="gateway.features.documents.hooks:list_subagents",
     extensions="gateway.features.documents.hooks:list_extensions",
+    owned_stores="gateway.features.documents.hooks:list_owned_stores",
+    background="gateway.features.documents.hooks:run_jobs",
+    readiness="gateway.features.documents.hooks:list_readiness_checks",
+    doctor_checks="gateway.features.documents.commands.doctor:check_documents",
+    derived_folders="gateway.features.documents.engine.search.tantivy_index:DERIVED_FOLDERS",
     routes=(
         Door("gateway.features.documents.doors.embeddings:router", place=50),
         Door("gateway.features.documents.doors.collections:router", place=120),
@@ -33,11 +39,6 @@ FEATURE = Feature(
             "gateway.features.documents.commands.sources:app",
             "Sources: named sources of documents.",
             place=300,
-        ),
-        "corpus": Command(
-            "gateway.features.documents.commands.corpus:app",
-            "Table rows as documents: prepare a corpus, build a collection from it, query it.",
-            place=310,
         ),
     },
 )

@@ -255,7 +255,7 @@ def _is_needed(job: Job, item: dict[str, Any]) -> bool:
             for name, value in shown.items()
         ):
             return True
-    return item["tool"].startswith("operate-") or item["tool"] == "run_python"
+    return bool(item["tool"].startswith("operate-") or item["tool"] == "run_python")
 
 
 def _is_reference(value: Any) -> bool:

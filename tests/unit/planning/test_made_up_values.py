@@ -28,7 +28,7 @@ def ask(question: str, *rounds: RoundResult) -> PlanningRequest:
 
 
 def find(question: str, tool: str, *rounds: RoundResult, **args: JsonValue) -> list[str]:
-    return [one.name for one in find_made_up_values([make_step(tool, **args)], ask(question, *rounds))]
+    return [one.name for one in find_made_up_values([make_step(tool, "s1", **args)], ask(question, *rounds))]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
+from gateway.features.documents.engine.ingest.source_store import NamedSource
 from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
-from gateway.features.pipeline_builder.engine.source_store import NamedSource
+from gateway.features.documents.parts import get_documents
 
 router = APIRouter(
     prefix="/v1/sources", tags=["sources"], route_class=JsonRoute, dependencies=[require_scope("ingest")]
@@ -61,9 +62,9 @@ async def add_source(body: NewSource, stepgate: Gateway, caller: CurrentCaller) 
     """Register a source; an existing one is returned as it is. 403 for a path outside the folders that the operator
     allows.
     """
-    stepgate.library.check_source_type(body.source_type)
+    get_documents(stepgate).library.check_source_type(body.source_type)
     request = ConnectorInput.model_validate(body.model_dump(exclude={"name"}))
-    return _to_source_item(await stepgate.conversations.builder.sources.add(caller.owner, request, body.name))
+    return _to_source_item(await get_documents(stepgate).sources.add(caller.owner, request, body.name))
 
 
 @router.get("", responses=ERRORS)
@@ -71,20 +72,20 @@ async def list_sources(
     stepgate: Gateway, caller: CurrentCaller, limit: Annotated[int, Query(ge=1, le=1000)] = 200
 ) -> SourceList:
     """List the caller's sources."""
-    found = await stepgate.conversations.builder.sources.list(caller.owner, limit=limit)
+    found = await get_documents(stepgate).sources.list(caller.owner, limit=limit)
     return SourceList(data=[_to_source_item(one) for one in found])
 
 
 @router.get("/{source_id}", responses=ERRORS)
 async def get_source(source_id: str, stepgate: Gateway, caller: CurrentCaller) -> SourceItem:
     """Return one source."""
-    return _to_source_item(await stepgate.conversations.builder.sources.get(source_id, caller.owner))
+    return _to_source_item(await get_documents(stepgate).sources.get(source_id, caller.owner))
 
 
 @router.delete("/{source_id}", status_code=204, responses=ERRORS)
 async def remove_source(source_id: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Delete a source. Its conversations stay, without it; collections are not changed."""
-    await stepgate.conversations.builder.sources.remove(source_id, caller.owner, by=caller.name)
+    await get_documents(stepgate).sources.remove(source_id, caller.owner, by=caller.name)
 
 
 def _to_source_item(source: NamedSource) -> SourceItem:

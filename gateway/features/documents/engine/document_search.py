@@ -156,7 +156,7 @@ async def _is_clear(run: Run, searches: _Searches) -> bool:
     """Returns whether each part of each query has a passage that is relevant beyond doubt."""
     parts = [part for query, _ in searches.queries for part in split_questions(remove_form(query))]
     collection = run.state.request.metadata.get("collection")
-    measure = run.engine.ground.measure_relevance
+    measure = run.engine.ground.collections.measure_relevance
     for part in parts:
         try:
             best = await measure(run.state.owner, run.room, part, collection if isinstance(collection, str) else "")

@@ -10,6 +10,7 @@ from pydantic import Field
 from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
+from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.incident.tools.evidence import (
@@ -22,7 +23,6 @@ from gateway.features.incident.tools.evidence import (
     matches_service,
     require_collection,
     search_evidence,
-    strip_footnote_marks,
 )
 from gateway.features.incident.tools.issues import get_ticket
 from gateway.features.incident.tools.text import remove_pasted_logs

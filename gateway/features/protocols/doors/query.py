@@ -5,15 +5,16 @@ names.
 from collections.abc import Sequence
 from datetime import datetime
 from time import monotonic
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import AgentRequest, DeferredModel, JsonObject, TailorOutput, TraceStep
-from agent.core.run_state import RunState, StepStatus
+from agent.core.run_state import RunState
 from agent.runs.response import build_response
+from agent.runs.sessions import build_session_name
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
@@ -22,21 +23,12 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.features.documents.engine.grounded_answers import Persona
+from gateway.render.plan_view import PlanStepView, build_plan_view
 
 router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 KNOWLEDGE_ROOM = "knowledge"
 
-_STEP_STATUSES: dict[StepStatus, Literal["pending", "in_progress", "completed", "failed"]] = {
-    "pending": "pending",
-    "running": "in_progress",
-    "executed": "in_progress",
-    "retry": "in_progress",
-    "succeeded": "completed",
-    "replan": "failed",
-    "aborted": "failed",
-    "unknown": "failed",
-}
 Name = Annotated[str, Field(min_length=1, max_length=90)]
 
 
@@ -55,15 +47,6 @@ class OrchestratorInput(BaseModel):
     persona: Persona | None = None
     formatting_instructions: str | None = Field(default=None, max_length=1_000)
     collection: str | None = Field(default=None, max_length=200, description="where to look; unset: everywhere")
-
-
-class PlanStepView(DeferredModel):
-    """A step of the plan, numbered from 1."""
-
-    step_id: int
-    description: str
-    tool_call: str
-    status: Literal["pending", "in_progress", "completed", "failed"]
 
 
 class AgentMetadata(DeferredModel):
@@ -123,11 +106,6 @@ def _to_agent_request(stepgate: Stepgate, body: OrchestratorInput) -> AgentReque
     )
 
 
-def build_session_name(user_id: str, session_id: str) -> str:
-    """Returns the name of a user's session among the conversations of the API key's owner."""
-    return f"{user_id}/{session_id}"
-
-
 def _build_tailor_output(state: RunState, text: str) -> TailorOutput:
     """Returns the tailored answer. An answer that was not tailored has no passages as evidence: its confidence is 1 if
     it was calculated, else 0.
@@ -163,17 +141,4 @@ def _list_agents(steps: Sequence[TraceStep]) -> list[AgentMetadata]:
     return [
         AgentMetadata(agent_id=name, timestamp=step.started_at, model_version=models.get(name, "rules"))
         for name, step in first.items()
-    ]
-
-
-def build_plan_view(state: RunState) -> list[PlanStepView]:
-    """Returns the current plan with the status of each step."""
-    return [
-        PlanStepView(
-            step_id=number,
-            description=step.intent or step.title,
-            tool_call=step.tool,
-            status=_STEP_STATUSES[state.get_step(step.id).status],
-        )
-        for number, step in enumerate(state.plan.steps if state.plan else (), start=1)
     ]

@@ -164,7 +164,7 @@ async def _build_request(
         return await _check_replies(stepgate, caller, body, replies, previous)
     history: list[ChatMessage] = []
     room = stepgate.rooms.get(body.model, caller.owner)
-    keeps_history = stepgate.conversations.handles_room(room)
+    keeps_history = stepgate.intake.keeps_conversations(room)
     conversation_id = body.conversation_id
     if previous is not None:
         state = fold(previous.run_id, previous.events)
