@@ -194,6 +194,7 @@ async def _assemble(
     context = replace(context, extensions=extensions)
     live_models = await open_models(context)
     models = live_models.tiers
+    loaded.rooms.list_models = models.list_upstream_names
     dispatch = await build_dispatch(context, loaded)
     studio = await build_studio(context, loaded, tools, documents.library)
     parts["studio"] = studio
