@@ -20,7 +20,7 @@ const filter = choice("Status", FILTERS);
 const span = choice("Time", SPANS);
 const rooms = choice("Room", { "": "All rooms" });
 const models = choice("Model", { "": "All models" });
-const costs = choice("Cost", { "": "Any cost", 0.001: "From $0.001", 0.01: "From $0.01", 0.1: "From $0.10", 1: "From $1" });
+const costs = choice("Cost", { "": "Any cost", "0.001": "From $0.001", "0.01": "From $0.01", "0.1": "From $0.10", "1.0": "From $1" }); // a key like "1" would come first
 const list = el("ul.items");
 const more = button("Older", () => load(next), { kind: "plain" });
 const stage = el("div.stage");

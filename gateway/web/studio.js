@@ -41,6 +41,7 @@ export async function show(name = "", id = "") {
     if (tab.hash === `#/studio/${section}`) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
   view.classList.toggle("chosen", Boolean(id) || Boolean(kind.whole));
+  view.classList.toggle("both", Boolean(kind.overview)); // on a narrow screen too
   fill(adder, kind.add && (!kind.scope || scopes.includes(kind.scope)) && button(kind.add, () => go(NEW), { picture: "plus" }));
   await Promise.all([refresh(), open(kind, id)]);
 }
