@@ -11,6 +11,7 @@ from agent.core.run_state import RunState
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import list_text_arg_names
 from agent.execution.decide import Start, have_dependencies_succeeded
+from agent.execution.evidence import find_evidence_check
 from agent.execution.repeated_calls import REPEATED, find_lasting_failure
 from agent.execution.result_refining import refine_result
 from agent.execution.skill_executor import SkillExecutor
@@ -93,7 +94,7 @@ async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput
     elif step.action == "skill":
         output = await SkillExecutor(run, step, number).execute(args, start.feedback, tainted=tainted)
     else:
-        output = await CompletionWriter(run, step, number).write(start.feedback)
+        output = await CompletionWriter(run, step, number, await find_evidence_check(run, step)).write(start.feedback)
     return [], output
 
 

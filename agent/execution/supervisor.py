@@ -20,6 +20,7 @@ from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.core.run_state import AttemptState
 from agent.execution.checks import CheckResult, check_output, is_empty_search
 from agent.execution.evidence import collect_figure_evidence, judge_blocks
+from agent.execution.rounds import may_look_again
 from agent.execution.unasked_sources import list_unasked_sources
 from agent.llm.port import ResponseSchema
 from agent.planning.references import find_references
@@ -76,6 +77,7 @@ class StepSupervisorAgent:
             needed_by_later=is_needed,
             wants_sources=self._run.room.citations,
             may_repeat=own.retry_count < self._run.room.budgets.max_retries,
+            may_look_again=may_look_again(self._run),
             was_read=self._was_streamed(step, number),
             raises_failures=self._is_tool_raising(step),
             misfit=self._find_misfit(step, output),

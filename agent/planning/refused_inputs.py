@@ -4,6 +4,7 @@ A small model repeats a call that failed although the error lists what there is.
 input becomes a choice of the values that stand in the error, in results and in the request.
 """
 
+import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ from agent.tools import ToolSpec
 MAX_VALUES = 60
 """Values that are offered for one input; each is a rule of the grammar."""
 VALUE_CHARS = 60
+NEAR = 0.75
+"""Likeness of two words, from 0 to 1, from which on one may be meant by the other."""
 _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 _WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
 _IDENTIFIER = re.compile(r"\S*\d\S*")
@@ -74,10 +77,21 @@ def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str],
     for name in refused:
         tried = str(call.args[name]).casefold()
         values = dict.fromkeys(value for text in (call.text, *results, request) for value in _iterate_values(text))
-        others = [value for value in values if value.casefold() != tried and tried not in value.casefold()]
+        others = [value for value in values if value.casefold() != tried and not _quotes(value, tried)]
         if others:
-            found[name] = others[:MAX_VALUES]
+            found[name] = _select_near(tried, others, call.text) or others[:MAX_VALUES]
     return found
+
+
+def _quotes(value: str, tried: str) -> bool:
+    return " " in value and tried in value.casefold()
+
+
+def _select_near(tried: str, values: Sequence[str], error: str) -> list[str]:
+    """The values of the error that `tried` may be a misspelling of. Beside others, a small model takes the first."""
+    named = {value.casefold() for value in _iterate_values(error) if value.casefold() not in tried.split()}
+    near = difflib.get_close_matches(tried, sorted(named), n=3, cutoff=NEAR)
+    return [value for value in values if value.casefold() in near]
 
 
 def _is_free_text(schema: JsonValue) -> bool:

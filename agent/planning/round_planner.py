@@ -87,7 +87,9 @@ class RoundPlanner:
             is_questioned=not request.checks_answers,
             parts=[*request.open_parts],
         )
-        if not request.may_call or (request.has_changed and not request.open_parts):
+        if request.doubt and request.may_call:
+            _look_again(request, attempt)
+        elif not request.may_call or (request.has_changed and not request.open_parts):
             return self._build_answer(request, attempt)
         try:
             planned = await self._decide(request, attempt)
@@ -160,14 +162,18 @@ class RoundPlanner:
         takes for done what it has only read about."""
         part = attempt.parts[0]
         scores = CatalogueIndex([*attempt.tools]).compute_scores(part)
-        lines = _list_changing_lines(request, [spec for spec in attempt.tools if scores.get(spec.name, 0.0) > 0])
-        if attempt.must_call or part == attempt.questioned_part or not lines:
+        fitting = [spec for spec in attempt.tools if scores.get(spec.name, 0.0) > 0]
+        changing = _list_changing_lines(request, fitting)
+        if attempt.must_call or part == attempt.questioned_part or not changing:
             return True
+        # Beside tools that only read: a choice of changes alone has the model change what it was to look up.
+        lines = {spec.name: format_tool_line(spec) for spec in fitting} | changing
         attempt.questioned_part = part
         question = render("decide_step", part=part, tools="\n".join(lines.values()))
         asked = (*attempt.messages, _say("assistant", encode_decision(ANSWER)), _say("user", question))
         chosen = read_choice(await self._model.ask(asked, build_choice_schema([*lines, NO_TOOL])))
-        if chosen not in lines:
+        called = {call.tool for call in request.rounds if not call.failed}
+        if chosen not in lines or (chosen in called and chosen not in changing):
             return True
         attempt.messages = (*asked, _say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, _say("user", render("decide_again", tool=chosen)))
@@ -292,8 +298,18 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], steps: 
     )
 
 
+def _look_again(request: PlanningRequest, attempt: _Attempt) -> None:
+    """Has the next decision call a tool that reads for what the last answer held without evidence."""
+    attempt.parts = []
+    attempt.must_call = True
+    attempt.tools = tuple(spec for spec in attempt.tools if not has_side_effect(spec.name, spec.effect))
+    *before, last = attempt.messages
+    asked = f"{last['content']}\n{render('decide_doubt', doubt=request.doubt)}"
+    attempt.messages = (*before, {**last, "content": asked})
+
+
 def _has_found_much(request: PlanningRequest) -> bool:
-    return sum(not call.failed for call in request.rounds) > 1
+    return not request.doubt and sum(not call.failed for call in request.rounds) > 1
 
 
 def _build_schema(request: PlanningRequest, attempt: _Attempt) -> ResponseSchema:
