@@ -50,7 +50,8 @@ export async function show(name = "", id = "") {
 async function open(kind, id) {
   const page = el("div.column.run");
   const scroll = el("div.scroll", {}, page);
-  const back = kind.whole ? el("a.back", { href: "#/studio" }, "Studio")
+  const isOverview = !id && !kind.whole;
+  const back = isOverview ? null : kind.whole ? el("a.back", { href: "#/studio" }, "Studio")
     : el("a.back", { href: `#/studio/${section}` }, `All ${kind.title.toLowerCase()}`);
   const tasks = { refresh, go, leave: () => go(""), enterChat: (room, text) => enterChat(room, text) };
   if (!id && !kind.whole && !kind.overview) return fill(stage, el("div.empty", {}, el("p", {}, kind.about)));
