@@ -25,5 +25,5 @@ export async function catalogue() {
 function tool({ name, description, effect, origin }) {
   const [first] = description.split("\n");
   return el("li", {}, el("details", {}, el("summary", {}, el("b", {}, name), el("span.quiet", {}, ` ${first}`)),
-    el("p.facts", {}, el("span", {}, EFFECTS[effect] ?? words(effect)), origin && el("span", {}, `from ${origin}`)), el("p.plaintext", {}, description)));
+    el("p.facts", {}, el("span", {}, EFFECTS[effect] ?? words(effect)), origin && el("span", {}, `from ${origin}`)), description !== first && el("p.plaintext", {}, description)));
 }
