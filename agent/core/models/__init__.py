@@ -21,7 +21,16 @@ from agent.core.models.request import (
     ChatMessage,
     ToolCallRequest,
 )
-from agent.core.models.room import AnswerPiiAction, Budgets, GuardAction, OutputGuards, Room, RoomGuards, RoomServer
+from agent.core.models.room import (
+    MODEL_MARK,
+    AnswerPiiAction,
+    Budgets,
+    GuardAction,
+    OutputGuards,
+    Room,
+    RoomGuards,
+    RoomServer,
+)
 from agent.core.models.webhook import MAX_WEBHOOK_URL_CHARS, Webhook
 from agent.core.models.words import (
     ENDED_STATUSES,
@@ -53,6 +62,7 @@ __all__ = [
     "LOCAL_OWNER",
     "MAX_CONVERSATION_ID_CHARS",
     "MAX_WEBHOOK_URL_CHARS",
+    "MODEL_MARK",
     "MODEL_OPTIONS",
     "PROVIDER_FIELDS",
     "RESERVED_METADATA",

@@ -1,6 +1,7 @@
 """Rooms: what an assistant may use, what it guards against, and what one of its runs may spend."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -19,6 +20,8 @@ AnswerPiiAction = Literal["auto", "off", "flag", "redact_answer", "redact", "blo
 """`redact_answer` removes others' personal data from what a model writes as an answer; `redact` also from results."""
 
 
+MODEL_MARK: Final = "@"
+"""Separates a room's id from the model that a caller chose for it. A room's id has none; a model's name may."""
 LARGEST_PLAN = 32
 """The most steps of a plan that a room may allow."""
 
@@ -116,6 +119,11 @@ class Room(FrozenModel):
     persona: str = Field(default="", description="the style of answers; every answer then passes a completion")
     fast_model: str | None = Field(default=None, description="overrides AGENT_MODEL_FAST in this room")
     high_model: str | None = Field(default=None, description="overrides AGENT_MODEL_HIGH in this room")
+    models: tuple[str, ...] | None = Field(
+        default=None,
+        description="configured models that a caller may choose here as `room@model`; null: all of them, none where "
+        "the room names its own; empty: none",
+    )
     answer_tier: Tier = "fast"
     planning: bool = Field(default=True, description="false: a plain model, no plan, client tools passed through")
     client_tools: Literal["offer", "ignore"] = Field(
@@ -189,6 +197,12 @@ class Room(FrozenModel):
     owner: str = Field(default=LOCAL_OWNER, description="who may use the room; the owner `local` shares it with all")
     suggestions: tuple[str, ...] = Field(default=(), description="requests that a client may offer to begin with")
     budgets: Budgets = Budgets()
+
+    def list_choosable(self, configured: Iterable[str]) -> list[str]:
+        """Filters the gateway's configured models by what a caller may choose in this room; keeps their order."""
+        if self.models is None:
+            return [] if self.fast_model or self.high_model else list(configured)
+        return [one for one in configured if one in self.models]
 
     def is_visible_to(self, owner: str) -> bool:
         """Returns whether this owner may use the room."""
