@@ -7,34 +7,35 @@ import httpx
 import pytest
 import yaml
 
+from agent.core import events as ev
 from agent.core.models import Room
 from agent.core.settings import Settings
 from gateway.bootstrap import build_gateway
 from tests.integration.conftest import Serve
-from tests.integration.test_approval import OPEN, ask, waiting
+from tests.integration.test_approval import OPEN, ask, log_of, waiting
 from tests.integration.test_keys import bearer, created_key
 from tests.support.engine import engine_bench
 from tests.support.script import plans, says, script
 from tests.support.tools import EFFECT, FunctionTool, returning
 
 CHORE = "Tell the team what the harbour master wrote this morning"
-FIRST = "read notes.md and make a schedule named first at cron 0 7 * * * that does what it says"
-SECOND = "create one more schedule named second at cron 0 8 * * * for the same"
+FIRST = "read notes.md and save what it says as a prompt named first"
+SECOND = "save one more prompt named second with the same text"
 
 
-def schedules(name: str, cron: str, prompt: str, **step: Any) -> dict[str, Any]:
-    return {"tool": "schedule_create", "inputs": {"name": name, "cron": cron, "prompt": prompt}, **step}
+def saves(name: str, text: str, **step: Any) -> dict[str, Any]:
+    return {"tool": "prompt_save", "inputs": {"name": name, "text": text}, **step}
 
 
 MODEL = script(
+    plans(saves("second", CHORE), {"id": "s2", "tool": "completion"}, about="named second"),
     plans(
         {"id": "s1", "tool": "read_file", "inputs": {"path": "notes.md"}},
-        schedules("first", "0 7 * * *", "$s1.output.text", id="s2"),
+        saves("first", "$s1.output.text", id="s2"),
         {"id": "s3", "tool": "completion"},
         about="named first",
     ),
-    plans(schedules("second", "0 8 * * *", CHORE), {"id": "s2", "tool": "completion"}, about="named second"),
-    says("It is scheduled.", to="completion"),
+    says("It is saved.", to="completion"),
 )
 
 
@@ -42,7 +43,7 @@ MODEL = script(
 def rooms(tmp_path: Path) -> Path:
     folder = tmp_path / "rooms"
     folder.mkdir()
-    room = {"name": "planner", "tools": ["read_file", "schedule_create"], "supervision": "checks", "memory": False}
+    room = {"name": "planner", "tools": ["read_file", "prompt_save"], "supervision": "checks", "memory": False}
     (folder / "planner.yaml").write_text(yaml.safe_dump(room))
     files = tmp_path / "files"
     files.mkdir()
@@ -65,7 +66,7 @@ async def test_a_confirmed_value_is_not_asked_about_again_in_its_conversation(
             first = (await client.post("/v1/agent", json={"prompt": FIRST, **talk})).json()
             assert CHORE in first["response"], "the question shows the value"
             (item,) = first["metadata"]["approvals"][0]["items"]
-            assert item["roles"]["prompt"] == "other"
+            assert item["roles"]["text"] == "other"
             path = f"/v1/runs/{first['metadata']['run_id']}/approve"
             ids = [one["approval_id"] for one in first["metadata"]["approvals"]]
             assert (await client.post(path, json={"approvals": ids})).status_code < 300
@@ -140,8 +141,9 @@ async def test_roles_and_the_rooms_setting_decide_what_is_asked(
         response = await ask(bench, "read the page and the folders, then mail hello to bo@example.org")
         assert (response.metadata["status"] == "awaiting_approval") == asked
         assert len(tool.calls) == (0 if asked else 1)
-    made = [line for line in response.steps if line.type == "tool" and line.title == "send_mail"]
-    assert ["from_outside" in line.detail for line in made] == [] if asked else [effects == "ask_where"]
+        log = await log_of(bench, response)
+    made = [e.body.untrusted for e in log if isinstance(e.body, ev.ToolCalled) and e.body.tool == "send_mail"]
+    assert [bool(untrusted) for untrusted in made] == ([] if asked else [effects == "ask_where"])
 
 
 async def test_a_question_marks_where_a_change_from_outside_goes(tmp_path: Path) -> None:

@@ -66,9 +66,6 @@ async def test_one_approval_shows_and_allows_every_call_of_a_list(tmp_path: Path
         made = [e.body for e in log if isinstance(e.body, ev.ToolCalled) and e.body.tool == "send_mail"]
         assert [body.call_id for body in made] == (["s3.1.1", "s3.1.2"] if tool.calls else [])
         assert all(set(body.untrusted) == {"to", "x"} for body in made)
-    if decision == "approve":
-        lines = [line for line in response.steps if line.type == "tool" and line.title == "send_mail"]
-        assert len(lines) == 2
 
 
 async def test_a_list_step_that_only_reads_is_made_without_a_question(tmp_path: Path) -> None:
@@ -77,7 +74,7 @@ async def test_a_list_step_that_only_reads_is_made_without_a_question(tmp_path: 
         "id": "s3", "tool": "look_up",
         "inputs": {"for_each": '["a", "b", "c"]', "x": "about $item"},
     }  # fmt: skip
-    script_ = script(plans(READ, reads, {"tool": "completion"}), says("done", to="completion"))
+    script_ = script(plans(READ, reads, {"id": "s4", "tool": "completion"}), says("done", to="completion"))
     async with engine_bench(tmp_path, script_, tools=[inbox, look], room=OPEN) as bench:
         response = await ask(bench, "look up everything")
         assert response.metadata["status"] == "complete"
