@@ -167,6 +167,7 @@ async def _assemble(
     host.context = context = replace(context, extensions=extensions)
     live_models = await open_models(context)
     models = live_models.tiers
+    loaded.rooms.list_models = models.list_upstream_names
     dispatch = build_dispatch(context, host)
     await host.prepare()
     access = await build_access(context)

@@ -28,6 +28,7 @@ from agent.prompts import render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
+from agent.tools.extracted_fields import EXTRACT
 
 VERDICT_SCHEMA = ResponseSchema(
     "verdict",
@@ -66,7 +67,8 @@ class StepSupervisorAgent:
         # The same output after a judge's RETRY may be right. Only a rule's failure verdict is certain.
         failed = previous is not None and previous.verdict is not None and previous.verdict.by == "rule"
         later = state.plan.steps if state.plan else ()
-        found_nothing = is_empty_search(output, step.args, is_search=self._is_search(step))
+        # Fields that are not there are what an extraction was to find out.
+        found_nothing = step.tool != EXTRACT and is_empty_search(output, step.args, is_search=self._is_search(step))
         is_needed = any(step.id in find_references(other.args) for other in later)
         return check_output(
             step,

@@ -82,6 +82,12 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     return tuple(found)
 
 
+def list_unasked_changes(steps: Iterable[PlanStep], request: PlanningRequest) -> frozenset[str]:
+    """The ids of the changes that only hold a text of the model's own for a place that nobody named."""
+    found = find_made_up_values(steps, request)
+    return frozenset(one.step.id for one in found if _is_composed(one.step.args[one.name]))
+
+
 def format_question(value: MadeUpValue) -> str:
     """Returns the question for a value."""
     properties = value.spec.input_schema.get("properties")

@@ -272,7 +272,9 @@ class RunIntake:
             placed = await self.tree.place(caller.owner, request)
             # A message of another branch answers nothing that waits in this one.
             reply = await submit_reply(self.service, caller, request, trust) if request.parent is None else None
-            return reply or await self._start(caller, placed, room, run_id, one_off=request.messages is not None)
+            return reply or await self._start(
+                caller, placed, room, run_id, one_off=request.messages is not None, own_conversation=is_own
+            )
         if request.parent is not None:
             raise BadRequestError("parent: a conversation that builds a pipeline has no branches", param="parent")
         conversation_id = await conversations.get_id_for_chat(named, owner=caller.owner)
@@ -296,6 +298,7 @@ class RunIntake:
         *,
         hidden: bool = False,
         one_off: bool = False,
+        own_conversation: bool = False,
         origin: ChatRequest | None = None,
     ) -> AcceptedRun:
         wire_request = origin.wire_request if origin else None
@@ -313,6 +316,7 @@ class RunIntake:
             run_id=run_id,
             wire_request=wire_request,
             tainted=tainted,
+            own_conversation=own_conversation,
         )
         return AcceptedRun(run_id, caller.owner)
 

@@ -280,6 +280,36 @@ async def test_a_refused_input_becomes_a_choice_of_the_values_that_the_error_nam
     assert "'the open ones'" not in again
 
 
+async def get_stock(inputs: dict[str, Any]) -> str:
+    """A tool that knows a boiler and a cable."""
+    stock = {"boiler": "3 boilers", "cable": "250 cables"}
+    if inputs["x"] not in stock:
+        raise RuntimeError(f"there is no item '{inputs['x']}'; known: {', '.join(stock)}")
+    return stock[inputs["x"]]
+
+
+async def test_a_misspelt_value_is_corrected_without_asking_a_model(tmp_path: Path) -> None:
+    calls = [{"tool": "get_stock", "inputs": {"x": item}} for item in ("boilers", "cables")]
+    model = script(decides(*calls, missing=["count the boilers", "count the cables"], times=1), decides(), ANSWER)
+    shop = FunctionTool("get_stock", get_stock)
+    async with engine_bench(tmp_path, model, tools=[shop], model_profile="small") as bench:
+        await bench.run("How many boilers and cables are there?")
+        purposes = bench.client.purposes()
+        shown = list_messages(bench, 1)[-1]["content"]
+    assert purposes == ["planner", "planner", "completion"]
+    assert "3 boilers" in shown
+    assert "250 cables" in shown
+    assert "What of it is not known" in shown, "both parts are served"
+
+
+async def test_a_misspelt_change_is_not_corrected(tmp_path: Path) -> None:
+    model = script(decides({"tool": "get_stock", "inputs": {"x": "boilers"}}, times=1), decides(), ANSWER)
+    order = FunctionTool("get_stock", get_stock, annotations=EFFECT)
+    async with engine_bench(tmp_path, model, tools=[order], model_profile="small") as bench:
+        await bench.run("Order the boilers")
+    assert [call["x"] for call in order.calls] == ["boilers"]
+
+
 async def test_a_reply_that_ignores_the_schema_is_still_read(tmp_path: Path) -> None:
     model = script(plans(TICKET, times=1), says("Here you are: carla.", to="planner"), ANSWER)
     tools = make_tools()

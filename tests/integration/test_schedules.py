@@ -124,6 +124,30 @@ async def test_a_run_that_was_started_by_a_process_that_died_is_not_started_agai
     assert [(tick.outcome, tick.missed) for tick in await fleet.ticks()] == [("started", 1), ("started", 0)]
 
 
+async def test_a_clock_that_jumps_forth_and_back_runs_each_tick_once(fleet: Fleet) -> None:
+    made = await fleet.service.create(DAILY, Principal())
+    ticker = fleet.ticker()
+    for day in (0, 3650, 1, 2):
+        fleet.clock.now = SEVEN + day * DAY + 1
+        await ticker.handle_due()
+        await ticker.handle_due()
+        await fleet.settle()
+        assert (await fleet.store.get("local", "morning")).next_tick == SEVEN + (day + 1) * DAY
+    fleet.clock.now = SEVEN + 3650 * DAY + 1  # now its time has really come
+    await fleet.ticker().handle_due()
+    started = [tick.run_id for tick in await fleet.ticks() if tick.outcome == "started"]
+    assert started == [make_run_id(made.id, SEVEN + day * DAY) for day in (3650, 2, 1, 0)]
+    assert await fleet.count_runs() == 4
+
+
+async def test_a_gateway_that_starts_after_its_clock_was_wrong_runs_schedules_again(fleet: Fleet) -> None:
+    fleet.clock.now = SEVEN + 3650 * DAY
+    await fleet.service.create(DAILY, Principal())
+    fleet.clock.now = SEVEN - 60
+    await fleet.ticker().handle_due()
+    assert (await fleet.store.get("local", "morning")).next_tick == SEVEN
+
+
 @pytest.mark.parametrize(("misfire", "outcome", "runs"), [("run_once", "started", 1), ("skip", "missed", 0)])
 async def test_ticks_without_a_gateway(
     fleet: Fleet, misfire: Any, outcome: str, runs: int, caplog: pytest.LogCaptureFixture

@@ -20,6 +20,7 @@ FEATURE = Feature(
         Door("gateway.features.documents.doors.documents:router", place=130),
         Door("gateway.features.documents.doors.citations:router", place=140),
         Door("gateway.features.documents.doors.ingestion:router", place=150),
+        Door("gateway.features.documents.doors.parsing:router", place=155),
         Door("gateway.features.documents.doors.sources:router", place=200),
     ),
     upload_limits="gateway.features.documents.doors.documents:get_upload_limits",

@@ -23,6 +23,8 @@ from gateway.features.studio.engine.live_rooms import LiveRooms
 from gateway.features.studio.engine.prompt_library import PromptLibrary
 from gateway.features.studio.engine.room_checks import RoomRegistries
 from gateway.features.studio.engine.room_editor import RoomEditor
+from gateway.features.studio.engine.room_files import FileRoomStore
+from gateway.features.studio.engine.room_store import RoomStore
 from gateway.features.studio.engine.room_view import Editor, ProgramRight
 from gateway.features.studio.engine.secret_names import SecretNames
 from gateway.features.studio.parts import get_studio
@@ -50,7 +52,9 @@ class Studio:
 def build_studio(host: FeatureHost) -> Studio:
     """The studio. Raises `ConfigError` if the store of rooms cannot be used."""
     context, settings, rooms, foreign = host.context, host.settings, host.rooms.rooms, host.tools.foreign
-    editor = _build_room_editor(host)
+    store = build_room_store(settings)
+    context.stack.callback(store.close)
+    editor = _build_room_editor(host, store)
     prompts = PromptLibrary(context.statements, context.audit, context.store.clock)
 
     def list_servers(owner: str) -> Mapping[str, str]:
@@ -62,9 +66,20 @@ def build_studio(host: FeatureHost) -> Studio:
             if server.config.room is None or server.config.room in visible
         }
 
-    list_collections = get_documents(host).library.list_collections
+    library = get_documents(host).library
     graphs = GraphBuilder(
-        GraphSources(rooms, host.registry, host.rooms.skills, prompts, list_collections, list_servers)
+        GraphSources(
+            rooms,
+            host.registry,
+            host.rooms.skills,
+            prompts,
+            library.list_collections,
+            library.stamp_documents,
+            library.list_newest_documents,
+            list_servers,
+            settings.mcp_servers_path.name,
+            partial(_find_room_source, store),
+        )
     )
     secrets = SecretNames(settings.list_secret_settings(), Credentials(settings.credentials_file), lambda: rooms)
     return Studio(editor, build_generated_tools(host), prompts, graphs, secrets)
@@ -86,12 +101,10 @@ def list_tools(host: FeatureHost) -> list[Tool]:
     ]
 
 
-def _build_room_editor(host: FeatureHost) -> RoomEditor:
+def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
     """Returns the editor of the rooms, which changes them while the gateway runs."""
     settings, registry, skills = host.settings, host.registry, host.rooms.skills
     context, foreign = host.context, host.tools.foreign
-    store = build_room_store(settings)
-    context.stack.callback(store.close)
 
     def read(text: str, room_id: str) -> Room:
         return allow_room_without_model(parse_room(text, room_id, get_default_guards(settings)), settings)
@@ -118,6 +131,13 @@ def _build_room_editor(host: FeatureHost) -> RoomEditor:
         after_change=None if foreign is None else foreign.refresh_after_change,
     )
     return RoomEditor(live, context.audit)
+
+
+def _find_room_source(store: RoomStore, room_id: str) -> str:
+    """Says where a room is stored: the operator's folder or table if it is there, else among the shipped ones."""
+    if room_id in (store.list_stamps() or {}):
+        return f"rooms/{room_id}.yaml" if isinstance(store, FileRoomStore) else f"table room_versions, room {room_id}"
+    return f"config/rooms/{room_id}.yaml"
 
 
 async def _read_withheld(journal: Journal, run_id: str) -> JsonObject:

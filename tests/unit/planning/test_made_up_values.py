@@ -5,7 +5,8 @@ from pydantic import JsonValue
 
 from agent.core.models import PlanStep
 from agent.planning.made_up_values import find_made_up_values
-from agent.planning.request import RoundResult
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.round_steps import leave_out_unasked
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
@@ -18,11 +19,16 @@ GROUND = "Today is Friday.\nFiles (2):\n- old.txt\n- keep.txt"
 POEM = "Roses are red and violets are blue"
 
 
+def make_step(tool: str, step_id: str = "s1", **args: JsonValue) -> PlanStep:
+    return PlanStep(id=step_id, executor="agent", action="tool", tool=tool, args=args, effect="effect")
+
+
+def ask(question: str, *rounds: RoundResult) -> PlanningRequest:
+    return asking(question, catalogue=Catalogue(skills=(), tools=(WRITE, SAVE)), ground=GROUND, rounds=rounds)
+
+
 def find(question: str, tool: str, *rounds: RoundResult, **args: JsonValue) -> list[str]:
-    step = PlanStep(id="s1", executor="agent", action="tool", tool=tool, args=args, effect="effect")
-    catalogue = Catalogue(skills=(), tools=(WRITE, SAVE))
-    request = asking(question, catalogue=catalogue, ground=GROUND, rounds=rounds)
-    return [one.name for one in find_made_up_values([step], request)]
+    return [one.name for one in find_made_up_values([make_step(tool, "s1", **args)], ask(question, *rounds))]
 
 
 @pytest.mark.parametrize(
@@ -46,3 +52,12 @@ def test_a_text_of_its_own_may_go_where_a_result_says() -> None:
 
 def test_a_change_that_is_only_a_text_is_the_models_to_write() -> None:
     assert find("Remember what I like", "save", text=POEM) == []
+
+
+def test_a_change_that_nobody_asked_for_is_left_out_of_the_others() -> None:
+    asked = make_step("save", text="old.txt is gone")
+    unasked = make_step("write_file", "s2", name="keep.txt", text=POEM)
+    notes: list[str] = []
+    assert leave_out_unasked((asked, unasked), ask("Note that old.txt is gone"), notes) == (asked,)
+    assert notes == ["write_file is left out: nobody asked for it"]
+    assert leave_out_unasked((unasked,), ask("Note that old.txt is gone"), notes) == (unasked,), "the user is asked"

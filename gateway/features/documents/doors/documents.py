@@ -101,8 +101,10 @@ class ChunkEntry(RecordItem):
 
 
 class DocumentDetail(DocumentEntry):
-    """A document with its passages in the order of its text."""
+    """A document with its passages in the order of its text. `source_metadata` is what the source says of the file."""
 
+    processing_time_ms: float = Field(description="of reading and splitting it")
+    source_metadata: JsonObject
     chunks: list[ChunkEntry]
 
 
@@ -196,7 +198,12 @@ async def get_document(
     found = await get_documents(stepgate).library.get_document(caller.owner, document_id, collection)
     passages = await get_documents(stepgate).library.list_passages(caller.owner, found)
     entry = to_document_entry(found.collection, found.document)
-    return DocumentDetail(**entry.model_dump(), chunks=ChunkEntry.from_records(passages))
+    return DocumentDetail(
+        **entry.model_dump(),
+        processing_time_ms=found.document.processing_time_ms,
+        source_metadata=found.document.source_metadata,
+        chunks=ChunkEntry.from_records(passages),
+    )
 
 
 @router.delete("/v1/documents/{document_id}", status_code=204, responses=ERRORS, dependencies=[require_scope("ingest")])

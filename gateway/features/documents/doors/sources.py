@@ -1,5 +1,6 @@
 """`/v1/sources`: named sources of documents, referred to by id."""
 
+import asyncio
 from datetime import datetime
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
+from gateway.features.documents.engine.ingest.folder_list import list_folders
 from gateway.features.documents.engine.ingest.source_store import NamedSource
 from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
 from gateway.features.documents.parts import get_documents
@@ -51,6 +53,23 @@ class SourceItem(RecordItem):
     created_at: datetime
 
 
+class FolderItem(RecordItem):
+    """A folder with its absolute path."""
+
+    name: str
+    path: str
+
+
+class FolderItems(RecordItem):
+    """The folders in `path`; without one, the file roots."""
+
+    path: str | None
+    parent: str | None = Field(description="null at a root")
+    folders: list[FolderItem] = Field(description="by name, without hidden ones and links")
+    files: int = Field(description="in the folder itself")
+    is_cut: bool = Field(description="whether there is more than is listed")
+
+
 class SourceList(DeferredModel):
     """Sources, newest first."""
 
@@ -74,6 +93,16 @@ async def list_sources(
     """List the caller's sources."""
     found = await get_documents(stepgate).sources.list(caller.owner, limit=limit)
     return SourceList(data=[_to_source_item(one) for one in found])
+
+
+@router.get("/folders", responses=ERRORS)
+async def get_folders(
+    stepgate: Gateway,
+    path: Annotated[str | None, Query(min_length=1, max_length=4000, description="unset: the file roots")] = None,
+) -> FolderItems:
+    """List the folders in a folder that may be read. 403 for a path outside the folders that the operator allows."""
+    found = await asyncio.to_thread(list_folders, path, stepgate.settings.readable_roots)
+    return FolderItems.model_validate(found)
 
 
 @router.get("/{source_id}", responses=ERRORS)

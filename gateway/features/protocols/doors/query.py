@@ -2,6 +2,8 @@
 names.
 """
 
+from collections.abc import Sequence
+from datetime import datetime
 from time import monotonic
 from typing import Annotated
 
@@ -47,12 +49,23 @@ class OrchestratorInput(BaseModel):
     collection: str | None = Field(default=None, max_length=200, description="where to look; unset: everywhere")
 
 
+class AgentMetadata(DeferredModel):
+    """An agent that took part in the answer: when it first did, and the model it used last (`rules` without one)."""
+
+    agent_id: str
+    timestamp: datetime
+    model_version: str
+
+
 class OrchestratorOutput(DeferredModel):
-    """The answer, the plan behind it, the duration in milliseconds, and the trace (`steps` at other endpoints)."""
+    """The answer, the plan behind it, the duration in milliseconds, the agents in the order in which they took part,
+    and the trace (`steps` at other endpoints).
+    """
 
     final_response: TailorOutput
     execution_plan: list[PlanStepView]
     processing_time_total_ms: float
+    agents: list[AgentMetadata]
     trace: list[TraceStep]
 
 
@@ -72,6 +85,7 @@ async def run_query(body: OrchestratorInput, http: Request, stepgate: Gateway, c
         final_response=_build_tailor_output(stopped.state, response.response),
         execution_plan=build_plan_view(stopped.state),
         processing_time_total_ms=round((monotonic() - started) * 1000, 1),
+        agents=_list_agents(response.steps),
         trace=list(response.steps),
     )
     headers = {RUN_ID_HEADER: run.run_id}
@@ -115,3 +129,16 @@ def _is_calculated(state: RunState) -> bool:
     others = [step for step in steps if step.action not in ("tool", "completion")]
     calculated = [one for one in outputs if one is not None and not one.tainted and one.effective == "rules"]
     return bool(outputs) and calculated == outputs and not others and state.completeness == "complete"
+
+
+def _list_agents(steps: Sequence[TraceStep]) -> list[AgentMetadata]:
+    first: dict[str, TraceStep] = {}
+    models: dict[str, str] = {}
+    for step in steps:
+        first.setdefault(step.agent_id, step)
+        if step.model is not None:
+            models[step.agent_id] = step.model
+    return [
+        AgentMetadata(agent_id=name, timestamp=step.started_at, model_version=models.get(name, "rules"))
+        for name, step in first.items()
+    ]

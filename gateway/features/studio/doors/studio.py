@@ -147,7 +147,7 @@ async def apply_prompt(name: str, body: PromptApplyBody, stepgate: Gateway, call
 
 @router.get("/v1/studio/graph", responses=ERRORS, dependencies=[*_AGENT, require_tool("search_entities")])
 async def get_graph(stepgate: Gateway, caller: CurrentCaller) -> GraphBody:
-    """Return the rooms, tools, skills, MCP servers, collections and prompts that the caller sees, with their links."""
+    """Return what the caller sees: rooms, tools, skills, files, servers, collections, documents, prompts, links."""
     graph = await get_studio(stepgate).graphs.get_graph(caller.owner)
     return GraphBody(
         entities=EntityItem.from_records(graph.entities.values()),
@@ -163,13 +163,13 @@ async def search_entities(
     entity_type: Annotated[EntityType | None, Query(alias="type", description="only entities of this type")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> EntityItems:
-    """Find rooms, tools, skills, MCP servers, collections and prompts by words, the best first."""
+    """Find rooms, tools, skills, files, MCP servers, collections, documents and prompts by words, the best first."""
     graph = await get_studio(stepgate).graphs.get_graph(caller.owner)
     return EntityItems(data=EntityItem.from_records(graph.search(query, entity_type, limit)))
 
 
 @router.get(
-    "/v1/studio/entities/{entity_id}", responses=ERRORS, dependencies=[*_AGENT, require_tool("get_entity_details")]
+    "/v1/studio/entities/{entity_id:path}", responses=ERRORS, dependencies=[*_AGENT, require_tool("get_entity_details")]
 )
 async def get_entity(entity_id: str, stepgate: Gateway, caller: CurrentCaller) -> EntityDetailsOutput:
     """Return an entity with its links: `room:support-team`, or a name that only one entity has."""
