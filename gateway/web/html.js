@@ -129,12 +129,13 @@ function copyNode(node, context) {
   if (name === "a") return anchor(node, context);
   if (name === "pre") return code(node);
   if (name === "input") return el("input", { type: "checkbox", disabled: true, checked: node.checked, "aria-label": "Task" });
-  const inner = name === "code" ? { ...context, isProse: false } : context;
+  const reads = READ.has(name) && !context.isRead; // the outermost one: `auto` looks past those inside that have it too
+  const inner = { ...context, isProse: context.isProse && name !== "code", isRead: context.isRead || reads };
   const made = document.createElement(name);
   for (const attribute of KEPT[name] ?? [])
     if (node.hasAttribute(attribute)) made.setAttribute(attribute, node.getAttribute(attribute));
   made.append(...copyAll(node, inner));
-  if (READ.has(name)) made.dir = "auto";
+  if (reads) made.dir = "auto";
   return name === "table" ? el("div.table", { tabIndex: 0, role: "region", "aria-label": "Table" }, made) : made;
 }
 
