@@ -10,6 +10,8 @@ from pydantic.fields import FieldInfo
 from agent.core.failures import FAILURES
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings.aliases import ALIASES, PREFIXES, REPLACED
+from gateway.api_reference_page import build_api_page, build_endpoints_page
+from gateway.command_reference_page import build_commands_page
 from gateway.limits.reference_table import build_limits_page
 from gateway.render.errors import DOOR_FAILURES
 from gateway.tool_reference_page import build_mcp_tools_page
@@ -75,6 +77,9 @@ PAGES = {
     "failures.md": build_failures_page,
     "limits.md": build_limits_page,
     "mcp-tools.md": build_mcp_tools_page,
+    "endpoints.md": build_endpoints_page,
+    "api.md": build_api_page,
+    "commands.md": build_commands_page,
 }
 
 
