@@ -98,7 +98,7 @@ class SafeClient:
             async with asyncio.timeout(timeout_s):
                 return await self._follow(url, max_bytes, check_redirect)
         except TimeoutError as error:
-            raise ToolTimeoutError(f"{url} did not answer within {timeout_s:g} s (AGENT_FETCH_TIMEOUT_S)") from error
+            raise ToolTimeoutError(f"{url} did not answer within {timeout_s:g} s") from error
         except FAULTS as error:
             raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
 

@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from agent.core.settings.access import AccessSettings
 from agent.core.settings.aliases import AliasSource
+from agent.core.settings.constants import ConstantSettings, remove_constants
 from agent.core.settings.conversations import ConversationsSettings
 from agent.core.settings.guards import GuardSettings
 from agent.core.settings.limits import LimitSettings
@@ -31,6 +32,7 @@ PREFIX = "AGENT_"
 
 class Settings(
     # Pydantic orders fields from the last base to the first: docs/settings.md begins with `ServerSettings`.
+    ConstantSettings,
     ConversationsSettings,
     WorkerSettings,
     LimitSettings,
@@ -46,7 +48,9 @@ class Settings(
     ServerSettings,
     BaseSettings,
 ):
-    """Each field is the setting `AGENT_<FIELD>`. Lists are separated by commas or written as JSON.
+    """Each field but those of `ConstantSettings` is the setting `AGENT_<FIELD>`.
+
+    Lists are separated by commas or written as JSON.
 
     A secret can also be read from a file: `AGENT_<FIELD>_FILE` names it.
     """
@@ -65,6 +69,8 @@ class Settings(
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Orders the sources: arguments, environment, secret files, `.env`, then the names other orchestrators use."""
+        for source in (env_settings, dotenv_settings):
+            remove_constants(source)
         files = SecretFileSource(settings_cls, PREFIX, env_settings, dotenv_settings)
         aliases = AliasSource(settings_cls, env_settings, dotenv_settings)
         return init_settings, env_settings, files, dotenv_settings, file_secret_settings, aliases

@@ -6,6 +6,9 @@ from typing import Any, Final
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
 
+from agent.core.settings.constants import ConstantSettings
+
+OWN_PREFIX: Final = "AGENT_"
 PREFIXES: Final = ("AGENT_ORCHESTRATOR_", "ORCHESTRATOR_")
 """Both are read; the first one has precedence."""
 
@@ -40,6 +43,18 @@ REPLACED: Final[Mapping[str, str]] = {
     "LLM_BACKOFF_S": "the wait before a retry is fixed, or as long as the provider asks",
 }
 """Names that have no setting here, and what replaces them."""
+
+
+REMOVED: Final[Mapping[str, str]] = {}
+"""Former settings of ours, without the prefix, and what replaces them. Constants are not repeated here."""
+
+
+def list_removed_names() -> dict[str, str]:
+    """Returns the full name of every former setting of ours, with what replaces it."""
+    constants = {
+        name.upper(): f"it is fixed at {field.default:,}" for name, field in ConstantSettings.model_fields.items()
+    }
+    return {f"{OWN_PREFIX}{name}": instead for name, instead in {**constants, **REMOVED}.items()}
 
 
 def list_replaced_names() -> dict[str, str]:
