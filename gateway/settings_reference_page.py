@@ -7,7 +7,7 @@ from pydantic.fields import FieldInfo
 
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings.access import AccessSettings
-from agent.core.settings.aliases import ALIASES, PREFIXES, REPLACED, list_removed_names
+from agent.core.settings.aliases import ALIASES, PREFIXES, REPLACED, get_variable, list_removed_names
 from agent.core.settings.conversations import ConversationsSettings
 from agent.core.settings.guards import GuardSettings
 from agent.core.settings.limits import LimitSettings
@@ -89,7 +89,7 @@ def build_settings_page() -> str:
 
 def _format_setting(name: str) -> str:
     field = Settings.model_fields[name]
-    return f"| `{PREFIX}{name.upper()}` | {_format_values(field)} | {_format_default(field)} | {field.description} |\n"
+    return f"| `{get_variable(name)}` | {_format_values(field)} | {_format_default(field)} | {field.description} |\n"
 
 
 def _format_values(field: FieldInfo) -> str:

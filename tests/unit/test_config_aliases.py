@@ -102,3 +102,32 @@ def test_the_page_has_each_setting_under_one_subject_and_ten_first() -> None:
     page = build_settings_page()
     assert page.count("| `AGENT_HOST` |") == 2
     assert "| `AGENT_FETCH_TIMEOUT_S` | it is fixed at 20 |" in page
+
+
+def test_standard_variables_are_read_and_our_former_names_are_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AGENT_OBJECTS_REGION", "eu-west-9")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://all:9000")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3-secret")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
+    settings = load_settings()
+    assert (settings.objects_endpoint, settings.objects_region) == ("http://all:9000", None)
+    assert settings.otel_endpoint == "http://collector:4318"
+    assert "s3-secret" in settings.list_secrets(), "it is removed from answers and logs like ours"
+    assert ("AWS_SECRET_ACCESS_KEY", True) in settings.list_secret_settings()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://minio:9000")
+    assert load_settings().objects_endpoint == "http://minio:9000"
+    lines = find_unknown_settings({"AGENT_OBJECTS_REGION": "x", "AWS_REGION": "x"}, tmp_path / "none")
+    assert lines == ["AGENT_OBJECTS_REGION has no effect: set AWS_REGION"]
+
+
+def test_the_secret_of_the_store_may_be_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    (tmp_path / "secret").write_text("from-a-file\n")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY_FILE", str(tmp_path / "secret"))
+    settings = load_settings()
+    assert settings.objects_secret is not None
+    assert settings.objects_secret.get_secret_value() == "from-a-file"

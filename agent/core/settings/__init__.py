@@ -11,8 +11,8 @@ from pydantic import SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from agent.core.settings.access import AccessSettings
-from agent.core.settings.aliases import AliasSource
-from agent.core.settings.constants import ConstantSettings, remove_constants
+from agent.core.settings.aliases import STANDARD, AliasSource, get_variable
+from agent.core.settings.constants import ConstantSettings, remove_names
 from agent.core.settings.conversations import ConversationsSettings
 from agent.core.settings.guards import GuardSettings
 from agent.core.settings.limits import LimitSettings
@@ -48,7 +48,7 @@ class Settings(
     ServerSettings,
     BaseSettings,
 ):
-    """Each field but those of `ConstantSettings` is the setting `AGENT_<FIELD>`.
+    """Each field but those of `ConstantSettings` and `STANDARD` is the setting `AGENT_<FIELD>`.
 
     Lists are separated by commas or written as JSON.
 
@@ -70,8 +70,8 @@ class Settings(
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Orders the sources: arguments, environment, secret files, `.env`, then the names other orchestrators use."""
         for source in (env_settings, dotenv_settings):
-            remove_constants(source)
-        files = SecretFileSource(settings_cls, PREFIX, env_settings, dotenv_settings)
+            remove_names(source, (*ConstantSettings.model_fields, *STANDARD))
+        files = SecretFileSource(settings_cls, env_settings, dotenv_settings)
         aliases = AliasSource(settings_cls, env_settings, dotenv_settings)
         return init_settings, env_settings, files, dotenv_settings, file_secret_settings, aliases
 
@@ -95,7 +95,7 @@ class Settings(
 
     def list_secret_settings(self) -> tuple[tuple[str, bool], ...]:
         """Returns the name of every setting that holds a secret, and whether it is set."""
-        return tuple((f"{PREFIX}{name.upper()}", getattr(self, name) is not None) for name in _list_secret_fields())
+        return tuple((get_variable(name), getattr(self, name) is not None) for name in _list_secret_fields())
 
     @property
     def readable_roots(self) -> tuple[Path, ...]:

@@ -4,6 +4,8 @@ They are fields of `Settings` so that one object is passed down, and so that a p
 a test, can give others to `Settings(...)`.
 """
 
+from collections.abc import Iterable
+
 from pydantic import BaseModel, Field
 from pydantic_settings import EnvSettingsSource, PydanticBaseSettingsSource
 
@@ -69,8 +71,8 @@ class ConstantSettings(BaseModel):
     )
 
 
-def remove_constants(source: PydanticBaseSettingsSource) -> None:
-    """Makes a source of environment variables leave the constants alone."""
+def remove_names(source: PydanticBaseSettingsSource, fields: Iterable[str]) -> None:
+    """Makes a source of environment variables leave these fields alone, such as the constants."""
     if isinstance(source, EnvSettingsSource):
-        names = {f"{source.env_prefix}{name}".lower() for name in ConstantSettings.model_fields}
+        names = {f"{source.env_prefix}{name}".lower() for name in fields}
         source.env_vars = {name: value for name, value in source.env_vars.items() if name.lower() not in names}

@@ -54,5 +54,7 @@ class WorkerSettings(BaseModel):
     def _check_lanes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         unknown = sorted(set(value) - {"runs", "batch", "ingest"})
         if unknown or not value:
-            raise ValueError(f"{unknown[0] if unknown else 'nothing'!r} is no lane; they are runs, batch, ingest")
+            raise ValueError(
+                f"{unknown[0] if unknown else 'nothing'!r} is not a lane; the lanes are runs, batch, ingest"
+            )
         return tuple(dict.fromkeys(value))
