@@ -167,11 +167,11 @@ def _find_approval_reason(run: Run, tool: Tool, args: JsonObject, site: CallSite
         if isinstance(tool, ExplainingTool):  # a plan shows the arguments only
             return "this is done once a person has seen it"
         if not _was_shown_in_plan(run, spec.name, site):
-            return "whoever runs this gateway wants every call of this tool allowed by a person"
+            return "the operator requires approval for every call of this tool"
     if not has_side_effect(spec.name, spec.effect):
         return None
     if tainted and not _was_shown_in_plan(run, spec.name, site):
-        return "something is to be changed with arguments that come from outside"
+        return "this call makes a change using untrusted arguments"
     plan = run.state.plan
     skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
     if skill is not None and (run.room.approval != "never" or skill.tools is None):
