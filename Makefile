@@ -49,6 +49,7 @@ lint: $(DEV_STAMP) ## Check formatting, lint, import contracts, names and prose
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.lint_names
+	@$(BIN)/python -m tests.lint_english
 
 format: $(DEV_STAMP) ## Format the code and apply safe fixes
 	@$(BIN)/ruff format .
