@@ -111,7 +111,7 @@ async def test_without_a_model_and_for_a_schema_that_is_none_it_is_refused(tmp_p
     without = failure(await ask_question(tmp_path, model=False))
     assert "takes a model, and no model is configured" in without.message
     broken = failure(await ask_question(tmp_path / "broken", writes(TRUE), schema={"type": "nonsense"}))
-    assert "is no JSON schema: 'nonsense' is not valid" in broken.message
+    assert "is not a JSON schema: 'nonsense' is not valid" in broken.message
     outside = {"$ref": "http://127.0.0.1:9/schema.json"}
     away = failure(await ask_question(tmp_path / "away", forms(GOOD), writes(TRUE), schema=outside))
     assert "a reference of the schema leads nowhere" in away.message
