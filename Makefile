@@ -28,7 +28,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-injection bench-reading bench-search check-browser check-clients check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-injection bench-reading bench-search check-browser check-clients check-examples check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -49,6 +49,7 @@ lint: $(DEV_STAMP) ## Check formatting, lint, import contracts, names and prose
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.lint_names
+	@$(BIN)/python -m tests.lint_english
 
 format: $(DEV_STAMP) ## Format the code and apply safe fixes
 	@$(BIN)/ruff format .
@@ -108,6 +109,9 @@ check-browser: $(DEV_STAMP) ## Use the web page in a real Chromium, and attack t
 
 check-page: $(DEV_STAMP) ## Go through the web page as three people do, in a real Chromium; pictures into docs/images (needs chromium)
 	@PAGE_PICTURES=docs/images $(BIN)/python -m pytest -n0 -v -m browser tests/page
+
+check-examples: $(DEV_STAMP) ## Run the commands of docs/examples beside a gateway each; names those whose package is missing
+	@$(BIN)/python -m pytest -n0 -v -rs -m 'long or not long' tests/examples
 
 check-sandbox: $(DEV_STAMP) ## Run hostile programs in both sandboxes of generated tools; five minutes
 	@$(BIN)/python -m pytest -n0 tests/abuse

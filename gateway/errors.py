@@ -69,7 +69,7 @@ class HeadersError(RequestFormatError):
     code = "ERR_HEADERS"
 
     def __init__(self, max_bytes: int) -> None:
-        super().__init__(f"the request line and headers are larger than {max_bytes:,} bytes (AGENT_MAX_HEADER_BYTES)")
+        super().__init__(f"the request line and headers are larger than {max_bytes:,} bytes")
 
 
 class ClientSlowError(RequestFormatError):

@@ -43,7 +43,7 @@ def find_schema_error(schema: JsonObject) -> str:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        return f"response_format.json_schema.schema is no JSON schema: {error.message[:200]}"
+        return f"response_format.json_schema.schema is not a JSON schema: {error.message[:200]}"
     except RecursionError:
         return "response_format.json_schema.schema is nested too deeply"
     return ""
@@ -89,13 +89,13 @@ def _check_facts(value: JsonValue, schema: JsonObject, answer: TailorOutput, que
         where = _format_path(place)
         if isinstance(leaf, int | float):
             if leaf not in cited and known.find_missing(f"{leaf:.15g}"):
-                yield f"{where}: {leaf} does not stand in the answer"
+                yield f"{where}: {leaf} is not in the answer"
             continue
         assert isinstance(leaf, str)  # JSON has no other values
         marks = [int(number) for number in _CITE.findall(leaf)]
         bare = _CITE.sub("", leaf)
         yield from (f"{where}: there is no source [{number}]" for number in marks if number not in cited)
-        yield from (f"{where}: {one.text!r} does not stand in the answer" for one in known.find_missing(bare))
+        yield from (f"{where}: {one.text!r} is not in the answer" for one in known.find_missing(bare))
         new = [term for term in extract_query_terms(_blank_values(bare)) if term not in words]
         if new:
             yield f"{where}: the answer does not say {bare[:80]!r}"

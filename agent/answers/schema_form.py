@@ -74,7 +74,7 @@ class SchemaForm:
             try:
                 value = parse_json(reply.text)
             except ValueError:
-                found = ["it is no JSON"]
+                found = ["it is not JSON"]
             else:
                 found = list_problems(value, schema, answer, self._question)
                 if not found:

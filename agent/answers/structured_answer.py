@@ -31,7 +31,7 @@ def read_json_answer(text: str, options: JsonObject) -> tuple[str, str]:
         schema = {"type": "object"}  # of `json_object`
     elif find_schema_error(schema):
         schema = {}
-    best, problem = text, "it is no JSON"
+    best, problem = text, "it is not JSON"
     for candidate, value in _iterate_json(text):
         problems = list(list_schema_problems(value, schema))[:MAX_PROBLEMS]
         if not problems:

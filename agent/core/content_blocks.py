@@ -19,7 +19,7 @@ MAX_URI_CHARS = 2_000
 MAX_LISTED_OMISSIONS = 20
 """How many omitted blocks are named one by one."""
 _OMISSION_REASON = {
-    True: "images, audio and files of a result are limited to AGENT_TOOL_CONTENT_BYTES bytes",
+    True: "images, audio and files of a result are limited to 5 MB",
     False: "texts of a result are limited to AGENT_TOOL_OUTPUT_CHARS characters",
 }
 """Why a block was omitted: True for its bytes, False for its text."""

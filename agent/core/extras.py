@@ -32,7 +32,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "postgres": Extra(("psycopg", "psycopg_pool"), "the store on PostgreSQL, AGENT_DATABASE_URL"),
     "local-embedder": Extra(("onnxruntime", "tokenizers"), "a local embedding model, AGENT_EMBEDDER_MODEL_DIR"),
     "langgraph": Extra(("langgraph",), "the LangGraph driver, AGENT_WORKFLOW=langgraph"),
-    "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter"), "traces, AGENT_OTEL_ENDPOINT"),
+    "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter"), "traces, OTEL_EXPORTER_OTLP_ENDPOINT"),
     "eval": Extra(
         ("inspect_ai",),
         "the evaluation, stepgate eval",

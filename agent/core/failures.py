@@ -39,7 +39,7 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_TOO_LARGE": FailureKind("the request is larger than allowed", "refuse it before a run exists", 413, False),
     "ERR_ROOM_UNKNOWN": FailureKind("no room has this name", "refuse it before a run exists", 404, False),
     "ERR_VALIDATION": FailureKind(
-        "what is to be stored does not pass a check", "change nothing; correct what the message names", 400, True
+        "the value to store does not pass a check", "change nothing; correct what the message names", 400, True
     ),
     "ERR_NOT_FOUND": FailureKind("it does not exist or belongs to somebody else", "refuse", 404, False),
     "ERR_CONFLICT": FailureKind("its state forbids this", "refuse; read it again", 409, False),

@@ -240,14 +240,14 @@ def _find_approval_reason(
         if isinstance(tool, ExplainingTool):  # a plan shows the arguments only
             return "this is done once a person has seen it"
         if not _was_shown_in_plan(run, spec.name, site):
-            return "whoever runs this gateway wants every call of this tool allowed by a person"
+            return "the operator requires approval for every call of this tool"
     if not has_side_effect(spec.name, spec.effect):
         return None
     if asked_args:
-        return "something is to be changed with arguments that come from outside"
+        return "this call makes a change using untrusted arguments"
     chosen = not tainted or _was_shown_in_plan(run, spec.name, site) or is_chosen_by_plan(run, spec, args, site)
     if not chosen:
-        return "something is to be changed that no plan named before text from outside was read"
+        return "this call makes a change that no plan named before untrusted text was read"
     plan = run.state.plan
     skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
     if skill is not None and (run.room.approval != "never" or skill.tools is None):

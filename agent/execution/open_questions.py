@@ -10,7 +10,7 @@ from agent.planning.planned import Planned
 from agent.policy.egress import clean_question
 from agent.run_context.run import Run
 
-WITHHELD_QUESTION = "Something is to be asked, but this room's output policy withholds the question."
+WITHHELD_QUESTION = "The assistant has a question, but this room's output policy blocks it."
 
 
 def ask_user(run: Run, question: str) -> Planned:

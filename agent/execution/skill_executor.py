@@ -78,7 +78,7 @@ class SkillExecutor:
             calls = self._turns.parse_calls(reply)
             if not calls:
                 if turn < len(recorded) and self._is_answer:  # a crashed process may have streamed a part of it
-                    await self._make_reply_stream().discard("the answer is told again, from the log")
+                    await self._make_reply_stream().discard("the answer is repeated from the log")
                 return reply.text
             messages.append(build_assistant_message(reply, calls))
             messages += await self._turns.execute_calls(calls)

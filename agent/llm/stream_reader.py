@@ -189,7 +189,7 @@ class StreamReader:
             if not isinstance(value, dict) or not (value.get("choices") or "usage" in value or find_body_error(value)):
                 shown = json.dumps(value, ensure_ascii=True)[:100]
                 raise ModelOutputError(
-                    f"{self._where} answered a streamed call with JSON that is no completion: {shown}",
+                    f"{self._where} answered a streamed call with JSON that is not a completion: {shown}",
                     agent_id="models",
                 )
             self._has_events = True

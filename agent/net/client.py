@@ -98,7 +98,7 @@ class SafeClient:
             async with asyncio.timeout(timeout_s):
                 return await self._follow(url, max_bytes, check_redirect)
         except TimeoutError as error:
-            raise ToolTimeoutError(f"{url} did not answer within {timeout_s:g} s (AGENT_FETCH_TIMEOUT_S)") from error
+            raise ToolTimeoutError(f"{url} did not answer within {timeout_s:g} s") from error
         except FAULTS as error:
             raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
 
@@ -165,7 +165,7 @@ class SafeClient:
         try:
             target = httpx.URL(url.strip())
         except httpx.InvalidURL as error:
-            raise ToolDeniedError(f"{url!r} is no valid URL: {error}") from error
+            raise ToolDeniedError(f"{url!r} is not a valid URL: {error}") from error
         if target.scheme not in ("http", "https"):
             raise ToolDeniedError(f"{url!r} is refused: only http and https addresses are fetched")
         if target.userinfo:
@@ -208,7 +208,7 @@ class SafeClient:
         for address in addresses:
             if not is_public(address):
                 raise ToolDeniedError(
-                    f"{host} is refused: {address} is no public address "
+                    f"{host} is refused: {address} is not a public address "
                     f"(if you trust it, add it to AGENT_FETCH_ALLOW_HOSTS)"
                 )
         return addresses
@@ -244,7 +244,7 @@ def _check_host_spelling(host: str) -> None:
     if _NUMBERS.match(bare) and not _DOTTED.match(bare):
         raise ToolDeniedError(f"{host!r} is refused: write the address as four decimal numbers")
     if not _HOST.match(bare) or bare.rstrip(".") == "localhost" or bare.rstrip(".").endswith(".localhost"):
-        raise ToolDeniedError(f"{host!r} is refused: it is no public host name")
+        raise ToolDeniedError(f"{host!r} is refused: it is not a public host name")
 
 
 def _default_port(url: "httpx.URL") -> int:

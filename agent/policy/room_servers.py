@@ -86,7 +86,7 @@ def _find_value_problems(server: RoomServer) -> Iterator[str]:
             yield f"{field}: it seems to hold a secret; store it as a credential, and name that"
     for name in (*server.env, *server.secret_env):
         if not _VARIABLE.fullmatch(name):
-            yield f"env: {name[:80]!r} is no name of an environment variable"
+            yield f"env: {name[:80]!r} is not the name of an environment variable"
 
 
 def _split_url(url: str) -> SplitResult | None:

@@ -344,7 +344,7 @@ class AgentService(Generic[Live]):
         open_ids = [approval.approval_id for approval in waiting]
         closed_ids = [name for name in approvals if name not in open_ids]
         if closed_ids:
-            raise ConflictError(f"{closed_ids[0]!r} is not open any more; open are: {', '.join(open_ids)}")
+            raise ConflictError(f"{closed_ids[0]!r} is no longer open; open are: {', '.join(open_ids)}")
         if plan is not None:
             self._executor.validate_edited_plan(Claim(run_id, row.epoch, tuple(events)), plan)
         decided_ids, who = list(approvals) or open_ids, principal.name

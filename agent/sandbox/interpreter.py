@@ -131,12 +131,12 @@ class _Host:
         try:
             return asyncio.run_coroutine_threadsafe(self._answer(name, arguments), self._loop).result()
         except CancelledError as error:
-            raise RuntimeError("the gateway does not answer any more") from error
+            raise RuntimeError("the gateway no longer answers") from error
 
     async def _answer(self, name: str, arguments: list[Any]) -> Any:
         """Runs in the loop, as `close` does: a call that has begun is ended by it, a later one is refused."""
         if self._is_closed:
-            raise RuntimeError("the gateway does not answer any more")
+            raise RuntimeError("the gateway no longer answers")
         self._pending = asyncio.current_task()
         return await self._call(name, arguments)
 

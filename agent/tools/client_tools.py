@@ -90,11 +90,11 @@ def _check_function(tool: JsonObject, where: str) -> str:
         raise BadRequestError(message, param=f"{where}.function.name")
     if parameters is None:
         return name
-    problem = "it is no object" if not isinstance(parameters, dict) else find_schema_problem(parameters)
+    problem = "it is not an object" if not isinstance(parameters, dict) else find_schema_problem(parameters)
     if problem is None and isinstance(parameters, dict) and parameters.get("type", "object") != "object":
         problem = "its type is not 'object'"
     if problem is None and isinstance(parameters, dict) and not isinstance(parameters.get("properties", {}), dict):
-        problem = "its properties are no object"
+        problem = "its properties are not an object"
     if problem is not None:
         message = f"{where}.function.parameters: {name}: {problem}"
         raise BadRequestError(message, param=f"{where}.function.parameters")

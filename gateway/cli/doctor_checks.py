@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent.core.errors import AgentError, ConfigError, StoreError
 from agent.core.extras import EXTRAS
 from agent.core.settings import PREFIX, Settings
+from agent.core.settings.aliases import get_variable
 from agent.llm.embedder.port import EMBEDDER_SETTINGS
 from agent.runs.retention import PASS_EVERY_SECONDS
 from agent.sandbox.client import Sandbox, SandboxError
@@ -230,7 +231,7 @@ def _check_file_root(root: Path) -> Finding:
 
 def _list_secret_names(settings: Settings) -> Finding:
     """Returns the secrets that are configured, by name only: those of the settings and of the file of credentials."""
-    names = [f"{PREFIX}{name.upper()}" for name in settings.list_secret_names()]
+    names = [get_variable(name) for name in settings.list_secret_names()]
     try:
         stored = Credentials(settings.credentials_file).list_names()
     except CredentialError as error:

@@ -65,7 +65,7 @@ class AgentRequest(models.AgentRequest):
 
     background: bool = Field(default=False, description="answer 202 at once; the run is at /v1/runs/ID")
     webhook: Webhook | None = Field(
-        default=None, description="told about the end of the run (docs/schedules.md); needs `background: true`"
+        default=None, description="receives the end of the run (docs/schedules.md); needs `background: true`"
     )
 
     def to_request(self) -> models.AgentRequest:

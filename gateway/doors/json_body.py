@@ -183,7 +183,7 @@ def _parse(text: str) -> Any:
         ) from error
     except _InvalidNumberError as error:
         literal = str(error)
-        message = f"The body is not valid JSON: {literal[:40]} is no finite number{_locate_literal(text, literal)}."
+        message = f"The body is not valid JSON: {literal[:40]} is not a finite number{_locate_literal(text, literal)}."
         raise RequestFormatError(message) from error
     except ValueError as error:  # Python's own limit on the digits of an integer
         raise RequestFormatError("The body holds a number with too many digits.") from error

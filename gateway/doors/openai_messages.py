@@ -30,7 +30,7 @@ def to_agent_request(
     if messages is None:
         messages = [to_chat_message(message, index) for index, message in enumerate(body.messages)]
     if len(messages) > max_messages:
-        message = f"At most {max_messages:,} messages are accepted (AGENT_MAX_MESSAGES)."
+        message = f"At most {max_messages:,} messages are accepted."
         raise RequestFormatError(message, "messages", "array_above_max_length")
     last = _find_prompt(messages)
     if last is None and not plain:

@@ -145,7 +145,7 @@ class _LimitedBody:
                 message = await self._receive()
         except TimeoutError as error:
             raise ClientSlowError(
-                f"the request body did not arrive within {self._seconds:g} seconds (AGENT_BODY_SECONDS; each "
+                f"the request body did not arrive within {self._seconds:g} seconds (each "
                 f"{BODY_BYTES_PER_SECOND:,} bytes add one second)"
             ) from error
         self._received_bytes += len(message.get("body", b""))

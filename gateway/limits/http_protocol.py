@@ -128,7 +128,7 @@ class BoundedConnection(HttpToolsProtocol):
         if self._current_response is not None and not self._current_response.response_complete:
             self._start_receive_timer()  # a pipelined request; the response to the previous one comes first
         elif self._is_in_head:
-            message = f"the headers did not arrive within {self.header_seconds:g} seconds (AGENT_HEADER_SECONDS)"
+            message = f"the headers did not arrive within {self.header_seconds:g} seconds"
             self._send_error_and_close(ClientSlowError(message))
         else:
             self.transport.close()
@@ -152,9 +152,7 @@ class BoundedConnection(HttpToolsProtocol):
     def _abort_stalled_client(self) -> None:
         """Closes the connection of a client that does not read. Its run continues and can be followed again."""
         self._stall_timer = None
-        log.info(
-            "a client left its answer unread for %g s (AGENT_STALL_SECONDS) and was disconnected", self.stall_seconds
-        )
+        log.info("a client left its answer unread for %g s and was disconnected", self.stall_seconds)
         self.transport.abort()
 
 

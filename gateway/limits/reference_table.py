@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from agent.core.models import Budgets
 from agent.core.models.request import MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES
 from agent.core.settings import PREFIX, Settings
+from agent.core.settings.constants import ConstantSettings
 from agent.net.client import MAX_REDIRECTS
 from agent.storage.api_keys import KeyLimits
 from gateway.doors.json_body import MAX_DEPTH
@@ -32,7 +33,8 @@ class LimitRow(NamedTuple):
         """Returns the row as Markdown."""
         found = self.of.model_fields[self.field].default
         limit = "none" if found is None else f"{found:,}".removesuffix(".0")
-        where = {Settings: f"`{PREFIX}{self.field.upper()}`", Budgets: f"room: `budgets.{self.field}`"}
+        setting = "fixed" if self.field in ConstantSettings.model_fields else f"`{PREFIX}{self.field.upper()}`"
+        where = {Settings: setting, Budgets: f"room: `budgets.{self.field}`"}
         return f"| {self.what} | {limit} | {where.get(self.of, f'key: `{self.field}`')} | {self.beyond} |"
 
 

@@ -120,7 +120,10 @@ class RunTraces:
 
 
 def build_tracer_provider(endpoint: str) -> "TracerProvider":
-    """Returns a provider that exports to an OTLP endpoint in the background. Raises `ConfigError` without the extra."""
+    """A provider that exports in the background to `/v1/traces` below an OTLP endpoint.
+
+    Raises `ConfigError` without the extra.
+    """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - an extra
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
@@ -128,10 +131,10 @@ def build_tracer_provider(endpoint: str) -> "TracerProvider":
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(
-            f"AGENT_OTEL_ENDPOINT: OpenTelemetry is not installed; {format_install_hint('otel')}, or unset it"
+            f"OTEL_EXPORTER_OTLP_ENDPOINT: OpenTelemetry is not installed; {format_install_hint('otel')}, or unset it"
         ) from error
     made = TracerProvider(resource=Resource.create({"service.name": "stepgate"}))
-    made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint)))
+    made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces")))
     return made
 
 

@@ -75,7 +75,7 @@ def calculate(expression: str) -> str:
         except SyntaxError as error:
             hint = "write numbers and operators, such as 2 * (3 + 4)"
             raise ToolInputError(
-                f"{expression!r} cannot be calculated: it is no arithmetic expression; {hint}"
+                f"{expression!r} cannot be calculated: it is not an arithmetic expression; {hint}"
             ) from error
         except (simpleeval.InvalidExpression, TypeError, ValueError, RecursionError, MemoryError) as error:
             raise ToolInputError(f"{expression!r} cannot be calculated: {error}") from error

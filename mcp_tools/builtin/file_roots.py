@@ -160,7 +160,7 @@ def _read_bytes(descriptor: int, shown: str) -> bytes:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
             raise ToolInputError(
-                f"{shown} is a folder; use list_files" if stat.S_ISDIR(info.st_mode) else f"{shown} is no file"
+                f"{shown} is a folder; use list_files" if stat.S_ISDIR(info.st_mode) else f"{shown} is not a file"
             )
         if info.st_size > MAX_FILE_BYTES:
             raise ToolInputError(f"{shown} has {info.st_size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
@@ -176,7 +176,7 @@ def _decode_text(data: bytes, shown: str) -> str:
         if data.startswith(bom):
             return data.decode(encoding, errors="replace")
     if b"\x00" in data[:8192]:
-        raise ToolInputError(f"{shown} is no text file")
+        raise ToolInputError(f"{shown} is not a text file")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

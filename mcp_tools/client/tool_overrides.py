@@ -86,7 +86,7 @@ class ToolOverrides(BaseModel):
         ]
         arguments = {f"{name}.{argument}" for name, names in offered.items() for argument in names}
         messages += [
-            f"tools.arguments names {key!r}, which is no `tool.argument` of the server"
+            f"tools.arguments names {key!r}, which is not a `tool.argument` of the server"
             for key in self.arguments
             if key not in arguments
         ]

@@ -136,7 +136,7 @@ def _build_entry(skill: Skill) -> JsonObject | None:
 def _find_format_problem(skill: Skill, front: dict[str, Any] | None) -> str | None:
     """Returns how the front matter breaks the Agent Skills format; None if it does not."""
     if front is None:
-        return "its front matter is no valid YAML mapping"
+        return "its front matter is not a valid YAML mapping"
     if front.get("name") != skill.name or not _URI_NAME.fullmatch(skill.name):
         return "its name is not 1 to 64 lowercase letters, digits and single hyphens"
     for field, longest in (("description", MAX_DESCRIPTION), ("license", None), ("allowed-tools", None),
@@ -150,7 +150,7 @@ def _find_format_problem(skill: Skill, front: dict[str, Any] | None) -> str | No
         return "it has no description"
     metadata = front.get("metadata", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        return "its metadata is no mapping of texts; put numbers in quotes"
+        return "its metadata is not a mapping of texts; put numbers in quotes"
     return None
 
 

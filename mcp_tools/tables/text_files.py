@@ -33,7 +33,7 @@ def detect_encoding(file: BinaryIO) -> str:
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if b"\x00" in start:
-        raise InputError("the file is no text file")
+        raise InputError("the file is not a text file")
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         decoder.decode(start)

@@ -51,7 +51,7 @@ def read_sheets(descriptor: int) -> list[SheetText]:
         except (MemoryError, InputError):
             raise
         except Exception as error:  # the boundary to a parser of untrusted files, which raises what it likes
-            raise InputError(f"it is no readable workbook ({type(error).__name__})") from error
+            raise InputError(f"it is not a readable workbook ({type(error).__name__})") from error
 
 
 def _iter_texts(book: Workbook) -> Iterator[SheetText]:

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import get_args
 
 from gateway.features.documents.engine.ingest.chunkers import StructureChunker
 from gateway.features.documents.engine.ingest.errors import ParserError
+from gateway.features.documents.engine.ingest.file_types import BUILT_IN_TYPES
 from gateway.features.documents.engine.ingest.parsers import ParserPool
 from gateway.features.documents.engine.search.models import FileType, ParserInput
 from tests.bench import peer
@@ -144,7 +144,7 @@ def make_files(folder: Path) -> Path:
 
 def _kind(path: Path) -> FileType | None:
     ending = path.suffix.lower().lstrip(".").replace("htm", "html").replace("htmll", "html")
-    return next((kind for kind in get_args(FileType) if kind == ending), None)
+    return next((kind for kind in BUILT_IN_TYPES if kind == ending), None)
 
 
 async def main(arguments: Sequence[str]) -> None:

@@ -12,10 +12,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from gateway.features.documents.engine.ingest.coverage import measure_coverage
 from gateway.features.documents.engine.ingest.errors import ParserError
+from gateway.features.documents.engine.ingest.file_types import BUILT_IN_TYPES
 from gateway.features.documents.engine.ingest.parsers import ParserPool
 from gateway.features.documents.engine.search.models import Coverage, FileType, ParserInput
 from tests.bench import peer
@@ -87,7 +88,7 @@ def read_with_peer(name: str, files: Sequence[Path]) -> dict[str, str]:
 
 def find_kind(path: Path) -> FileType | None:
     """Returns the type of a file by its ending."""
-    return next((kind for kind in get_args(FileType) if path.suffix.lower() == f".{kind}"), None)
+    return next((kind for kind in BUILT_IN_TYPES if path.suffix.lower() == f".{kind}"), None)
 
 
 def format_table(readings: Iterable[Reading]) -> str:

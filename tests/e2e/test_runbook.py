@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = re.findall(r"^ {4}(\S.*)$", (ROOT / "docs" / "runbook.md").read_text("utf-8"), re.MULTILINE)
 POSTGRES = ("pg_dump", "createdb", "pg_restore")
 SERVES = " stepgate serve"
-SETTING = re.compile(r"AGENT_OBJECTS_\w+=\S+(\s+#.*)?")
+SETTING = re.compile(r"(AGENT_OBJECTS|AWS)_\w+=\S+(\s+#.*)?")
 """Not a command; what the settings do is tried in tests/e2e/test_objects.py."""
 
 

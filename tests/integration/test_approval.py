@@ -273,7 +273,7 @@ async def test_an_approval_is_for_once(tmp_path: Path) -> None:
         with pytest.raises(ConflictError, match="does not wait for approval"):
             await bench.service.submit_decision(asked.metadata["run_id"], "approve")
         other = await ask(bench)
-        with pytest.raises(ConflictError, match="not open any more"):
+        with pytest.raises(ConflictError, match="no longer open"):
             await bench.service.submit_decision(
                 other.metadata["run_id"], "approve", approvals=[str(waiting(asked)[0]["approval_id"])]
             )

@@ -112,7 +112,7 @@ async def test_it_may_go_on_with_another_source_and_needs_one(serve: Serve, tmp_
         assert (nothing.status_code, nothing.json()["error"]["details"]["param"]) == (400, "source_id")
         await client.delete(f"/v1/sources/{first.source_id}")
         gone = await client.post(API, json={"from_conversation": first.id})
-        assert (gone.status_code, "none any more" in gone.json()["error"]["message"]) == (400, True), gone.text
+        assert (gone.status_code, "no longer has one" in gone.json()["error"]["message"]) == (400, True), gone.text
 
 
 async def test_another_source_in_the_place_of_a_removed_one_is_looked_into(serve: Serve, tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_the_command_compares_with_a_baseline_and_keeps_a_new_one(tmp_path: Path
     output = "\n".join(command.output)
     assert re.search(r"\| all +\| 0 of 1 \|", output), output
     assert "0 of 1 tasks are right; 1 were in the baseline" in output
-    assert "not right any more: follow-up-number" in output
+    assert "no longer right: follow-up-number" in output
     assert [(result.id, result.is_right) for result in read_baseline(kept).results] == [("follow-up-number", False)]
 
 

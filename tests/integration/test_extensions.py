@@ -1,8 +1,10 @@
 """Extensions: the example package is installed and used through a real gateway; a broken one is named and skipped."""
 
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,25 @@ from gateway.features.documents.engine.ingest.templates import from_template
 from tests.support.processes import ROOT, start
 
 EXAMPLE = ROOT / "docs" / "examples" / "stepgate-poems"
+EPUB_READER = """
+import io
+import re
+import zipfile
+
+from gateway.features.documents.engine.ingest.parsers.draft import Draft
+from gateway.features.documents.engine.ingest.parsers.registry import Reader
+
+READER = Reader("epub", ("epub",), "epub_reader:read_epub", "Books", "books", media_types=("application/epub+zip",))
+
+
+def read_epub(source):
+    draft = Draft()
+    with zipfile.ZipFile(io.BytesIO(source.data)) as book:
+        for name in sorted(book.namelist()):
+            if name.endswith(".xhtml"):
+                draft.add_text(re.sub(r"<[^>]+>", " ", book.read(name).decode()).strip())
+    return draft
+"""
 ROOM = "gates: [short_answer]\ntools: [count_words]\n"
 LONG = " ".join(["word"] * 60)
 
@@ -34,7 +55,17 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "[stepgate.parsers]\nno_reader = stepgate_poems.gate:short_answer\n"
         "[stepgate.connectors]\nlocal = stepgate_poems.connector:PoemConnector\n"
     )
+    install_epub_reader(folder)
     return folder
+
+
+def install_epub_reader(folder: Path) -> None:
+    """A third party's package with a parser of a type of its own."""
+    (folder / "epub_reader.py").write_text(EPUB_READER)
+    info = folder / "epub_reader-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: epub-reader\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[stepgate.parsers]\nepub = epub_reader:READER\n")
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +193,42 @@ def test_a_source_type_without_a_connector_is_refused_at_every_door(client: http
         refused = client.post(path, json=body)
         assert refused.status_code == 400, path
         assert "there is no connector for letters; there are gdrive, local, poems, web" in refused.text
+
+
+def make_book(text: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as book:
+        book.writestr("mimetype", "application/epub+zip")
+        book.writestr("chapter.xhtml", f"<html><body><p>{text}</p></body></html>")
+    return packed.getvalue()
+
+
+def test_a_new_file_type_is_read_from_uploads_and_folders(client: httpx.Client, environment: dict[str, str]) -> None:
+    sent = {"file": ("whale.EPUB", make_book("Call me Ishmael."))}
+    stored = client.post("/v1/documents", files=sent, data={"collection": "books"})
+    assert stored.status_code == 201, stored.text
+    assert (stored.json()["file_type"], stored.json()["coverage"]) == ("epub", None)
+    shelf = Path(environment["AGENT_DATA_DIR"]) / "files" / "shelf"
+    shelf.mkdir(parents=True)
+    (shelf / "pride.epub").write_bytes(make_book("It is a truth universally acknowledged."))
+    (shelf / "broken.epub").write_bytes(b"no archive")
+    body = {"source_type": "local", "source_identifier": str(shelf), "recursive": True}
+    job = client.post("/v1/collections/books/ingest", json=body)
+    assert job.status_code == 202, job.text
+    done = client.get(f"/v1/jobs/{job.json()['id']}", params={"wait_s": 50}).json()
+    assert done["report"]["read"] == 1
+    assert "broken.epub" in str(done["report"]["skipped"])
+    found = client.post("/v1/search", json={"collection": "books", "query_text": "a truth universally acknowledged"})
+    assert "universally acknowledged" in found.json()["results"][0]["content"]
+
+
+def test_a_pipeline_takes_the_new_type_and_refuses_one_that_nothing_reads(client: httpx.Client) -> None:
+    plan = from_template("documents").model_dump(mode="json")
+    (source,) = [node for node in plan["nodes"] if node["kind"] == "source"]
+    for types, status in ((["epub"], 202), (["mobi"], 400)):
+        source["options"] = {**source["options"], "file_types": types}
+        body = {"source_type": "poems", "source_identifier": "dickinson", "pipeline": plan}
+        answered = client.post(f"/v1/collections/{types[0]}/ingest", json=body)
+        assert answered.status_code == status, answered.text
+    assert "no parser takes mobi" in answered.text
+    assert "epub" in client.get("/v1/plugins/auto").json()["file_types"]

@@ -87,9 +87,9 @@ async def test_clients_that_leave_in_the_middle_of_a_body_harm_nothing(
         (b'{"a":' + b"[" * 100 + b"]" * 100 + b"}", "nested more than 100 levels deep."),
         (b"[" * 1_000_000, "nested more than 100 levels deep."),
         (b'{"a": ' + b"9" * 5000 + b"}", "a number with too many digits."),
-        (b'{"a": "NaN",\n"temperature": NaN}', "NaN is no finite number at line 2, column 16."),
-        (b'{"temperature": -Infinity}', "-Infinity is no finite number at line 1, column 17."),
-        (b'{"temperature": 1e999}', "1e999 is no finite number at line 1, column 17."),
+        (b'{"a": "NaN",\n"temperature": NaN}', "NaN is not a finite number at line 2, column 16."),
+        (b'{"temperature": -Infinity}', "-Infinity is not a finite number at line 1, column 17."),
+        (b'{"temperature": 1e999}', "1e999 is not a finite number at line 1, column 17."),
     ],
     ids=lambda value: value[:20] if isinstance(value, bytes) else "",
 )

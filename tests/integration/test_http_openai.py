@@ -55,7 +55,7 @@ async def test_a_value_of_another_type_is_refused(serve: Serve, option: str, val
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 async def test_a_temperature_that_is_no_number_is_called_that(serve: Serve, value: float) -> None:
     error = await read_refusal(serve, asking(temperature=value))
-    assert f"{json.dumps(value)} is no finite number at line 1, column" in error["message"]
+    assert f"{json.dumps(value)} is not a finite number at line 1, column" in error["message"]
 
 
 async def test_whole_numbers_and_nulls_are_taken_where_openai_takes_them(serve: Serve) -> None:

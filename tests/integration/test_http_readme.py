@@ -1,4 +1,4 @@
-"""What the README tells people to send works as it is written, on a fresh gateway without a model."""
+"""What the README and the page of the agent API tell people to send works as written, on a fresh gateway."""
 
 import asyncio
 import json
@@ -13,11 +13,15 @@ from tests.integration.conftest import Serve
 from tests.support.processes import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
+AGENT_PAGE = (ROOT / "docs" / "agent.md").read_text("utf-8")
+IDE_PAGE = (ROOT / "docs" / "ides" / "README.md").read_text("utf-8")
 HERE = "http://127.0.0.1:8010"
 
 
 async def test_every_curl_gets_its_answer(serve: Serve) -> None:
-    calls = re.findall(rf"curl -s {HERE}(\S+) -H 'content-type: application/json' -d '(.*?)'", README, re.DOTALL)
+    calls = re.findall(
+        rf"curl -s {HERE}(\S+) -H 'content-type: application/json' -d '(.*?)'", README + AGENT_PAGE, re.DOTALL
+    )
     assert {path for path, _ in calls} == {"/v1/chat/completions", "/v1/agent"}
     async with serve() as url, httpx.AsyncClient(timeout=30) as client:
         for path, body in calls:
@@ -43,13 +47,13 @@ async def test_the_sdk_example_runs_and_prints_the_steps(serve: Serve) -> None:
 
 
 def test_the_table_of_the_body_names_every_field_and_only_those() -> None:
-    (table,) = re.findall(r"\| field \| meaning \|\n(.*?)\n\n", README, re.DOTALL)
+    (table,) = re.findall(r"\| field \| meaning \|\n(.*?)\n\n", AGENT_PAGE, re.DOTALL)
     named = {name for line in table.splitlines() for name in re.findall(r"`(\w+)[`.]", line.split("|")[1])}
     assert named == set(AgentRequest.model_fields)
 
 
 def test_the_ides_example_is_json_with_absolute_paths() -> None:
-    (example,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
+    (example,) = re.findall(r"```json\n(.*?)```", IDE_PAGE, re.DOTALL)
     server = json.loads(example)["mcpServers"]["stepgate"]
     assert server["command"].startswith("/")
     assert server["env"]["AGENT_DATA_DIR"].startswith("/")

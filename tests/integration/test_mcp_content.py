@@ -83,7 +83,7 @@ async def test_what_is_too_large_is_left_out_and_said(tmp_path: Path, serve: Ser
         one = await client.call_tool("srv__say", {"texts": ["d" * 28_000]})
     assert [block.type for block in some.content] == ["text", "image", "image", "text"]
     assert "image, image/png, 3,000 bytes: omitted" in text(some.content[3])
-    assert "AGENT_TOOL_CONTENT_BYTES" in text(some.content[3])
+    assert "images, audio and files of a result are limited" in text(some.content[3])
     assert text(words.content[0]) == "a" * 20_000
     assert text(words.content[1]).startswith("b" * 4_000 + "\n[cut here; "), "24,000 characters are shown in all"
     assert text(words.content[2]).endswith(" more characters do not fit]")

@@ -57,8 +57,8 @@ async def test_json_is_freed_of_fences_and_prose(tmp_path: Path, reply: str) -> 
     [
         ('{"city": "Oslo"}', "'people' is a required property"),
         ('{"city": "Oslo", "people": "many"}', "people: 'many' is not of type 'integer'"),
-        ("Oslo has 700000 people.", "it is no JSON"),
-        ('{"city": "Oslo", "people": 700000', "it is no JSON"),
+        ("Oslo has 700000 people.", "it is not JSON"),
+        ('{"city": "Oslo", "people": 700000', "it is not JSON"),
     ],
 )
 async def test_json_that_does_not_fit_is_asked_for_once_more_with_the_problem(

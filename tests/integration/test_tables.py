@@ -171,7 +171,7 @@ async def test_sql_reaches_nothing_but_the_tables(folder: Path, sql: str, why: s
         ("empty.csv", ToolInputError, "empty"),
         ("binary.csv", ToolInputError, "no text file"),
         ("broken.parquet", ToolInputError, "broken.parquet cannot be read as parquet"),
-        ("broken.xlsx", ToolInputError, "broken.xlsx cannot be read as xlsx: it is no readable workbook"),
+        ("broken.xlsx", ToolInputError, "broken.xlsx cannot be read as xlsx: it is not a readable workbook"),
     ],
 )
 async def test_what_is_no_readable_table_says_why(folder: Path, path: str, error: type[ToolError], why: str) -> None:

@@ -63,15 +63,15 @@ async def test_the_checked_answer_is_put_into_the_schema_with_its_citations(tmp_
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        ({**GOOD, "days": 30}, "days: 30 does not stand in the answer"),
-        ({**GOOD, "answer": "Every employee has 30 days [1]."}, "answer: '30 days' does not stand in the answer"),
+        ({**GOOD, "days": 30}, "days: 30 is not in the answer"),
+        ({**GOOD, "answer": "Every employee has 30 days [1]."}, "answer: '30 days' is not in the answer"),
         ({**GOOD, "answer": TRUE.replace("[1]", "[3]")}, "answer: there is no source [3]"),
         ({**GOOD, "answer": TRUE.replace(" [1]", "")}, "answer: a sentence has lost its citation [n]"),
         ({**GOOD, "answer": "Holidays are given by Zidane [1]."}, "answer: the answer does not say"),
         ({**GOOD, "answer": "Dogs may be brought along [1]."}, "answer: the answer does not say"),
         ({**GOOD, "kind": "sickness"}, "kind: 'sickness' is not one of"),
         ({"answer": TRUE}, "the whole: 'days' is a required property"),
-        ("Here you are!", "it is no JSON"),
+        ("Here you are!", "it is not JSON"),
     ],
 )
 async def test_what_the_answer_does_not_say_is_refused_after_a_second_try(
@@ -85,7 +85,7 @@ async def test_what_the_answer_does_not_say_is_refused_after_a_second_try(
 
 async def test_a_model_that_is_told_what_is_wrong_puts_it_right(tmp_path: Path) -> None:
     wrong = forms(f"```json\n{json.dumps({**GOOD, 'days': 30})}\n```", times=1)
-    right = forms(GOOD, about="days: 30 does not stand in the answer")
+    right = forms(GOOD, about="days: 30 is not in the answer")
     answer = build_response(await ask_question(tmp_path, wrong, right, writes(TRUE)))
     assert json.loads(answer.response) == GOOD
 
@@ -111,7 +111,7 @@ async def test_without_a_model_and_for_a_schema_that_is_none_it_is_refused(tmp_p
     without = failure(await ask_question(tmp_path, model=False))
     assert "takes a model, and no model is configured" in without.message
     broken = failure(await ask_question(tmp_path / "broken", writes(TRUE), schema={"type": "nonsense"}))
-    assert "is no JSON schema: 'nonsense' is not valid" in broken.message
+    assert "is not a JSON schema: 'nonsense' is not valid" in broken.message
     outside = {"$ref": "http://127.0.0.1:9/schema.json"}
     away = failure(await ask_question(tmp_path / "away", forms(GOOD), writes(TRUE), schema=outside))
     assert "a reference of the schema leads nowhere" in away.message

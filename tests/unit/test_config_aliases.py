@@ -6,9 +6,10 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
-from agent.core.settings.aliases import ALIASES, list_alias_names
+from agent.core.settings.aliases import ALIASES, list_alias_names, list_removed_names
+from agent.core.settings.constants import ConstantSettings
 from agent.core.settings.loading import find_unknown_settings, load_settings
-from gateway.reference_pages import build_settings_page
+from gateway.settings_reference_page import FIRST, SUBJECTS, build_settings_page
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +77,57 @@ def test_a_name_without_a_counterpart_is_told_with_what_there_is_instead(monkeyp
     assert index.startswith("ORCHESTRATOR_RAG_INDEX_PATH has no effect: issues are in a collection: `stepgate")
     assert chroma.startswith("AGENT_ORCHESTRATOR_CHROMA_COLLECTION has no effect: every collection has its own vectors")
     assert "`AGENT_ORCHESTRATOR_CHROMA_COLLECTION`: every collection" in build_settings_page()
+
+
+def test_no_variable_sets_a_constant_and_a_program_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_FETCH_TIMEOUT_S", "1")
+    Path(".env").write_text("AGENT_MAX_MESSAGES=1\n")
+    settings = load_settings()
+    assert (settings.fetch_timeout_s, settings.max_messages) == (20, 2000)
+    assert load_settings(max_messages=3).max_messages == 3
+
+
+def test_a_removed_name_is_reported_with_what_replaces_it(tmp_path: Path) -> None:
+    removed = list_removed_names()
+    assert removed.keys() >= {f"AGENT_{name.upper()}" for name in ConstantSettings.model_fields}
+    lines = find_unknown_settings(dict.fromkeys(removed, "1"), tmp_path / "none")
+    assert lines == [f"{name} has no effect: {instead}" for name, instead in sorted(removed.items())]
+    assert "AGENT_FETCH_TIMEOUT_S has no effect: it is fixed at 20" in lines
+
+
+def test_the_page_has_each_setting_under_one_subject_and_ten_first() -> None:
+    named = [name for subject in SUBJECTS.values() for name in subject.model_fields]
+    assert sorted([*named, *ConstantSettings.model_fields]) == sorted(Settings.model_fields)
+    assert len(FIRST) == 10
+    page = build_settings_page()
+    assert page.count("| `AGENT_HOST` |") == 2
+    assert "| `AGENT_FETCH_TIMEOUT_S` | it is fixed at 20 |" in page
+
+
+def test_standard_variables_are_read_and_our_former_names_are_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AGENT_OBJECTS_REGION", "eu-west-9")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://all:9000")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3-secret")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
+    settings = load_settings()
+    assert (settings.objects_endpoint, settings.objects_region) == ("http://all:9000", None)
+    assert settings.otel_endpoint == "http://collector:4318"
+    assert "s3-secret" in settings.list_secrets(), "it is removed from answers and logs like ours"
+    assert ("AWS_SECRET_ACCESS_KEY", True) in settings.list_secret_settings()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://minio:9000")
+    assert load_settings().objects_endpoint == "http://minio:9000"
+    lines = find_unknown_settings({"AGENT_OBJECTS_REGION": "x", "AWS_REGION": "x"}, tmp_path / "none")
+    assert lines == ["AGENT_OBJECTS_REGION has no effect: set AWS_REGION"]
+
+
+def test_the_secret_of_the_store_may_be_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    (tmp_path / "secret").write_text("from-a-file\n")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY_FILE", str(tmp_path / "secret"))
+    settings = load_settings()
+    assert settings.objects_secret is not None
+    assert settings.objects_secret.get_secret_value() == "from-a-file"

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from gateway.api_reference_page import load_document, make_anchor
 from gateway.cli import COMMANDS
 from gateway.feature_loader import load_features
 from gateway.reference_pages import PAGES
@@ -15,9 +16,31 @@ def test_reference_pages_are_what_the_code_says(name: str) -> None:
     assert (ROOT / "docs" / name).read_text("utf-8") == PAGES[name](), "run `make docs`"
 
 
-def test_the_readme_names_every_command_and_only_those() -> None:
-    block = re.findall(r"^    stepgate ([\w-]+)", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert set(block) == {*COMMANDS, *load_features("", with_installed=False).list_commands()}
+def test_the_page_of_commands_has_every_command_and_only_those() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    named = set(re.findall(r"^## stepgate ([\w-]+)$", text, re.MULTILINE))
+    assert named == {*COMMANDS, *load_features("", with_installed=False).list_commands()}
+    assert "### stepgate mcp install" in text
+
+
+def test_the_page_of_endpoints_has_every_operation_and_links_to_its_section() -> None:
+    listed = re.findall(
+        r"^\| \[`(\w+ /\S*)`\]\(api\.md#(\S*?)\)", (ROOT / "docs" / "endpoints.md").read_text("utf-8"), re.MULTILINE
+    )
+    operations = {
+        f"{method.upper()} {path}" for path, methods in load_document()["paths"].items() for method in methods
+    }
+    headings = re.findall(r"^### (.*)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE)
+    assert {title for title, _ in listed} == operations
+    assert {anchor for _, anchor in listed} <= {make_anchor(heading) for heading in headings}
+
+
+def test_the_readme_is_short_and_shows_three_pictures() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.split()) <= 600
+    assert len(re.findall(r"^!\[", text, re.MULTILINE)) == 3
+    for target in re.findall(r"\]\(([^)#:]+)", text):
+        assert (ROOT / target).exists(), target
 
 
 def test_no_file_names_an_index_or_a_path_of_some_machine() -> None:

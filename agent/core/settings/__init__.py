@@ -11,7 +11,8 @@ from pydantic import SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from agent.core.settings.access import AccessSettings
-from agent.core.settings.aliases import AliasSource
+from agent.core.settings.aliases import STANDARD, AliasSource, get_variable
+from agent.core.settings.constants import ConstantSettings, remove_names
 from agent.core.settings.conversations import ConversationsSettings
 from agent.core.settings.guards import GuardSettings
 from agent.core.settings.limits import LimitSettings
@@ -31,6 +32,7 @@ PREFIX = "AGENT_"
 
 class Settings(
     # Pydantic orders fields from the last base to the first: docs/settings.md begins with `ServerSettings`.
+    ConstantSettings,
     ConversationsSettings,
     WorkerSettings,
     LimitSettings,
@@ -46,7 +48,9 @@ class Settings(
     ServerSettings,
     BaseSettings,
 ):
-    """Each field is the setting `AGENT_<FIELD>`. Lists are separated by commas or written as JSON.
+    """Each field but those of `ConstantSettings` and `STANDARD` is the setting `AGENT_<FIELD>`.
+
+    Lists are separated by commas or written as JSON.
 
     A secret can also be read from a file: `AGENT_<FIELD>_FILE` names it.
     """
@@ -65,7 +69,9 @@ class Settings(
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Orders the sources: arguments, environment, secret files, `.env`, then the names other orchestrators use."""
-        files = SecretFileSource(settings_cls, PREFIX, env_settings, dotenv_settings)
+        for source in (env_settings, dotenv_settings):
+            remove_names(source, (*ConstantSettings.model_fields, *STANDARD))
+        files = SecretFileSource(settings_cls, env_settings, dotenv_settings)
         aliases = AliasSource(settings_cls, env_settings, dotenv_settings)
         return init_settings, env_settings, files, dotenv_settings, file_secret_settings, aliases
 
@@ -89,7 +95,7 @@ class Settings(
 
     def list_secret_settings(self) -> tuple[tuple[str, bool], ...]:
         """Returns the name of every setting that holds a secret, and whether it is set."""
-        return tuple((f"{PREFIX}{name.upper()}", getattr(self, name) is not None) for name in _list_secret_fields())
+        return tuple((get_variable(name), getattr(self, name) is not None) for name in _list_secret_fields())
 
     @property
     def readable_roots(self) -> tuple[Path, ...]:

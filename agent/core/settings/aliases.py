@@ -1,4 +1,7 @@
-"""Names that other orchestrators use for our settings (document 004). They apply where our own name is not set."""
+"""Names of settings that are not ours: those that other orchestrators use (document 004), and standard ones.
+
+They apply where our own name is not set.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -6,6 +9,9 @@ from typing import Any, Final
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
 
+from agent.core.settings.constants import ConstantSettings
+
+OWN_PREFIX: Final = "AGENT_"
 PREFIXES: Final = ("AGENT_ORCHESTRATOR_", "ORCHESTRATOR_")
 """Both are read; the first one has precedence."""
 
@@ -42,9 +48,38 @@ REPLACED: Final[Mapping[str, str]] = {
 """Names that have no setting here, and what replaces them."""
 
 
+STANDARD: Final[Mapping[str, tuple[str, ...]]] = {
+    "objects_endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "objects_region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    "objects_key_id": ("AWS_ACCESS_KEY_ID",),
+    "objects_secret": ("AWS_SECRET_ACCESS_KEY",),
+    "otel_endpoint": ("OTEL_EXPORTER_OTLP_ENDPOINT",),
+}
+"""Settings that have no name of ours: the variables, as all programs of their field read them; the first one wins."""
+
+REMOVED: Final[Mapping[str, str]] = {
+    **{field.upper(): f"set {names[0]}" for field, names in STANDARD.items()},
+    "OBJECTS_SECRET_FILE": "set AWS_SECRET_ACCESS_KEY_FILE",
+}
+"""Former settings of ours, without the prefix, and what replaces them. Constants are not repeated here."""
+
+
+def list_removed_names() -> dict[str, str]:
+    """Returns the full name of every former setting of ours, with what replaces it."""
+    constants = {
+        name.upper(): f"it is fixed at {field.default:,}" for name, field in ConstantSettings.model_fields.items()
+    }
+    return {f"{OWN_PREFIX}{name}": instead for name, instead in {**constants, **REMOVED}.items()}
+
+
 def list_replaced_names() -> dict[str, str]:
     """Returns every foreign name that has no setting here, with what replaces it."""
     return {prefix + name: instead for name, instead in REPLACED.items() for prefix in PREFIXES}
+
+
+def get_variable(field: str) -> str:
+    """Returns the name of the environment variable of a setting."""
+    return STANDARD[field][0] if field in STANDARD else f"{OWN_PREFIX}{field.upper()}"
 
 
 def list_alias_names() -> dict[str, str]:
@@ -61,7 +96,8 @@ class AliasSource(PydanticBaseSettingsSource):
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """Returns the value of the first alias that is set."""
-        names = [alias for alias, meant in list_alias_names().items() if meant == field_name]
+        aliases = [alias for alias, meant in list_alias_names().items() if meant == field_name]
+        names = [*STANDARD.get(field_name, ()), *aliases]
         for name in names:
             for source in self._sources:
                 value = source.env_vars.get(name.lower())

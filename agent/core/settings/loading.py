@@ -14,7 +14,8 @@ from pydantic.fields import FieldInfo
 
 from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
-from agent.core.settings.aliases import list_alias_names, list_replaced_names
+from agent.core.settings.aliases import get_variable, list_alias_names, list_removed_names, list_replaced_names
+from agent.core.settings.constants import ConstantSettings
 from agent.core.settings.secret_files import SUFFIX, is_secret
 from agent.core.value_faults import describe_fault
 
@@ -48,9 +49,11 @@ def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file
             lines.append(f"{env_file} line {binding.original.line} is not of the form NAME=value and is ignored")
         elif binding.key is not None:
             names.add(binding.key)
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | list_alias_names().keys()
-    known |= {f"{PREFIX}{name.upper()}{SUFFIX}" for name, field in Settings.model_fields.items() if is_secret(field)}
-    replaced = list_replaced_names()
+    removed = list_removed_names()
+    known = {get_variable(name) for name in Settings.model_fields if name not in ConstantSettings.model_fields}
+    known |= list_alias_names().keys()
+    known |= {f"{get_variable(name)}{SUFFIX}" for name, field in Settings.model_fields.items() if is_secret(field)}
+    replaced = {**list_replaced_names(), **removed}
     lines += [f"{name} has no effect: {replaced[name]}" for name in sorted(names & replaced.keys())]
     for name in sorted(names - known - replaced.keys()):
         if not name.startswith(PREFIX):
@@ -78,7 +81,7 @@ def _format_errors(error: ValidationError) -> dict[str, str]:
             continue
         expected = _describe_expected(Settings.model_fields[name])
         told = f"must be {expected}" if expected else describe_fault(fault, quote=False)
-        faults[name] = f"{PREFIX}{name.upper()}: {told}, not {fault['input']!r}"
+        faults[name] = f"{get_variable(name)}: {told}, not {fault['input']!r}"
     return faults
 
 

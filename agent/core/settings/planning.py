@@ -19,7 +19,7 @@ class PlanningSettings(BaseModel):
         ),
     )
     timezone: str = Field(
-        default="UTC", description="time zone of the date that the planner is told, as an IANA name: Europe/Stockholm"
+        default="UTC", description="time zone of the date in the planner's prompt, as an IANA name: Europe/Stockholm"
     )
     executor_mode: WorkMode = Field(
         default="auto", description="who runs skills and writes answers and summaries; values as for AGENT_PLANNER_MODE"

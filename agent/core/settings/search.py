@@ -22,7 +22,6 @@ class SearchSettings(BaseModel):
         description="folder with an exported ONNX sentence encoder that runs in this process (extra `local-embedder`)",
     )
     embedder_api_key: SecretStr | None = Field(default=None, description="bearer key of that endpoint or provider")
-    embedder_timeout_s: float = Field(default=10, gt=0, description="time limit of a call to the embedder, in seconds")
     qdrant_url: HttpUrl | None = Field(
         default=None, description="Qdrant server that stores the vectors; unset: the store"
     )

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
 
 from agent.core.errors import ConfigError
+from agent.core.settings.aliases import get_variable
 
 SUFFIX: Final = "_FILE"
 MAX_BYTES: Final = 64 * 1024
@@ -24,14 +25,13 @@ class SecretFileSource(PydanticBaseSettingsSource):
     in the same place: two values for one secret are a mistake that must not be resolved silently.
     """
 
-    def __init__(self, settings: type[BaseSettings], prefix: str, *sources: PydanticBaseSettingsSource) -> None:
+    def __init__(self, settings: type[BaseSettings], *sources: PydanticBaseSettingsSource) -> None:
         super().__init__(settings)
-        self._prefix = prefix
         self._sources = [source for source in sources if isinstance(source, EnvSettingsSource)]
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """Returns the secret of a field, or None where no file is named for it."""
-        name = f"{self._prefix}{field_name}"
+        name = get_variable(field_name)
         for source in self._sources:
             path = source.env_vars.get(f"{name}{SUFFIX}".lower())
             if path is None or not path.strip():

@@ -22,12 +22,13 @@ class StoreSettings(BaseModel):
         ),
     )
     objects_endpoint: HttpUrl | None = Field(
-        default=None, description="address of an S3-compatible store other than Amazon's, e.g. http://minio:9000"
+        default=None,
+        description=(
+            "address of an S3-compatible store other than Amazon's, e.g. http://minio:9000; unset: AWS_ENDPOINT_URL"
+        ),
     )
-    objects_region: str | None = Field(default=None, description="region of that bucket; unset: AWS_REGION")
-    objects_key_id: str | None = Field(
-        default=None, description="id of its access key; unset: AWS_ACCESS_KEY_ID, or the role of the machine"
-    )
+    objects_region: str | None = Field(default=None, description="region of that bucket")
+    objects_key_id: str | None = Field(default=None, description="id of its access key; unset: the role of the machine")
     objects_secret: SecretStr | None = Field(default=None, description="secret of its access key")
     redis_url: SecretStr | None = Field(
         default=None,

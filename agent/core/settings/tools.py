@@ -49,8 +49,6 @@ class ToolSettings(BaseModel):
         default=(),
         description="host[:port] names that web_fetch, connectors and webhooks may reach although they are private",
     )
-    fetch_timeout_s: float = Field(default=20, gt=0, description="time limit of one fetch, in seconds")
-    fetch_max_bytes: int = Field(default=5_000_000, gt=0, description="largest page that is read, in bytes")
     tool_timeout_s: float = Field(default=60, gt=0, description="time limit of a tool call, in seconds")
     tool_max_retries: int = Field(
         default=1, ge=0, le=5, description="further attempts of a tool call without side effects whose connection broke"
@@ -63,13 +61,6 @@ class ToolSettings(BaseModel):
     )
     tool_output_chars: int = Field(
         default=200_000, ge=1000, description="longest tool result that is stored, in characters"
-    )
-    tool_content_bytes: int = Field(
-        default=5_000_000,
-        ge=0,
-        description=(
-            "most bytes of pictures, sound and files of one tool result that are kept for its caller, counted as base64"
-        ),
     )
     run_python: Literal["auto", "off"] = Field(
         default="auto", description="whether plans may run Python programs: auto: where the machine can sandbox them"

@@ -29,13 +29,6 @@ class WorkerSettings(BaseModel):
         description="with AGENT_DISPATCH=queue, runs of each lane that this process executes at the same time; 0: "
         "none, all is left to workers",
     )
-    queue_adopt_seconds: float = Field(
-        default=60,
-        ge=0,
-        description="with AGENT_DISPATCH=queue, how long runs wait for a process with the rooms, file roots, MCP "
-        "servers and skills of the one that accepted them, once none is left, before others take them, in seconds; "
-        "0: for ever",
-    )
     worker_port: int | None = Field(
         default=None,
         ge=0,
@@ -61,5 +54,7 @@ class WorkerSettings(BaseModel):
     def _check_lanes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         unknown = sorted(set(value) - {"runs", "batch", "ingest"})
         if unknown or not value:
-            raise ValueError(f"{unknown[0] if unknown else 'nothing'!r} is no lane; they are runs, batch, ingest")
+            raise ValueError(
+                f"{unknown[0] if unknown else 'nothing'!r} is not a lane; the lanes are runs, batch, ingest"
+            )
         return tuple(dict.fromkeys(value))

@@ -50,9 +50,7 @@ class LiteLLMEmbedder:
                     **self._options,
                 )
         except TimeoutError as error:
-            raise self._make_error(
-                f"gave no vectors within {self._timeout_s:g} s (AGENT_EMBEDDER_TIMEOUT_S)"
-            ) from error
+            raise self._make_error(f"gave no vectors within {self._timeout_s:g} s") from error
         except Exception as error:  # the SDK lets errors of many libraries through
             told = translate_error(litellm, error)
             failed = self._make_error(f"failed: {told.message}")

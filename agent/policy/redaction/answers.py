@@ -229,4 +229,4 @@ def make_output_guardrails(guards: OutputGuards, secrets: "SecretScanner | None"
 
 def _describe_refusal(found: "GuardrailsOutput") -> str:
     kinds = ", ".join(sorted({f"{finding.category} ({finding.kind})" for finding in found.findings}))
-    return f"the answer was kept back: it holds what this room does not let out: {kinds}"
+    return f"the answer was withheld: it contains {kinds}, which this room does not allow"

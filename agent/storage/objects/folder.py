@@ -65,7 +65,7 @@ class FolderObjectStore:
                 raise NotFoundError(f"{name} is not in {self.location}", agent_id="store") from error
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             file.close()
-            raise NotFoundError(f"{name} is no file in {self.location}", agent_id="store")
+            raise NotFoundError(f"{name} is not a file in {self.location}", agent_id="store")
         return file
 
     def fetch(self, name: str, path: Path) -> None:

@@ -149,7 +149,7 @@ class S3ObjectStore:
             # The library's text has the request's address and may quote its body: only the reason is passed on.
             raise StoreError(
                 f"{self.location} cannot be used: {_find_reason(error)}; check AGENT_OBJECTS_URL, "
-                "AGENT_OBJECTS_ENDPOINT and the credentials, then try again",
+                "AWS_ENDPOINT_URL_S3 and the credentials, then try again",
                 agent_id="store",
             ) from None
         except OSError as error:

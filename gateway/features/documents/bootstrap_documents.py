@@ -120,8 +120,8 @@ def build_object_store(settings: Settings) -> ObjectStore:
         return FolderObjectStore(Path(unquote(parts.path)), is_shared=True)
     if parts.scheme != "s3" or not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
         raise ConfigError(
-            "AGENT_OBJECTS_URL: must be s3://BUCKET/PREFIX or file:///FOLDER; AGENT_OBJECTS_KEY_ID and "
-            "AGENT_OBJECTS_SECRET take its key"
+            "AGENT_OBJECTS_URL: must be s3://BUCKET/PREFIX or file:///FOLDER; AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY take its key"
         )
     if not EXTRAS["scale"].is_installed:
         raise ConfigError(f"AGENT_OBJECTS_URL: s3:// needs the extra `scale`; {format_install_hint('scale')}")

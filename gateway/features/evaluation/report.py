@@ -167,6 +167,6 @@ def format_comparison(comparison: Comparison) -> str:
     lines = [
         f"{comparison.right_now} of {comparison.common} tasks are right; {comparison.right_before} were in the baseline"
     ]
-    lines += [f"not right any more: {', '.join(comparison.lost)}"] if comparison.lost else []
+    lines += [f"no longer right: {', '.join(comparison.lost)}"] if comparison.lost else []
     lines += [f"right now: {', '.join(comparison.gained)}"] if comparison.gained else []
     return "\n".join(lines)

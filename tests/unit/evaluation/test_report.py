@@ -103,7 +103,7 @@ def test_reports_are_compared_by_the_tasks_they_share() -> None:
     assert comparison.is_worse
     assert format_comparison(comparison).splitlines() == [
         "1 of 2 tasks are right; 1 were in the baseline",
-        "not right any more: a",
+        "no longer right: a",
         "right now: b",
     ]
     assert not compare_reports(before, before).is_worse

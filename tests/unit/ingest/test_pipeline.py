@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.errors import ConflictError, NotFoundError
+from gateway.features.documents.engine.ingest.file_types import list_file_types
 from gateway.features.documents.engine.ingest.pipeline import (
-    FILE_TYPES,
     PipelineDAG,
     PipelineEdge,
     PipelineNode,
@@ -167,7 +167,7 @@ def test_what_only_hangs_behind_a_circle_is_no_part_of_it() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "it is no JSON"),
+        ("{", "it is not JSON"),
         ("[]", "write a map"),
         ('{"nodes": 3}', "nodes: write a list"),
         ('{"nodes": [], "edges": [], "colour": 1}', "colour: there is no such field"),
@@ -192,11 +192,11 @@ def test_each_type_has_its_way() -> None:
     pdf = node("pdf", kind="parser", plugin="liteparse", file_types=("pdf",), options={"force_ocr": True})
     dag = build_chain([node("source"), pdf, node("parser"), node("chunker"), node("embedder"), node("index")])
     assert find_problems(dag) == []
-    ways = {kind: find_route(dag, kind) for kind in FILE_TYPES}
+    ways = {kind: find_route(dag, kind) for kind in list_file_types()}
     assert {kind for kind, way in ways.items() if way is not None and way.parser.id == "pdf"} == {"pdf"}
-    assert {kind for kind, way in ways.items() if way is not None and way.parser.id == "parser"} == {*FILE_TYPES} - {
-        "pdf"
-    }
+    assert {kind for kind, way in ways.items() if way is not None and way.parser.id == "parser"} == {
+        *list_file_types()
+    } - {"pdf"}
     assert find_route(from_template("tables"), "pdf") is None
     assert accepts_source(from_template("website"), "web")
     assert not accepts_source(from_template("website"), "local")
@@ -237,7 +237,7 @@ def test_a_difference_is_told_and_makes_the_other_pipeline() -> None:
 def test_a_difference_of_another_pipeline_is_not_applied() -> None:
     base = from_template()
     diff = diff_pipelines(base, base.with_options("chunker", size=500))
-    with pytest.raises(ConflictError, match="make the difference anew"):
+    with pytest.raises(ConflictError, match="make the difference again"):
         apply_diff(base.with_options("chunker", size=700), diff)
     with pytest.raises(ConflictError, match="no node 'chunker'"):
         apply_diff(PipelineDAG(nodes=base.nodes[:1], edges=()), diff)
@@ -253,7 +253,7 @@ DAGS = st.builds(
             kind=st.sampled_from(NODES),
             plugin=st.sampled_from([*(info.name for info in list_plugins()), "?"]),
             options=st.dictionaries(st.sampled_from(["size", "overlap", "file_types"]), st.integers(0, 2000)),
-            file_types=st.lists(st.sampled_from(FILE_TYPES), max_size=2).map(tuple),
+            file_types=st.lists(st.sampled_from(list_file_types()), max_size=2).map(tuple),
         ),
         max_size=8,
     ).map(tuple),
@@ -266,7 +266,7 @@ DAGS = st.builds(
 def test_whatever_is_not_refused_has_a_way_for_every_type_it_takes(dag: PipelineDAG) -> None:
     if find_problems(dag):
         return
-    ways = [find_route(dag, kind) for kind in FILE_TYPES]
+    ways = [find_route(dag, kind) for kind in list_file_types()]
     assert any(way is not None for way in ways)
     for way in ways:
         if way is not None:

@@ -61,9 +61,9 @@ async def test_everything_is_counted_but_links_and_pipes(tmp_path: Path, stack: 
 )
 async def test_only_what_was_listed_can_be_opened(tmp_path: Path, stack: AsyncExitStack, name: str) -> None:
     there = files(tree(tmp_path), stack)
-    with pytest.raises(ToolInputError, match="there is no file"):
+    with pytest.raises(ToolInputError, match="there is not a file"):
         await there.read_bytes(name, 0, 10)
-    with pytest.raises(ToolInputError, match="there is no file"):
+    with pytest.raises(ToolInputError, match="there is not a file"):
         await there.copy_file(name)
 
 

@@ -113,8 +113,8 @@ async def test_what_leads_out_is_refused(root: Path, path: str, why: str) -> Non
         ("~/notes.txt", "there is no"),
         ("sub", "sub is a folder; use list_files"),
         (".", "is a folder"),
-        ("pipe", "pipe is no file"),
-        ("data.bin", "data.bin is no text file"),
+        ("pipe", "pipe is not a file"),
+        ("data.bin", "data.bin is not a text file"),
         ("huge.txt", "10,000,001 bytes; the limit is 10,000,000"),
     ],
 )

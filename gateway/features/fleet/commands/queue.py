@@ -51,7 +51,7 @@ def queue(context: typer.Context) -> None:
     for name in unserved:
         print(
             f"\nNo worker takes {name}: none has the rooms, file roots, MCP servers and skills of the "
-            "gateway that accepted these runs. Others adopt them after AGENT_QUEUE_ADOPT_SECONDS."
+            "gateway that accepted these runs. Others adopt them after a minute."
         )
     if dead := sum(one.failed for one in depths):
         print(f"\n{dead} dead letters: `stepgate queue dead`")

@@ -152,7 +152,7 @@ class QueueSweeper:
             )
             log.warning(
                 "%d runs waited %.0f s for a worker with the rooms, roots, servers and skills of %s; this one, which "
-                "differs, takes them over (AGENT_QUEUE_ADOPT_SECONDS)",
+                "differs, takes them over",
                 cursor.rowcount,
                 now - since,
                 queue,

@@ -138,7 +138,7 @@ def load_example(
             _print_built(await get_documents(stepgate).corpus.build(LOCAL_OWNER, EXAMPLE_ISSUES, corpora))
         settings = stepgate.settings
         if (settings.incident_knowledge, settings.incident_issues) != (EXAMPLE_COMPANY, EXAMPLE_ISSUES):
-            print("The incident room searches these collections once it is told so:")
+            print("The incident room searches these collections if these settings name them:")
             print(f"    export AGENT_INCIDENT_KNOWLEDGE={EXAMPLE_COMPANY} AGENT_INCIDENT_ISSUES={EXAMPLE_ISSUES}")
         print(f'Now: stepgate ask --room incident "{SAMPLE}"')
 

@@ -220,7 +220,7 @@ class PipelineBuilder:
             )
         source = await self.get_source(conversation)
         if source is None:
-            raise BadRequestError("the conversation's source is not there any more", agent_id="builder")
+            raise BadRequestError("the conversation's source no longer exists", agent_id="builder")
         await self._library.check_ingest(conversation.owner, collection, source.request, pipeline)
         if collection in await self._library.list_collections(conversation.owner):
             raise ConflictError(

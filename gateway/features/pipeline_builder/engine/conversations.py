@@ -101,7 +101,7 @@ class BuilderConversations:
         known = await self.get(copied_from, owner=owner) if copied_from is not None else None
         wanted = source_id or (known.source_id if known is not None else None)
         if wanted is None:
-            gone = f": {known.id} has none any more" if known is not None else ""
+            gone = f": {known.id} no longer has one" if known is not None else ""
             raise BadRequestError(f"name a source, see GET /v1/sources{gone}", agent_id="builder", param="source_id")
         source = await self.builder.sources.get(wanted, owner)
         if known is None:

@@ -6,7 +6,8 @@ Nothing here validates the result: callers combine several changes and check the
 from collections.abc import Iterator, Sequence
 
 from agent.core.models import JsonObject
-from gateway.features.documents.engine.ingest.pipeline import FILE_TYPES, PipelineDAG, PipelineNode
+from gateway.features.documents.engine.ingest.file_types import list_file_types
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG, PipelineNode
 from gateway.features.documents.engine.ingest.pipeline_check import (
     PipelineInvalidError,
     get_source_options,
@@ -101,8 +102,8 @@ def include(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
     (source,) = pipeline.list_nodes("source")
     options = get_source_options(pipeline)
     excluded = [*options.left_out, *options.exclude]
-    missing = [one for one in FILE_TYPES if one in names and one not in options.file_types]
-    unknown = [one for one in names if one not in excluded and one not in FILE_TYPES]
+    missing = [one for one in list_file_types() if one in names and one not in options.file_types]
+    unknown = [one for one in names if one not in excluded and one not in list_file_types()]
     if unknown:
         raise PipelineInvalidError([f"{', '.join(map(repr, unknown))} is not excluded"])
     if missing:
@@ -160,8 +161,8 @@ def describe_deviations(pipeline: PipelineDAG) -> Iterator[str]:
 def _with_excluded(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
     """Returns the pipeline that excludes exactly these types, extensions and patterns."""
     (source,) = pipeline.list_nodes("source")
-    types = [one for one in FILE_TYPES if one in names]
-    patterns = list(dict.fromkeys(one for one in names if one not in FILE_TYPES))
+    types = [one for one in list_file_types() if one in names]
+    patterns = list(dict.fromkeys(one for one in names if one not in list_file_types()))
     kept = {key: value for key, value in source.options.items() if key not in ("left_out", "exclude")}
     options = {**kept, **({"left_out": types} if types else {}), **({"exclude": patterns} if patterns else {})}
     return pipeline.with_node(source.model_copy(update={"options": options}))

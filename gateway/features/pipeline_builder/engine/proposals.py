@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject
 from gateway.features.documents.engine.ingest.dry_run_report import FailureCategory
-from gateway.features.documents.engine.ingest.local_files import TYPES
+from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.ingest.pipeline import NodeKind, PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import check_pipeline, list_included_types
 from gateway.features.documents.engine.ingest.plugins import list_plugins

@@ -13,7 +13,7 @@ from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.subagents.base import Caller
 from gateway.features.documents.engine.ingest.connectors.content_types import get_suffix
-from gateway.features.documents.engine.ingest.local_files import TYPES
+from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG, compute_fingerprint
 from gateway.features.documents.engine.ingest.pipeline_check import (
     PipelineInvalidError,

@@ -18,7 +18,7 @@ from a2a.types.a2a_pb2 import (
 
 from agent.core.models import Room
 from gateway.bootstrap import Stepgate
-from gateway.features.documents.engine.ingest.connectors.content_types import MEDIA_TYPES
+from gateway.features.documents.engine.ingest.file_types import MEDIA_TYPES
 from gateway.features.protocols.doors.lazy_a2a import RPC_PATH
 
 PROTOCOL_VERSIONS = ("1.0", "0.3")

@@ -39,7 +39,7 @@ class NewTask(StrictBody):
     context: Annotated[
         JsonValue, WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "nullable": True})
     ] = None
-    webhook: Webhook | None = Field(default=None, description="told about the end of each run (docs/schedules.md)")
+    webhook: Webhook | None = Field(default=None, description="receives the end of each run (docs/schedules.md)")
 
 
 class TaskRecord(DeferredModel):

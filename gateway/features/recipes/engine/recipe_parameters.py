@@ -147,7 +147,7 @@ def _check_reply(text: str, steps: Sequence[PlanStep]) -> FoundParameters:
     for found in reply.parameters:
         literal = _find_literal(found.value, inputs)
         if literal is None or literal in literals.values():
-            notes.append(f"{found.name} stays fixed: {_to_text(found.value)[:100]!r} stands in no input of a step")
+            notes.append(f"{found.name} stays fixed: {_to_text(found.value)[:100]!r} is in no input of a step")
             continue
         name = _choose_name(found.name, literals)
         literals[name] = literal

@@ -37,7 +37,7 @@ def rename_parameters(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
     content = recipe.model_dump(mode="json")
     texts = set(FIELD.findall(json.dumps(content, ensure_ascii=False)))
     if text := next((name for name in renamed if name not in known and name in texts), None):
-        raise BadRequestError(f"{{{{{text}}}}} stands in the plan as text; choose another name", param="rename")
+        raise BadRequestError(f"{{{{{text}}}}} is in the plan as text; choose another name", param="rename")
     changed = {key: _rename(content[key], names) for key in ("request", "goal", "description", "steps")}
     trials = [
         {**trial, "values": {names.get(name, name): value for name, value in trial["values"].items()}}

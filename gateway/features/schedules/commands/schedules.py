@@ -82,7 +82,7 @@ def create(
     room: Annotated[str | None, typer.Option(help="The room of the runs.")] = None,
     overlap: Annotated[str, typer.Option(help="While the last run is going: skip or allow.")] = "skip",
     misfire: Annotated[str, typer.Option(help="After ticks without a gateway: run_once or skip.")] = "run_once",
-    webhook: Annotated[str | None, typer.Option(help="Address that is told about the end of each run.")] = None,
+    webhook: Annotated[str | None, typer.Option(help="Address that is receives the end of each run.")] = None,
     secret_name: Annotated[str | None, typer.Option(help="Credential that signs the webhook.")] = None,
     key: Annotated[str | None, typer.Option(help="Id of the API key whose rights and limits hold.")] = None,
     owner: Owner = LOCAL_OWNER,

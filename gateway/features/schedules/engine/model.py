@@ -44,7 +44,7 @@ class ScheduleSpec(FrozenModel):
     misfire: Misfire = Field(
         default="run_once", description="after ticks at which no gateway ran: run the last one once, or skip it"
     )
-    webhook: Webhook | None = Field(default=None, description="told about the end of each run")
+    webhook: Webhook | None = Field(default=None, description="receives the end of each run")
     enabled: bool = True
 
     @model_validator(mode="after")

@@ -101,7 +101,7 @@ class ScheduleStore:
             raise ConflictError(
                 f"there is a schedule {schedule.name!r} already; choose another name or change that one"
             )
-        raise ConflictError(f"{schedule.owner} has {most} schedules, the most allowed (AGENT_SCHEDULES_PER_OWNER)")
+        raise ConflictError(f"{schedule.owner} has {most} schedules, the most allowed")
 
     async def replace(self, before: Schedule, after: Schedule) -> None:
         """Stores a changed schedule. Raises `ConflictError` if its new name is taken, or it was changed meanwhile."""

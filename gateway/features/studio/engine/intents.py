@@ -94,7 +94,7 @@ def _refuse_renamed(value: object, fields: Collection[str]) -> object:
     unknown = [name for name in value if name not in fields and name != "reasoning"]
     missing = [name for name in fields if name not in value]
     if unknown and missing:
-        raise ValueError(f"{unknown[0]!r} is no field, and {missing[0]!r} is missing")
+        raise ValueError(f"{unknown[0]!r} is not a field, and {missing[0]!r} is missing")
     return value
 
 

@@ -102,7 +102,7 @@ class EvidenceChecker:
             quote = self._find_words(one, unit.cites)
             in_known = quote is None and normalize_text(one) in normalize_text("\n".join(self.known))
             if quote is None and not in_known:
-                return CheckedUnit(unit, problem=f"the words it is said to rest on ({one[:60]!r}) stand in no passage")
+                return CheckedUnit(unit, problem=f"the words it is said to rest on ({one[:60]!r}) are in no passage")
             from_tool = from_tool or in_known
             quotes += [quote] if quote is not None else []
         if not quotes and not from_tool and (unit.cites or self._find_missing(unit.text, ())):
@@ -133,7 +133,7 @@ class EvidenceChecker:
             return self._check_cited(unit)
         missing = self._find_missing(unit.text, self.passages)
         if missing:
-            return CheckedUnit(unit, problem=f"{missing[0].text!r} stands in no passage")
+            return CheckedUnit(unit, problem=f"{missing[0].text!r} is in no passage")
         if unit.kind == "head" or self._is_label(unit):
             return CheckedUnit(unit)
         if unit.kind == "code":
@@ -179,13 +179,13 @@ class EvidenceChecker:
         """Returns what is certainly wrong with a segment, or an empty string."""
         shown = " ".join(f"[{passage.number}]" for passage in cited)
         if is_code:
-            return "" if _quote_code(segment.text, cited) else f"this code does not stand in {shown}"
+            return "" if _quote_code(segment.text, cited) else f"this code is not in {shown}"
         if missing := self._find_missing(segment.text, cited):
-            return f"{missing[0].text!r} does not stand in {shown}"
+            return f"{missing[0].text!r} is not in {shown}"
         for match in _QUOTED.finditer(segment.text):
             quoted = normalize_text(match[1])
             if not any(quoted in passage.comparable for passage in cited):
-                return f"the words in quotation marks ({match[1][:60]!r}) do not stand in {shown}"
+                return f"the words in quotation marks ({match[1][:60]!r}) are not in {shown}"
         return ""
 
     def _find_missing(self, text: str, passages: Sequence[Passage]) -> list[ValueMention]:

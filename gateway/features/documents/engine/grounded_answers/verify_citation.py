@@ -51,7 +51,7 @@ def compare_with_index(
 def _check_passage(cited: SourceCitation, passage: Passage | None) -> Sequence[ProofCheck]:
     """Checks the chunk, the quoted words, and their place."""
     if passage is None:
-        reason = "the passage is no longer in the index" if cited.collection else "it was no passage of a collection"
+        reason = "the passage is no longer in the index" if cited.collection else "it was not a passage of a collection"
         result: Result = "failed" if cited.collection else "not_checked"
         return [ProofCheck(check="chunk", result=result, detail=reason)]
     chunk = RetrievedContext(
@@ -68,8 +68,8 @@ def _check_passage(cited: SourceCitation, passage: Passage | None) -> Sequence[P
         _make_check(
             "quote",
             passage.text[cited.offset : end] == cited.text_snippet,
-            "the words stand in the passage, character by character",
-            "the words do not stand in the passage",
+            "the words are in the passage, character by character",
+            "the words are not in the passage",
         ),
         _make_check(
             "span",

@@ -24,7 +24,7 @@ def resolve_allowed(request: ConnectorInput, roots: Sequence[Path]) -> Connector
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
-            raise ConnectorNotFoundError(f"{request.source_identifier!r} is no path: {error}") from error
+            raise ConnectorNotFoundError(f"{request.source_identifier!r} is not a path: {error}") from error
         if path.is_relative_to(base):
             return request.model_copy(update={"source_identifier": str(path)})
     meant = os.path.normpath(given)

@@ -206,7 +206,7 @@ class BatchReader:
         try:
             self.resources.objects.fetch(item.file, path)
         except NotFoundError as error:
-            raise ConnectorError(f"what was fetched of {item.name} is not there any more; read it again") from error
+            raise ConnectorError(f"what was fetched of {item.name} no longer exists; read it again") from error
 
     async def _remove_objects(self, batch: Batch) -> None:
         for item in batch.items:

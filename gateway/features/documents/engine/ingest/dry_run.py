@@ -24,9 +24,10 @@ from gateway.features.documents.engine.ingest.dry_run_report import (
 )
 from gateway.features.documents.engine.ingest.dry_run_sample import Candidate, Sampler
 from gateway.features.documents.engine.ingest.errors import ConnectorError, ParserUnsupportedError
+from gateway.features.documents.engine.ingest.file_types import list_file_types
 from gateway.features.documents.engine.ingest.parser_fallbacks import ParserFallback, suggest_fallbacks
 from gateway.features.documents.engine.ingest.parsers import ocr
-from gateway.features.documents.engine.ingest.pipeline import FILE_TYPES, PipelineDAG
+from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import get_source_options, list_parser_types
 from gateway.features.documents.engine.ingest.pipeline_diff import diff_pipelines
 from gateway.features.documents.engine.ingest.plugins import ParserOptions, parse_options
@@ -225,7 +226,7 @@ class DryRun:
 
     @property
     def _wants_vectors(self) -> bool:
-        routes = [self._processor.find_route(kind) for kind in FILE_TYPES]
+        routes = [self._processor.find_route(kind) for kind in list_file_types()]
         return any(route is not None and route.wants_vectors for route in routes)
 
     async def _find_fixes(self, failed: Sequence[_FileTrial]) -> list[PipelineFix]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from gateway.features.documents.engine.ingest.local_files import TYPES
+from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.search.models import CoverageSummary
 
 Progress = Callable[[str, int, int | None], None]

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.ingest.parsers.sniff import detect_kind
 from gateway.features.documents.engine.search.models import FileType
 
-TYPES: dict[str, FileType] = {
-    ".pdf": "pdf", ".html": "html", ".htm": "html", ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".csv": "csv",
-    ".tsv": "csv", ".md": "md", ".markdown": "md", ".txt": "txt", ".text": "txt", ".log": "txt", ".rst": "txt",
-    ".eml": "eml",
-}  # fmt: skip
 _PICTURES_AS_TEXT = frozenset({".svg"})
 """Extensions whose files are text that nobody reads as text."""
 _HEAD_BYTES = 8_192

@@ -18,7 +18,6 @@ from gateway.features.documents.engine.search.models import FileType
 NodeKind = Literal["source", "parser", "chunker", "embedder", "index"]
 STAGES: tuple[NodeKind, ...] = get_args(NodeKind)
 """In the order that a document passes them."""
-FILE_TYPES: tuple[FileType, ...] = get_args(FileType)
 
 
 class PipelineNode(FrozenModel):

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject
 from agent.core.value_faults import describe_faults
+from gateway.features.documents.engine.ingest.file_types import list_file_types
 from gateway.features.documents.engine.ingest.pipeline import (
-    FILE_TYPES,
     STAGES,
     NodeKind,
     PipelineDAG,
@@ -51,7 +51,7 @@ def parse_pipeline(data: JsonObject | str) -> PipelineDAG:
     except ValidationError as error:
         raise PipelineInvalidError(describe_faults(error)) from error
     except json.JSONDecodeError as error:
-        raise PipelineInvalidError([f"it is no JSON: {error.msg} at line {error.lineno}"]) from error
+        raise PipelineInvalidError([f"it is not JSON: {error.msg} at line {error.lineno}"]) from error
     except RecursionError as error:
         raise PipelineInvalidError(["its JSON is nested too deeply"]) from error
     return check_pipeline(pipeline)
@@ -168,6 +168,11 @@ def _check_cycles(pipeline: PipelineDAG) -> Iterator[str]:
 
 def _check_types(pipeline: PipelineDAG) -> Iterator[str]:
     """Yields file types that no parser reads, or several do, or one that cannot."""
+    yield from _check_parser_types(pipeline)
+    yield from _check_source_types(pipeline)
+
+
+def _check_parser_types(pipeline: PipelineDAG) -> Iterator[str]:
     for node in pipeline.nodes:
         if node.file_types and node.kind != "parser":
             yield f"node {node.id}: only parsers are given file_types; a source has an option of that name"
@@ -175,10 +180,17 @@ def _check_types(pipeline: PipelineDAG) -> Iterator[str]:
             for file_type in node.file_types:
                 if file_type not in reads:
                     yield f"node {node.id}: the parser {node.plugin} does not read {file_type}, only {', '.join(reads)}"
+
+
+def _check_source_types(pipeline: PipelineDAG) -> Iterator[str]:
     sources = pipeline.list_nodes("source")
     if len(sources) != 1 or find_option_problems("source", sources[0].plugin, sources[0].options):
         return
-    for file_type in parse_options(SourceOptions, sources[0].options).included:
+    options = parse_options(SourceOptions, sources[0].options)
+    for file_type in options.left_out:
+        if file_type not in list_file_types():
+            yield f"{file_type} is not a file type; there are {', '.join(list_file_types())}"
+    for file_type in options.included:
         parsers = [node for node in pipeline.list_nodes("parser") if file_type in list_parser_types(pipeline, node)]
         if not parsers:
             yield f"no parser takes {file_type}: add one, or leave it out of the source's file_types"
@@ -198,7 +210,7 @@ def list_parser_types(pipeline: PipelineDAG, parser: PipelineNode) -> tuple[File
     if parser.file_types:
         return parser.file_types
     named = {file_type for node in pipeline.list_nodes("parser") for file_type in node.file_types}
-    return tuple(one for one in FILE_TYPES if one in list_types_read_by(parser.plugin) and one not in named)
+    return tuple(one for one in list_file_types() if one in list_types_read_by(parser.plugin) and one not in named)
 
 
 def _get_next_stage(kind: NodeKind) -> NodeKind | None:

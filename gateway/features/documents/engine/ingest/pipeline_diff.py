@@ -56,7 +56,7 @@ def apply_diff(pipeline: PipelineDAG, diff: PipelineDiff) -> PipelineDAG:
     known = {node.id for node in pipeline.nodes}
     for name in {*diff.removed, *(change.node for change in diff.changed)} - known:
         raise ConflictError(
-            f"the pipeline has no node {name!r} to change; make the difference anew", agent_id="pipeline"
+            f"the pipeline has no node {name!r} to change; make the difference again", agent_id="pipeline"
         )
     kept = [_change_node(node, diff) for node in pipeline.nodes if node.id not in diff.removed]
     edges = [edge for edge in pipeline.edges if edge not in diff.removed_edges]
@@ -83,7 +83,7 @@ def _change_node(node: PipelineNode, diff: PipelineDiff) -> PipelineNode:
             continue
         if fields.get(change.field) != change.before:
             raise ConflictError(
-                f"{node.id}.{change.field} is not {change.before!r} any more; make the difference anew",
+                f"{node.id}.{change.field} is not {change.before!r} any more; make the difference again",
                 agent_id="pipeline",
             )
         fields[change.field] = change.after

@@ -18,9 +18,10 @@ from gateway.features.documents.engine.ingest.chunkers import (
     StructureChunker,
     StructureOptions,
 )
+from gateway.features.documents.engine.ingest.file_types import list_file_types
 from gateway.features.documents.engine.ingest.parsers.limits import ParserLimits
 from gateway.features.documents.engine.ingest.parsers.registry import READERS, Reader, register_reader
-from gateway.features.documents.engine.ingest.pipeline import FILE_TYPES, NodeKind
+from gateway.features.documents.engine.ingest.pipeline import NodeKind
 from gateway.features.documents.engine.search.models import FileType
 
 AUTO = "auto"
@@ -33,7 +34,7 @@ class SourceOptions(FrozenModel):
     """Which files of a source are read."""
 
     file_types: tuple[FileType, ...] = Field(
-        default=FILE_TYPES, min_length=1, description="files of other types stay out"
+        default_factory=list_file_types, min_length=1, description="files of other types stay out"
     )
     left_out: tuple[FileType, ...] = Field(
         default=(), description="of these, types that are left out on purpose: their files count as no failures"
@@ -152,7 +153,6 @@ _PLUGINS: dict[str, _Plugin] = {
         ParserOptions,
         "the best reader of each type, and the next one where it fails",
         "everything, unless one type needs options of its own",
-        FILE_TYPES,
     ),
     **{reader.name: _describe_parser(reader) for reader in READERS},
     "structure": _Plugin(
@@ -188,10 +188,7 @@ _PLUGINS: dict[str, _Plugin] = {
 
 
 def register_parser(reader: Reader) -> None:
-    """Adds the parser of an extension. Raises ValueError for an existing name or an unknown file type."""
-    unknown = sorted(set(reader.file_types) - set(FILE_TYPES))
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is not a file type; there are {', '.join(FILE_TYPES)}")
+    """Adds the parser of an extension. Raises ValueError for an existing name, and as `register_reader` does."""
     if _PLUGINS.get(reader.name, _describe_parser(reader)) != _describe_parser(reader):
         raise ValueError(f"a plugin named {reader.name!r} is registered already")
     register_reader(reader)
@@ -207,7 +204,7 @@ def list_plugins(kind: NodeKind | None = None) -> list[PluginInfo]:
             description=plugin.description,
             options=plugin.options.model_json_schema(),
             good_for=plugin.good_for,
-            file_types=plugin.file_types,
+            file_types=list_types_read_by(name),
         )
         for name, plugin in _PLUGINS.items()
         if kind in (None, plugin.kind)
@@ -236,6 +233,8 @@ def find_option_problems(kind: NodeKind, name: str, options: JsonObject) -> list
 
 def list_types_read_by(parser: str) -> tuple[FileType, ...]:
     """Returns the types a parser reads; empty for an unknown parser."""
+    if parser == AUTO:
+        return list_file_types()
     known = _PLUGINS.get(parser)
     return known.file_types if known is not None and known.kind == "parser" else ()
 

@@ -29,11 +29,11 @@ def open_source_file(document: Document, uploads: Uploads, owner: str) -> Binary
         descriptor = os.open(path, _FLAGS)
     except OSError as error:
         why = "a link has taken its place" if error.errno == errno.ELOOP else error.strerror
-        raise NotFoundError(f"{document.name} cannot be opened any more: {why}", agent_id="library") from error
+        raise NotFoundError(f"{document.name} can no longer be opened: {why}", agent_id="library") from error
     file = os.fdopen(descriptor, "rb")
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotFoundError(f"{document.name} is no file any more", agent_id="library")
+            raise NotFoundError(f"{document.name} is no longer a file", agent_id="library")
     except BaseException:
         file.close()
         raise
@@ -44,9 +44,7 @@ def _open_upload(document: Document, uploads: Uploads, owner: str) -> BufferedRe
     try:
         file = uploads.open(owner, document.source.removeprefix(SOURCE_PREFIX))
     except NotFoundError as error:
-        raise NotFoundError(
-            f"{document.name} cannot be opened any more: {error.message}", agent_id="library"
-        ) from error
+        raise NotFoundError(f"{document.name} can no longer be opened: {error.message}", agent_id="library") from error
     return _check_unchanged(file, document)
 
 

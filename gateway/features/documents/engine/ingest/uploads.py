@@ -18,11 +18,10 @@ from agent.storage.objects import ObjectStore
 from agent.storage.objects.folder import open_for_writing, to_store_error
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor, ProcessedDocument
 from gateway.features.documents.engine.ingest.errors import ParserError, ParserUnsupportedError
+from gateway.features.documents.engine.ingest.file_types import BUILT_IN_TYPES, TYPES, list_file_types
 from gateway.features.documents.engine.ingest.index_writer import IndexWriter, PreparedDocument
-from gateway.features.documents.engine.ingest.local_files import TYPES
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS
 from gateway.features.documents.engine.ingest.parsers.sniff import detect_kind
-from gateway.features.documents.engine.ingest.pipeline import FILE_TYPES
 from gateway.features.documents.engine.search.documents import Document
 from gateway.features.documents.engine.search.models import FileType
 
@@ -107,7 +106,7 @@ class Uploads:
     def name(owner: str, checksum: str) -> str:
         """Returns the name of the object that holds these bytes. Raises ValueError for an invalid checksum."""
         if not _SHA256.fullmatch(checksum):
-            raise ValueError(f"{checksum!r} is no SHA-256")
+            raise ValueError(f"{checksum!r} is not a SHA-256")
         return f"{UPLOADS}/{_get_owner_folder(owner)}/{checksum}"
 
     def _copy(self, data: BinaryIO, file: BinaryIO) -> tuple[str, int]:
@@ -135,6 +134,8 @@ def guess_type(path: Path, name: str) -> FileType:
     with path.open("rb") as file:
         looks_like = detect_kind(file.read(_HEAD))
     named = TYPES.get(PurePosixPath(name).suffix.lower())
+    if named is not None and named not in BUILT_IN_TYPES:
+        return named
     if looks_like == "pdf":
         return "pdf"
     if looks_like in _ZIPPED or looks_like in ("a zip archive", "an old or encrypted Office document"):
@@ -200,7 +201,7 @@ async def _read(processor: DocumentProcessor, stored: StoredUpload, name: str) -
             )
         return likely, made
     except ParserUnsupportedError as error:
-        other = next((kind for kind in FILE_TYPES if kind == error.details.get("found") and kind != likely), None)
-        if other is None:
+        other = str(error.details.get("found"))
+        if other == likely or other not in list_file_types():
             raise
         return other, await processor.process(str(stored.path), other)

@@ -41,7 +41,7 @@ async def rerank_with_model(question: str, passages: Sequence[str], ask: AskMode
     if order is None:
         return (
             as_they_are,
-            f"the reply of the model is no order: {UNCHANGED}",
+            f"the reply of the model is not an order: {UNCHANGED}",
         )
     return [*order, *as_they_are[count:]], RERANKED.format(count=count)
 

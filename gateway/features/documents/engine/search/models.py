@@ -14,7 +14,14 @@ SourceType = Annotated[
     str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="gdrive, web, local, or of an extension")
 ]
 """Names a connector. Unknown names are refused where a source is used, not here: stored sources must stay readable."""
-FileType = Literal["pdf", "html", "docx", "pptx", "xlsx", "csv", "md", "txt", "eml"]
+FileType = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z][a-z0-9_-]{0,19}$",
+        description="pdf, html, docx, pptx, xlsx, csv, md, txt, eml, or the type of an extension's parser",
+    ),
+]
+"""Names what a parser reads. Unknown names are refused where a type is used: stored documents must stay readable."""
 LayoutType = Literal["text", "table", "image", "header"]
 AskModel = Callable[[tuple[JsonObject, ...]], Awaitable[str]]
 """Asks a model: OpenAI messages in, the text of the reply out. Raises `ModelError`, `BudgetError`."""

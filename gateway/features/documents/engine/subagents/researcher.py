@@ -109,7 +109,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         uncertainties = [one.to_uncertainty() for one in final.uncertainties[:20]]
         lost = len(final.findings[:MAX_FINDINGS]) - len(findings)
         if lost:
-            message = f"{lost} findings were left out: their quotes stand in nothing that was read"
+            message = f"{lost} findings were left out: their quotes are in nothing that was read"
             uncertainties.insert(0, Uncertainty(severity="notable", message=message))
         if not findings:
             return self._build_result((), uncertainties, "Nothing that was read bears out an answer.")

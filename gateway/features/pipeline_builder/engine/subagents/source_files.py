@@ -256,7 +256,7 @@ def open_file(root: Path, place: Path) -> BufferedReader:
     descriptor = open_beneath(root, place.parts)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(0, "it is no file any more")
+        raise OSError(0, "it is no longer a file")
     return os.fdopen(descriptor, "rb")
 
 

@@ -107,7 +107,7 @@ def parse_diff(data: JsonObject) -> PipelineDiff:
     try:
         return PipelineDiff.model_validate(data)
     except ValueError as error:
-        raise ToolInputError(f"this is no pipeline_diff: {str(error)[:MESSAGE_CHARS]}") from error
+        raise ToolInputError(f"this is not a pipeline_diff: {str(error)[:MESSAGE_CHARS]}") from error
 
 
 def _list_failures(files: Sequence[FileResult]) -> list[FileResult]:

@@ -231,7 +231,7 @@ class WebhookSender:
             message = error.message.replace(delivery.url, httpx.URL(delivery.url).host)
             return SendResult("failed" if isinstance(error, ToolDeniedError) else "open", error=message)
         except TimeoutError:
-            return SendResult("open", error=f"no answer within {self._timeout_s:g} s (AGENT_WEBHOOK_TIMEOUT_S)")
+            return SendResult("open", error=f"no answer within {self._timeout_s:g} s")
 
     async def _post(self, delivery: WebhookDelivery, body: bytes, keys: Sequence[bytes]) -> SendResult:
         headers = build_headers(delivery.id, self._clock(), body, keys) | {"content-type": "application/json"}

@@ -30,7 +30,7 @@ def sanitize_identifier(name: str) -> str:
         plain = plain.strip("_")
     if not _NAME.fullmatch(plain):
         raise _refuse(
-            f"{shown} is no name of a tool: use the letters a to z, digits and underscores, and begin with a letter"
+            f"{shown} is not a tool's name: use the letters a to z, digits and underscores, and begin with a letter"
         )
     if len(plain) > MAX_NAME_CHARS:
         raise _refuse(f"the name {shown} is longer than {MAX_NAME_CHARS} characters")

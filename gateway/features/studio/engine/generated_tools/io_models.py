@@ -119,7 +119,7 @@ def _create_model(node: ast.ClassDef, specs: Sequence[FieldSpec]) -> type[BaseMo
             node.name, __config__=ConfigDict(extra="forbid"), __doc__=ast.get_docstring(node), **definitions
         )
     except (PydanticUserError, PydanticSchemaGenerationError, SchemaError, NameError, TypeError, ValueError) as error:
-        raise ModelError(f"{node.name} is no usable model: {str(error)[:300]}", node) from error
+        raise ModelError(f"{node.name} is not a usable model: {str(error)[:300]}", node) from error
 
 
 def _list_fields(node: ast.ClassDef) -> list[ast.AnnAssign]:

@@ -122,7 +122,7 @@ class ToolVersionStore:
         )  # fmt: skip
         if not rows:
             raise ConflictError(
-                f"the tool {version.name!r}, version {version.version}, is not staged any more",
+                f"the tool {version.name!r}, version {version.version}, is no longer staged",
                 agent_id="studio",
                 stage="state",
             )

@@ -4,24 +4,9 @@ from email.message import Message
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from gateway.features.documents.engine.ingest.local_files import TYPES
+from gateway.features.documents.engine.ingest.file_types import MEDIA_TYPES, TYPES
 from gateway.features.documents.engine.search.models import FileType
 
-_OFFICE = "application/vnd.openxmlformats-officedocument"
-MEDIA_TYPES: dict[str, FileType] = {
-    "application/pdf": "pdf",
-    "application/x-pdf": "pdf",
-    "text/html": "html",
-    "application/xhtml+xml": "html",
-    f"{_OFFICE}.wordprocessingml.document": "docx",
-    f"{_OFFICE}.presentationml.presentation": "pptx",
-    f"{_OFFICE}.spreadsheetml.sheet": "xlsx",
-    "text/csv": "csv",
-    "text/tab-separated-values": "csv",
-    "text/markdown": "md",
-    "text/x-markdown": "md",
-    "message/rfc822": "eml",
-}
 _UNSPECIFIC_TYPES = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream", "application/zip",
                     "application/x-download", "application/force-download", "application/msword"})  # fmt: skip
 """Media types that servers send when they do not know; the file name decides then."""

@@ -174,9 +174,9 @@ class DriveApi:
         try:
             value = json.loads(reply.body)
         except (ValueError, RecursionError) as error:
-            raise ConnectorError("Google Drive answered with something that is no JSON; try again later") from error
+            raise ConnectorError("Google Drive answered with something that is not JSON; try again later") from error
         if not isinstance(value, dict):
-            raise ConnectorError("Google Drive answered with JSON that is no object; try again later")
+            raise ConnectorError("Google Drive answered with JSON that is not an object; try again later")
         return value
 
     async def _with_token(self, reference: Reference, call: Callable[[Headers], Awaitable[T]]) -> T:

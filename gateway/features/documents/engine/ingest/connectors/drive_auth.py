@@ -103,7 +103,7 @@ class Account:
         try:
             return jwt.encode(claims, credential.private_key.get_secret_value(), algorithm="RS256", headers=headers)
         except (ValueError, TypeError, jwt.PyJWTError):
-            unusable = f"the private_key of the credential {self._name!r} is no RSA key"
+            unusable = f"the private_key of the credential {self._name!r} is not an RSA key"
         # Outside of `except`: what went wrong with a key may quote it.
         raise AccountError(f"{unusable}: take it from Google's key file as it is, with its line breaks")
 

@@ -172,7 +172,7 @@ def _read_stable(path: Path, copy: Path | None) -> _FileState | None:
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
             before = os.fstat(file.fileno())
             if not stat.S_ISREG(before.st_mode):
-                raise OSError(0, "it is no file any more")
+                raise OSError(0, "it is no longer a file")
             checksum, size = _hash(file, copy)
             after = os.fstat(file.fileno())
         there = path.lstat()

@@ -90,5 +90,7 @@ def _start(request: ConnectorInput) -> str:
     text = request.source_identifier.strip()
     start = normalise_url(text if "://" in text else f"https://{text}")
     if start is None:
-        raise ConnectorNotFoundError(f"{text!r} is no address of a web page; give one like https://example.com/docs/")
+        raise ConnectorNotFoundError(
+            f"{text!r} is not the address of a web page; give one like https://example.com/docs/"
+        )
     return start

@@ -34,11 +34,14 @@ def load_source(file_type: FileType) -> ReadSource:
 
 
 def measure_coverage(data: bytes, file_type: FileType, texts: Iterable[str], *, encoding: str = "") -> Coverage | None:
-    """Returns how much of a file's text is in the texts of its document; None if the file has no text to count.
+    """Returns how much of a file's text is in the texts of its document; None if the file has no text to count, or
+    an extension reads its type.
 
     `encoding` is that of a plain text file as the reader found it. Raises what damaged files make the standard library
     raise.
     """
+    if file_type not in _SOURCES:
+        return None  # the type of an extension's parser
     source = load_source(file_type)(data, file_type, encoding)
     return compare_texts(source, texts)
 

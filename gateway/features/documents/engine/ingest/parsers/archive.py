@@ -41,7 +41,7 @@ def check_archive(data: bytes, name: str) -> list[str]:
                 _check_member(archive, member, name)
             return [member.filename for member in members]
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
-        raise ParserCorruptError(f"{name} is no readable zip container: {error}", reason="damaged") from error
+        raise ParserCorruptError(f"{name} is not a readable zip container: {error}", reason="damaged") from error
 
 
 def _check_sizes(members: list[zipfile.ZipInfo], packed: int, name: str) -> None:

@@ -149,7 +149,7 @@ def _parse(source: InputFile) -> "ParseResult":
         if "password" in reason or "security" in reason:
             how = "is protected by a password" if source.password is None else "does not open with the password given"
             raise ParserEncryptedError(f"{source.name} {how}") from error
-        raise ParserCorruptError(f"{source.name} is no readable PDF: {error}", reason="damaged") from error
+        raise ParserCorruptError(f"{source.name} is not a readable PDF: {error}", reason="damaged") from error
 
 
 def _is_unreadable(page: "ParsedPage") -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple, cast
 
 from agent.core.extras import EXTRAS, format_install_hint
 from gateway.features.documents.engine.ingest.errors import ParserUnsupportedError
+from gateway.features.documents.engine.ingest.file_types import register_file_types
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.search.models import FileType
@@ -27,6 +28,10 @@ class Reader(NamedTuple):
     good_for: str
     folder: str = ""
     """Where the package of an extension is installed; workers search it for modules."""
+    extensions: tuple[str, ...] = ()
+    """Of a new file type: the extensions of its files, such as `.epub`; empty: the type's name."""
+    media_types: tuple[str, ...] = ()
+    """Of a new file type: what web servers and clients call it, such as `application/epub+zip`."""
     extra: str = ""
     """The optional part of the installation that has its library; empty: it is always there."""
 
@@ -111,10 +116,14 @@ READERS: list[Reader] = [
 
 
 def register_reader(reader: Reader) -> None:
-    """Adds the reader of an extension. Raises ValueError for an existing name; the same reader may come again."""
+    """Adds the reader of an extension, with its file type if that is new. The same reader may come again.
+
+    Raises ValueError for an existing name, and as `register_file_types` does.
+    """
     known = next((one for one in READERS if one.name == reader.name), None)
     if known not in (None, reader):
         raise ValueError(f"a parser named {reader.name!r} is registered already")
+    register_file_types(reader.file_types, reader.extensions, reader.media_types)
     if known is None:
         READERS.append(reader)
 

@@ -10,6 +10,7 @@ from gateway.features.documents.engine.ingest.errors import (
     ParserEncryptedError,
     ParserUnsupportedError,
 )
+from gateway.features.documents.engine.ingest.file_types import BUILT_IN_TYPES
 from gateway.features.documents.engine.ingest.parsers.archive import check_archive
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.search.models import FileType
@@ -54,7 +55,7 @@ def check_input_file(source: InputFile) -> None:
     elif source.file_type == "pdf":
         if b"%PDF-" not in source.data[:1024]:  # PDF 1.7, appendix H.3.4.1: within the first 1,024 bytes
             raise _make_mismatch_error(source)
-    else:
+    elif source.file_type in BUILT_IN_TYPES:
         _check_text(source)
 
 
