@@ -28,7 +28,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-reading bench-search check-browser check-clients check-examples check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-injection bench-reading bench-search check-browser check-clients check-examples check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -60,6 +60,9 @@ type: $(DEV_STAMP) ## Strict types, tests included
 
 bench: $(DEV_STAMP) ## Print the benchmark tables (not part of the tests)
 	@$(BIN)/python -m tests.bench
+
+bench-injection: $(DEV_STAMP) ## Print what injections achieve on AgentDojo, with a scripted model (INJECTION_OPTIONS, e.g. --sample 20); hours if whole
+	@$(BIN)/python -m tests.bench.injection $(INJECTION_OPTIONS)
 
 bench-fleet: $(DEV_STAMP) ## Print what several workers on one PostgreSQL do, also when they die (FLEET_OPTIONS, e.g. --short); ten minutes
 	@$(BIN)/python -m tests.bench.fleet $(FLEET_OPTIONS)

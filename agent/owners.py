@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from agent.core.errors import CollectionLockedError, ConflictError, NotFoundError
+from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import LOCAL_OWNER
 from agent.storage.audit import AuditEvent, AuditLog
 from agent.storage.run_deletion import BATCH, delete_run, delete_runs
@@ -36,28 +36,11 @@ class RunCanceller(Protocol):
         ...
 
 
-class UploadFolder(Protocol):
-    """The files owners have uploaded. `gateway.features.documents.engine.ingest.uploads.Uploads` implements it."""
+class OwnedStore(Protocol):
+    """What a feature keeps of owners outside of its tables: files, indexes, messages."""
 
-    def remove_owner(self, owner: str) -> None:
-        """Removes every upload of an owner."""
-        ...
-
-
-class OwnedCollections(Protocol):
-    """The collections of owners. `gateway.features.documents.engine.ingest.collections.Library` implements it."""
-
-    @property
-    def uploads(self) -> UploadFolder:
-        """The uploaded files behind the documents."""
-        ...
-
-    async def list_collections(self, owner: str) -> dict[str, int]:
-        """Returns the number of documents by collection."""
-        ...
-
-    async def drop_collection(self, owner: str, collection: str, *, by: str | None = None) -> int:
-        """Removes a collection. Raises `CollectionLockedError` while a job writes into it."""
+    async def remove_owner(self, owner: str, *, by: str) -> None:
+        """Removes everything of an owner; `by` is recorded. Called before the rows of the tables are deleted."""
         ...
 
 
@@ -69,36 +52,21 @@ class OwnedMemory(Protocol):
         ...
 
 
-class OwnedRooms(Protocol):
-    """The rooms of owners. `gateway.features.studio.engine.room_editor.RoomEditor` implements it."""
-
-    async def remove_owner(self, owner: str) -> int:
-        """Deletes the managed rooms of an owner and returns their number."""
-        ...
-
-
-class ConversationMessages(Protocol):
-    """The messages of pipeline conversations. The feature `pipeline_builder` implements it."""
-
-    async def delete(self, conversation_id: str) -> None:
-        """Removes the messages of one conversation."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class OwnerDeletion:
     """Deletes owners. `clock` gives UTC seconds since 1970, like the leases of runs."""
 
     statements: SqlClient
     service: RunCanceller
-    library: OwnedCollections
     memory: OwnedMemory
-    messages: ConversationMessages
     audit: AuditLog
     usage: UsageLedger
     key_cache_seconds: float
     """How long a gateway caches a key that was deleted."""
-    rooms: OwnedRooms | None = None
+    stores: Sequence[OwnedStore] = ()
+    """Those of features."""
+    features_off: tuple[str, ...] = ()
+    """Features that keep things of owners and are off: without them an owner cannot be deleted completely."""
     further_tables: tuple[str, ...] = ()
     """The tables of features with an owner, referring tables first."""
     clock: Callable[[], float] = time.time
@@ -117,23 +85,26 @@ class OwnerDeletion:
 
         Deletes keys first, then stops what is running. If interrupted, call it again. Messages in another process's
         memory expire there. Raises `NotFoundError` if the owner has nothing, `ConflictError` if a run or job does not
-        stop in time, `StoreError`.
+        stop in time or a feature is off that may keep things of the owner, `StoreError`.
         """
         found = await self.count_rows(owner)
         if not found:
             raise NotFoundError(f"nothing belongs to an owner named {owner[:100]!r}; see `stepgate keys list`")
+        if self.features_off:
+            names = ", ".join(map(repr, self.features_off))
+            raise ConflictError(
+                f"an owner is deleted completely or not at all, and the features {names} are off; switch them on "
+                "(AGENT_FEATURES), and delete the owner then"
+            )
         act = AuditEvent("user.delete", owner, owner=owner, by=by, detail={**found})
         async with self.audit.record_before(act):
             await self._delete_keys(owner)
             await self.statements.write("DELETE FROM jobs WHERE owner = ?", owner)  # workers stop without it
             await self.statements.write("DELETE FROM schedules WHERE owner = ?", owner)  # no more runs
             await self._stop_runs(owner)
-            for collection in await self.library.list_collections(owner):
-                await self._drop_collection(owner, collection, by)
             await self.memory.delete_all(owner)
-            rows = await self.statements.read("SELECT id FROM agent_conversations WHERE owner = ?", owner)
-            for (conversation_id,) in rows:
-                await self.messages.delete(conversation_id)
+            for store in self.stores:
+                await store.remove_owner(owner, by=by)
             await self._delete_runs(owner)
             await self.statements.write_all(
                 *(
@@ -141,9 +112,6 @@ class OwnerDeletion:
                     for table in (*self.further_tables, *OWNED_TABLES)
                 )
             )
-            await asyncio.to_thread(self.library.uploads.remove_owner, owner)
-            if self.rooms is not None:
-                await self.rooms.remove_owner(owner)
             if late := await self.count_rows(owner):
                 raise ConflictError(
                     f"something of {owner!r} was still being written ({format_counts(late)}); delete the owner again"
@@ -177,20 +145,6 @@ class OwnerDeletion:
             if self.clock() >= until:
                 raise ConflictError(f"{len(held)} runs of {owner!r} do not stop; try again in a minute")
             await asyncio.sleep(POLL_SECONDS)
-
-    async def _drop_collection(self, owner: str, collection: str, by: str) -> None:
-        until = self.clock() + self.stop_timeout_s
-        while True:
-            try:
-                await self.library.drop_collection(owner, collection, by=by)
-            except CollectionLockedError:
-                if self.clock() >= until:
-                    raise
-                await asyncio.sleep(POLL_SECONDS)
-            except NotFoundError:
-                return
-            else:
-                return
 
     async def _delete_keys(self, owner: str) -> None:
         """Deletes the owner's keys. After every gateway's cache of keys has expired, deletes the answers stored for

@@ -1,6 +1,6 @@
 """Loads rooms from YAML files: the shipped `config/rooms` and the operator's `AGENT_ROOMS_DIR`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from agent.core.bounded_yaml import YamlError, load_yaml_mapping
 from agent.core.errors import ConfigError, RoomUnknownError
-from agent.core.models import Room
+from agent.core.models import MODEL_MARK, Room
 from agent.core.value_faults import describe_faults
 
 
@@ -18,19 +18,42 @@ class Rooms:
     def __init__(self, rooms: Iterable[Room], default: str) -> None:
         self._rooms = {room.id: room for room in rooms}
         self.default = default
+        self.list_models: Callable[[], Sequence[str]] = tuple
+        """The configured models, which callers may choose where a room allows it."""
         if default not in self._rooms:
             known = ", ".join(sorted(self._rooms)) or "none"
             raise ConfigError(f"AGENT_DEFAULT_ROOM: there is no room {default!r}; known rooms: {known}")
 
     def get(self, name: str | None, owner: str | None) -> Room:
-        """Returns the room of this name, the default one for None. Raises `RoomUnknownError`, also for a room that
-        `owner` may not use. None, for what the operator configures, finds every room.
+        """Finds the room of this name, the default one for None. `room@model` is the room with this model for all its
+        work.
+
+        Raises `RoomUnknownError`, also for a room that `owner` may not use and for a model that may not be chosen. With
+        None as `owner`, for what the operator configures, every room is found.
         """
-        room = self._rooms.get(name or self.default)
+        room_id, mark, model = (name or "").partition(MODEL_MARK)
+        room = self._rooms.get(room_id or self.default)
         if room is None or not (owner is None or room.is_visible_to(owner)):
             known = ", ".join(sorted(room.id for room in self.list_visible(owner)))
             raise RoomUnknownError(f"there is no room named {name!r}; known rooms: {known}", room=name)
-        return room
+        return self._choose_model(room, model) if mark else room
+
+    def list_choices(self, room: Room) -> list[str]:
+        """Lists the models that a caller may choose in a room; none where there is no choice."""
+        models = room.list_choosable(self.list_models())
+        return models if len(models) > 1 or room.models else []
+
+    def _choose_model(self, room: Room, model: str) -> Room:
+        models = room.list_choosable(self.list_models())
+        if model not in models:
+            offered = (
+                f"models to choose: {', '.join(models)}" if models else f"its callers choose none: use {room.id!r}"
+            )
+            raise RoomUnknownError(
+                f"room {room.id!r} does not offer the model {model[:100]!r}; {offered}",
+                room=f"{room.id}{MODEL_MARK}{model}",
+            )
+        return room.model_copy(update={"fast_model": model, "high_model": model})
 
     def list_visible(self, owner: str | None) -> list[Room]:
         """Returns the rooms that `owner` may use, the default one first; all for None."""

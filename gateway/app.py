@@ -36,15 +36,15 @@ from gateway.doors import (
     web_page,
 )
 from gateway.doors.lazy_mcp import LazyMcpDoor
+from gateway.feature_loader import import_target, list_hooks
 from gateway.feature_routes import collect_routes, collect_upload_limits
-from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
-from gateway.features.fleet.serve_workers.worker_sessions import WorkerSessionMiddleware
 from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.limits.head_requests import HeadMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
 from gateway.observe.requests import RequestMiddleware
 from gateway.origin_check.body_type import BodyTypeMiddleware
 from gateway.origin_check.middleware import OriginCheckMiddleware
+from gateway.worker_process import WorkerProcess
 
 
 def create_app(
@@ -115,7 +115,8 @@ def create_app(
     app.add_middleware(OriginCheckMiddleware, settings=settings, authenticate=authenticate)
     app.add_middleware(RequestMiddleware, metrics=lambda: app.state.stepgate.metrics if settings.metrics else None)
     if worker is not None:
-        app.add_middleware(WorkerSessionMiddleware, worker=worker)
+        for _, target in list_hooks(features, lambda feature: feature.middleware):
+            app.add_middleware(import_target(target), worker=worker)
     return app
 
 

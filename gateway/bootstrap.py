@@ -21,6 +21,7 @@ from agent.owners import OwnerDeletion
 from agent.rooms import Rooms
 from agent.run_context.extensions import merge_extensions
 from agent.run_context.run import Run
+from agent.runs.client_conversations import ClientConversations
 from agent.runs.conversation_list import ConversationList
 from agent.runs.retention import RunRetention
 from agent.runs.run_intake import RunIntake
@@ -39,23 +40,11 @@ from gateway.bootstrap_access import build_access
 from gateway.bootstrap_context import BuildContext, open_context
 from gateway.bootstrap_database import Storage
 from gateway.bootstrap_dispatch import Dispatch, build_dispatch
-from gateway.bootstrap_rooms import list_checked_rooms, load_rooms_and_skills
-from gateway.bootstrap_runs import build_agent_service, build_engine, build_intakes
-from gateway.bootstrap_tools import build_tools, register_feature_tools
-from gateway.feature_host import FeatureHost
-from gateway.features.documents.bootstrap_documents import build_documents
-from gateway.features.documents.engine.ingest.collections import Library
-from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
-from gateway.features.documents.engine.ingest.job_runner import IngestJobs
-from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_pipeline_builder
-from gateway.features.pipeline_builder.engine.conversations import BuilderConversations
-from gateway.features.protocols.engine.client_conversations import ClientConversations
-from gateway.features.protocols.engine.tasks import TaskService
-from gateway.features.schedules.bootstrap_schedules import Schedules, build_schedules, build_webhooks
-from gateway.features.studio.bootstrap_studio import Studio, build_studio
-from gateway.features.studio.engine.generated_tools.service import GeneratedTools
-from gateway.features.studio.engine.room_checks import check_rooms_at_start
-from gateway.features.studio.engine.room_editor import RoomEditor
+from gateway.bootstrap_memory import build_memory
+from gateway.bootstrap_rooms import load_rooms_and_skills
+from gateway.bootstrap_runs import build_agent_service, build_engine, build_intake
+from gateway.bootstrap_tools import build_tools
+from gateway.feature_host import FeatureHost, RunServices
 from gateway.foreign_servers import ForeignServers
 from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
@@ -92,15 +81,10 @@ class Stepgate:
     foreign: ForeignServers | None
     """Foreign MCP servers; None if they are left out."""
     memory: MemoryStore
-    library: Library
-    corpus: CorpusIndexer
-    tasks: TaskService
     metrics: Metrics
     keys: KeyStore
     authenticator: Authenticator
     idempotency: IdempotencyStore
-    jobs: IngestJobs
-    conversations: BuilderConversations
     audit: StoredAuditLog
     sessions: SessionStore
     client_conversations: ClientConversations
@@ -112,21 +96,21 @@ class Stepgate:
     """The configured embedder; None if texts are found by their words only."""
     extensions: tuple[InstalledExtension, ...]
     """Tools, gates, connectors and parsers of installed packages, those that were skipped included."""
-    room_editor: RoomEditor
     quotas: KeyQuotas
-    generated_tools: GeneratedTools
-    studio: Studio
     host: FeatureHost
     """The features in use, with what they have built."""
     usage: UsageLedger
     dispatch: Dispatch
     """How work reaches processes."""
-    schedules: Schedules
     retention: RunRetention
 
     def get_part(self, feature: str) -> Any:
         """Returns what a feature has built. Raises `ConfigError` if it is off."""
         return self.host.get_part(feature)
+
+    def get_services(self, feature: str) -> Any:
+        """What a feature starts runs with. Raises `ConfigError` if it is off."""
+        return self.host.get_services(feature)
 
     @property
     def servers(self) -> Mapping[str, "McpServer"]:
@@ -156,24 +140,13 @@ async def build_gateway(
         )
         if gateway.foreign is not None:
             await (gateway.foreign.start() if foreign == "started" else gateway.foreign.restore_cached_tools())
-        # At the end no tick begins a run any more, then runs are drained, then the webhooks of their ends are sent.
+        # At the end features stop starting runs, then runs are drained, then features send what their ends caused.
         async with (
-            gateway.schedules.send_webhooks(active=recover),
+            gateway.host.run_around(),
             _run_background_work(gateway, run_concurrency, recover=recover),
-            gateway.schedules.start_ticks(active=recover),
-            _run_features(gateway, active=recover),
+            gateway.host.run_background(),
         ):
             yield gateway
-
-
-@asynccontextmanager
-async def _run_features(gateway: Stepgate, *, active: bool) -> AsyncIterator[None]:
-    """Runs what features do in the background, unless this process only runs a command."""
-    if not active:
-        yield
-        return
-    async with gateway.host.run_background():
-        yield
 
 
 async def _assemble(
@@ -181,38 +154,33 @@ async def _assemble(
 ) -> tuple[Stepgate, MeteredRunConcurrency]:
     """Returns the gateway, in which nothing runs yet, and its counter of parallel runs."""
     loaded = load_rooms_and_skills(context, skip_broken=skip_broken_rooms)
-    clock = context.store.clock
-    documents = build_documents(context)
-    builder = build_pipeline_builder(context, documents)
-    tools = build_tools(context, loaded.rooms, documents.memory, with_foreign=with_foreign)
-    # Tools may start runs and runs call tools: hooks ask for the gateway when they are called.
-    parts = {"documents": documents, "pipeline_builder": builder}
-    host = FeatureHost(context, loaded, tools.registry, lambda: gateway, parts)
+    clock, memory = context.store.clock, build_memory(context)
+    tools = build_tools(context, loaded.rooms, memory.store, with_foreign=with_foreign)
+    # Tools may start runs and runs call tools: hooks ask for the gateway when they are called. Without foreign servers
+    # the names of their tools are unknown.
+    host = FeatureHost(
+        context, loaded, memory, tools, lambda: gateway, checks_rooms=with_foreign and not skip_broken_rooms
+    )
     await host.build_parts()
-    register_feature_tools(host, builder)
+    host.register_tools()
     extensions = context.installed.add_gates(merge_extensions(host.list_extensions()))
-    context = replace(context, extensions=extensions)
+    host.context = context = replace(context, extensions=extensions)
     live_models = await open_models(context)
     models = live_models.tiers
-    dispatch = await build_dispatch(context, loaded)
-    studio = await build_studio(context, loaded, tools, documents.library)
-    parts["studio"] = studio
-    # Without foreign servers the names of their tools are unknown.
-    is_unchecked = skip_broken_rooms or not with_foreign
-    check_rooms_at_start(
-        () if is_unchecked else list_checked_rooms(context, loaded), studio.room_editor.live.registries
-    )
+    loaded.rooms.list_models = models.list_upstream_names
+    dispatch = build_dispatch(context, host)
+    await host.prepare()
     access = await build_access(context)
-    webhooks = build_webhooks(context, lambda: gateway.service)
     prober = build_prober(context, live_models)
-    engine = build_engine(context, host, documents, tools, models, access, webhooks, prober)
+    engine = build_engine(context, host, models, access, prober)
     service = build_agent_service(context, engine, loaded.rooms, access, dispatch)
-    intakes = build_intakes(context, host, service, builder, models, webhooks)
+    intake = build_intake(context, service)
+    await host.build_services(RunServices(service, intake, models, access.authenticator))
     statements, ledger = context.statements, access.usage.ledger
     gateway = Stepgate(
         settings=context.settings,
         service=service,
-        intake=intakes.intake,
+        intake=intake,
         rooms=loaded.rooms,
         skills=loaded.skills,
         registry=tools.registry,
@@ -221,45 +189,35 @@ async def _assemble(
         live_models=live_models,
         prober=prober,
         foreign=tools.foreign,
-        memory=documents.memory,
-        library=documents.library,
-        corpus=documents.corpus,
-        tasks=intakes.tasks,
+        memory=memory.store,
         metrics=context.metrics,
         keys=context.keys,
         authenticator=access.authenticator,
         idempotency=IdempotencyStore(statements, clock),
-        jobs=documents.jobs,
-        conversations=intakes.conversations,
         audit=context.audit,
         sessions=SessionStore(statements),
-        client_conversations=ClientConversations(statements, clock, intakes.intake.own_ids),
+        client_conversations=ClientConversations(statements, clock, intake.own_ids),
         conversation_list=ConversationList(statements),
         run_search=RunSearch(statements),
         prompts=PromptLog(statements, context.settings.keep_prompts, clock),
         owners=OwnerDeletion(
             statements,
             service,
-            documents.library,
-            documents.memory,
-            builder.messages,
+            memory.store,
             context.audit,
             ledger,
             CACHE_SECONDS,
-            studio.room_editor,
+            host.list_owned_stores(),
+            tuple(one.name for one in context.features.known if one.owned_stores and one.name not in context.features),
             tuple(table for feature in reversed(context.features.known) for table in feature.owned_tables),
             clock=clock,
         ),
-        embedder=documents.embedder,
+        embedder=memory.embedder,
         extensions=context.installed.list_all(),
-        room_editor=studio.room_editor,
         quotas=access.quotas,
-        generated_tools=studio.generated_tools,
-        studio=studio,
         host=host,
         usage=ledger,
         dispatch=dispatch,
-        schedules=build_schedules(context, service, intakes, webhooks, access.authenticator),
         retention=RunRetention(
             statements,
             ledger,
@@ -279,19 +237,12 @@ async def _run_background_work(
 ) -> AsyncIterator[None]:
     """Resumes what earlier processes left, maintains leases meanwhile, and drains the runs at the end."""
     worker = gateway.service.worker
-    await gateway.room_editor.live.start()
     if recover:
-        if gateway.settings.takes_ingestion:
-            gateway.jobs.start()
         resumed = await worker.recover_runs()
-        await gateway.tasks.resume_watching()
-        await gateway.conversations.resume()
         if resumed:
             log.info("resumed %d unfinished %s", resumed, "run" if resumed == 1 else "runs")
         await gateway.dispatch.dispatcher.start()
     leases = asyncio.create_task(worker.maintain_leases(recover=recover), name="leases of runs")
-    rooms = asyncio.create_task(gateway.room_editor.live.watch(), name="changes of rooms")
-    tools = asyncio.create_task(gateway.generated_tools.watch(), name="changes of generated tools")
     models = asyncio.create_task(gateway.live_models.watch(), name="changes of models")
     probe = asyncio.create_task(_measure_model(gateway, recover=recover), name="measurement of the model")
     old_runs = asyncio.create_task(_forget_old_runs(gateway, recover=recover), name="retention")
@@ -304,7 +255,7 @@ async def _run_background_work(
         left = await drained
         if left:
             log.warning("%d unfinished %s left for the next start", left, "run" if left == 1 else "runs")
-        await cancel_and_wait(leases, slots, rooms, tools, models, probe, old_runs)
+        await cancel_and_wait(leases, slots, models, probe, old_runs)
 
 
 async def _measure_model(gateway: Stepgate, *, recover: bool) -> None:

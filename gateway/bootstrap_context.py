@@ -53,7 +53,7 @@ async def open_context(
     stack.push_async_callback(store.close)
     features = choose_configured(settings)
     await apply_feature_revisions(store, features)
-    installed = InstalledExtensions.with_parsers()
+    installed = InstalledExtensions()
     statements = build_statements(store)
     audit = StoredAuditLog(statements, store.clock)
     client = SafeClient(settings.fetch_allow_hosts)

@@ -1,119 +1,41 @@
-"""The dispatch's part of the composition root: who executes runs, and who does jobs."""
+"""The dispatch's part of the composition root: which process executes a run."""
 
-import hashlib
-import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Literal, cast
 
-from agent.core.settings import Settings
+from agent.core.errors import ConfigError
 from agent.dispatch.local import LocalDispatcher
-from agent.dispatch.port import RUN_JOB, Dispatcher, Lane
-from agent.rooms import Rooms
+from agent.dispatch.port import Dispatcher
 from agent.run_context.run import Run
-from agent.runs.run_worker import RunWorker, WorkerFactory, is_dead_worker
-from agent.skills import SkillLibrary
+from agent.runs.run_worker import RunWorker, WorkerFactory
 from gateway.bootstrap_context import BuildContext
-from gateway.bootstrap_database import check_queue_settings
-from gateway.bootstrap_rooms import LoadedRooms
-from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker
-from gateway.features.fleet.engine.queue_state import QueueState
-from gateway.features.fleet.queue_gauges import QueueGauges
-
-if TYPE_CHECKING:
-    from gateway.features.fleet.engine.queue import QueueDispatcher
+from gateway.feature_host import FeatureHost
+from gateway.feature_loader import VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """How work reaches processes."""
+    """How work reaches processes. The fields without a value are for a dispatch that shares work."""
 
     dispatcher: Dispatcher
     make_worker: WorkerFactory[Run] | None = None
     """None where each process executes the runs that it accepts."""
-    gauges: QueueGauges | None = None
-    state: QueueState | None = None
-
-    def register_worker(self, worker: RunWorker[Run]) -> None:
-        """Has jobs of runs handled by this process's worker, if it shares them."""
-        if isinstance(worker, QueueRunWorker):
-            self.dispatcher.register(RUN_JOB, worker.execute_job)
+    register_worker: Callable[[RunWorker[Run]], None] | None = None
+    """Has jobs of runs handled by this process's worker."""
+    refresh_metrics: Callable[[], Awaitable[None]] | None = None
+    """Called before the metrics are shown. Raises `StoreError`."""
 
 
-async def build_dispatch(context: BuildContext, loaded: LoadedRooms) -> Dispatch:
-    """Returns the dispatch that AGENT_DISPATCH chooses. A command takes no jobs from others.
-
-    Raises `ConfigError` where the queue cannot be used, and `StoreError`.
-    """
-    settings, name, metrics = context.settings, context.worker, context.metrics
-    if settings.dispatch == "local":
+def build_dispatch(context: BuildContext, host: FeatureHost) -> Dispatch:
+    """The dispatch that AGENT_DISPATCH chooses. Raises `ConfigError` if the feature that offers it is off."""
+    if context.settings.dispatch == "local":
         local = LocalDispatcher()
         context.stack.push_async_callback(local.aclose)
         return Dispatch(local)
-    postgres = check_queue_settings(settings, context.store)
-    database = postgres.database
-    from gateway.features.fleet.engine.queue import QueueDispatcher, QueueOptions  # noqa: PLC0415 - its extra may not be installed
-    from gateway.features.fleet.engine.queue_schema import apply_queue_schema  # noqa: PLC0415 - likewise
-    from gateway.features.fleet.engine.queue_sweep import QueueSweeper  # noqa: PLC0415 - likewise
-
-    await apply_queue_schema(database)
-    options = QueueOptions(
-        name,
-        compute_digest(settings, loaded.rooms, loaded.skills),
-        tuple(root.resolve() for root in settings.readable_roots),
-        lanes=cast("tuple[Lane, ...]", settings.queue_lanes),
-        slots=settings.queue_slots,
-        lease_s=settings.lease_seconds,
-    )
-    dispatcher = QueueDispatcher(database, options)
-    postgres.journal.jobs = dispatcher.runs
-    context.stack.push_async_callback(dispatcher.aclose)
-    sweeper = QueueSweeper(
-        dispatcher,
-        database,
-        is_dead=lambda worker: is_dead_worker(worker, name),
-        count=metrics.count_queue_event,
-        adopt_s=settings.queue_adopt_seconds,
-    )
-    if context.recover:
-        dispatcher.add_background(sweeper.run)
-    state = QueueState(context.statements, context.audit)
-    make_worker = partial(QueueRunWorker, queue=_SharedRuns(dispatcher, metrics.count_queue_event))
-    return Dispatch(dispatcher, make_worker, QueueGauges(metrics.registry, state), state)
-
-
-def compute_digest(settings: Settings, rooms: Rooms, skills: SkillLibrary) -> str:
-    """Returns a digest of what a run finds in this process: rooms, file roots, foreign MCP servers and skills.
-
-    Rooms in the database are the same everywhere and are left out.
-    """
-    shown = [] if settings.room_store == "database" else sorted(room.model_dump_json() for room in rooms)
-    try:
-        servers = settings.mcp_servers_path.read_text("utf-8")
-    except OSError:
-        servers = ""
-    parts = {
-        "rooms": shown,
-        "roots": sorted(str(root.resolve()) for root in settings.readable_roots),
-        "servers": servers,
-        "skills": sorted(f"{skill.name} {hashlib.sha256(skill.read_body().encode()).hexdigest()}" for skill in skills),
-    }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-class _SharedRuns:
-    """Implements `RunQueue` on the queue's dispatcher."""
-
-    def __init__(self, dispatcher: "QueueDispatcher", count: Callable[[Literal["fenced", "dead"]], None]) -> None:
-        self._dispatcher = dispatcher
-        self._runs = dispatcher.runs
-        self.slots = dispatcher.options.slots if "runs" in dispatcher.options.lanes else 0
-        self.get_queue = dispatcher.get_run_queue
-        self.is_empty = self._runs.is_empty
-        self.count_waiting = self._runs.count_waiting
-        self.enqueue_run = self._runs.enqueue_run
-        self.remove_ended_run = self._runs.remove_ended_run
-        self.read_readiness = self._runs.read_readiness
-        self.stop_fetching = dispatcher.stop_fetching
-        self.count = count
+    found = host.find_dispatch()
+    if found is None:
+        raise ConfigError(
+            f"AGENT_DISPATCH: the queue needs the feature 'fleet', and {VARIABLE} leaves it out; switch it on, or "
+            "leave AGENT_DISPATCH at `local`"
+        )
+    return found

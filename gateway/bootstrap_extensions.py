@@ -1,19 +1,16 @@
-"""Registers the extensions of installed packages: tools, gates, connectors and parsers found by entry points."""
+"""Registers the extensions of installed packages that are found by entry points: tools and gates; features register
+those of their own kinds."""
 
 import logging
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 from agent.core.entry_points import Group, InstalledExtension, describe_problem, load_extensions
 from agent.execution.gates import GATES
-from agent.net import SafeClient
 from agent.run_context.extensions import Extensions, Gate
 from agent.tools import ToolRegistry
-from gateway.features.documents.engine.ingest.connectors.port import Connector
-from gateway.features.documents.engine.ingest.parsers.registry import Reader
-from gateway.features.documents.engine.ingest.plugins import register_parser
 
 log = logging.getLogger(__name__)
 
@@ -25,13 +22,6 @@ class InstalledExtensions:
 
     def __init__(self) -> None:
         self._all: list[InstalledExtension] = []
-
-    @classmethod
-    def with_parsers(cls) -> Self:
-        """Registers the parsers, which pipelines can name from then on."""
-        installed = cls()
-        installed._register("stepgate.parsers", _register_parser)
-        return installed
 
     def list_all(self) -> tuple[InstalledExtension, ...]:
         """Returns every extension that was found, with the error of those that were skipped."""
@@ -48,28 +38,15 @@ class InstalledExtensions:
                 raise ValueError(f"a gate named {found.name!r} is registered already")
             gates[found.name] = gate
 
-        self._register("stepgate.gates", register)
+        self.register("stepgate.gates", register)
         return replace(extensions, gates=gates)
 
     def add_tools(self, registry: ToolRegistry) -> None:
         """Adds the tools to the registry."""
-        self._register("stepgate.tools", lambda _, build: registry.register(build()))
+        self.register("stepgate.tools", lambda _, build: registry.register(build()))
 
-    def add_connectors(self, connectors: dict[str, Connector], client: SafeClient) -> dict[str, Connector]:
-        """Adds the connectors by their source type and returns `connectors`. They use `client` for the network."""
-
-        def register(found: InstalledExtension, build: Any) -> None:
-            connector: Connector = build(client)
-            if found.name in connectors:
-                raise ValueError(f"a connector for {found.name!r} is registered already")
-            if connector.source_type != found.name:
-                raise ValueError(f"its source type is {connector.source_type!r}, not {found.name!r}")
-            connectors[found.name] = connector
-
-        self._register("stepgate.connectors", register)
-        return connectors
-
-    def _register(self, group: Group, register: Callable[[InstalledExtension, Any], None]) -> None:
+    def register(self, group: Group, register: Callable[[InstalledExtension, Any], None]) -> None:
+        """Calls `register` with each extension of a group, and what its entry point names."""
         for extension, loaded in load_extensions(group):
             found = extension
             if not found.error:
@@ -80,9 +57,3 @@ class InstalledExtensions:
             if found.error:
                 log.warning("%s %s of %s is skipped: %s", group, found.name, found.origin, found.error)
             self._all.append(found)
-
-
-def _register_parser(found: InstalledExtension, reader: Any) -> None:
-    if not isinstance(reader, Reader) or reader.name != found.name:
-        raise TypeError(f"{found.value} is not a Reader named {found.name!r}")
-    register_parser(reader._replace(folder=found.folder))

@@ -11,9 +11,7 @@ from agent.core.settings import Settings
 from agent.rooms import Rooms, load_rooms
 from agent.skills import SkillLibrary, list_skill_roots
 from gateway.bootstrap_context import BuildContext
-from gateway.features.pipeline_builder.bootstrap_pipeline_builder import allow_room_without_model
-from gateway.features.studio.engine.room_files import FileRoomStore
-from gateway.features.studio.engine.room_store import RoomStore
+from gateway.feature_loader import VARIABLE, LoadedFeatures, find_hook, import_target
 from gateway.packaged_files import PACKAGE_ROOT, SHIPPED_VIEWS
 from mcp_tools.server.views import check_rooms, load_configured_views
 
@@ -24,9 +22,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LoadedRooms:
-    """The rooms as they are at the start, the operator's store of them, and the skills."""
+    """The rooms as they are at the start, and the skills."""
 
-    store: RoomStore
     rooms: Rooms
     skills: SkillLibrary
 
@@ -40,9 +37,7 @@ def load_rooms_and_skills(context: BuildContext, *, skip_broken: bool) -> Loaded
     With `skip_broken` the faults of rooms are left to the editor, which reports them.
     """
     settings = context.settings
-    store = build_room_store(settings)
-    context.stack.callback(store.close)
-    rooms = _load_configured_rooms(settings, store, _log_skipped if skip_broken else None)
+    rooms = _load_configured_rooms(settings, context.features, _log_skipped if skip_broken else None)
     missing = context.features.list_missing_rooms()
     if missing:
         rooms.replace([room for room in rooms if room.id not in missing])
@@ -51,7 +46,7 @@ def load_rooms_and_skills(context: BuildContext, *, skip_broken: bool) -> Loaded
         raise ConfigError(f"AGENT_TASK_ROOM: there is no room {settings.task_room!r}; known rooms: {', '.join(known)}")
     views = load_configured_views(settings, SHIPPED_VIEWS).values()
     check_rooms([view for view in views if view.room not in missing], rooms)
-    return LoadedRooms(store, rooms, _load_skills(settings))
+    return LoadedRooms(rooms, _load_skills(settings))
 
 
 def list_checked_rooms(context: BuildContext, loaded: LoadedRooms) -> list[Room]:
@@ -60,19 +55,8 @@ def list_checked_rooms(context: BuildContext, loaded: LoadedRooms) -> list[Room]
     return [room for room in loaded.rooms if room.id not in shipped]
 
 
-def build_room_store(settings: Settings) -> RoomStore:
-    """Returns the store of the operator's rooms. Raises `ConfigError` if it needs a database that is not set."""
-    if settings.room_store == "files":
-        return FileRoomStore(settings.rooms_path, settings.data_dir / "managed_rooms.json")
-    if settings.database_url is None:
-        raise ConfigError("AGENT_ROOM_STORE: set AGENT_DATABASE_URL to keep rooms in the database, or choose `files`")
-    from gateway.features.studio.engine.room_database import PostgresRoomStore  # noqa: PLC0415 - its driver is not needed for files
-
-    return PostgresRoomStore(settings.database_url.get_secret_value())
-
-
 def _load_configured_rooms(
-    settings: Settings, store: RoomStore, report_fault: Callable[[ConfigError], None] | None
+    settings: Settings, features: LoadedFeatures, report_fault: Callable[[ConfigError], None] | None
 ) -> Rooms:
     """Returns the rooms as they are at the start. Raises `ConfigError` for a broken room, unless faults are
     reported, and `StoreError`.
@@ -84,7 +68,7 @@ def _load_configured_rooms(
         SHIPPED_ROOMS,
         *([settings.rooms_path] if is_in_files and settings.rooms_path.is_dir() else []),
         default=settings.default_room,
-        texts={} if is_in_files else _read_texts(store),
+        texts={} if is_in_files else _read_texts(settings, features),
         guard_input=get_default_guards(settings)["guard_input"],
         guard_output=get_default_guards(settings)["guard_output"],
         report_fault=report_fault,
@@ -121,7 +105,21 @@ def _load_skills(settings: Settings) -> SkillLibrary:
     return skills
 
 
-def _read_texts(store: RoomStore) -> dict[str, str]:
-    """Returns the texts of a store by id. Raises `StoreError`."""
-    stored = [store.read(room_id) for room_id in sorted(store.list_stamps() or ())]
-    return {room.room_id: room.data.decode("utf-8", "replace") for room in stored if room is not None}
+def _read_texts(settings: Settings, features: LoadedFeatures) -> dict[str, str]:
+    """The texts of rooms in the database by id. Raises `ConfigError` without a feature that keeps them there,
+    and `StoreError`.
+    """
+    hook = find_hook(features, lambda feature: feature.room_texts, "rooms in the database")
+    if hook is None:
+        raise ConfigError(
+            f"AGENT_ROOM_STORE: rooms in the database need the feature 'studio'; {VARIABLE} leaves it out"
+        )
+    texts: dict[str, str] = import_target(hook)(settings)
+    return texts
+
+
+def allow_room_without_model(room: Room, settings: Settings) -> Room:
+    """Returns the room; if conversations may run without a model, it requires none."""
+    if settings.conversations_require_llm:
+        return room
+    return room.model_copy(update={"requires_model": False})

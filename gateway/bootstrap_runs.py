@@ -1,8 +1,5 @@
 """The runs' part of the composition root: the engine, the service that runs it, and what starts runs through it."""
 
-from dataclasses import dataclass
-from functools import partial
-
 from agent.core.models import AgentRequest, Room
 from agent.core.own_ids import OwnIds
 from agent.execution.executor import RunExecutor
@@ -27,16 +24,7 @@ from gateway.auth.unshared_sources import UnsharedSources
 from gateway.bootstrap_access import Access
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
-from gateway.bootstrap_tools import Tools
 from gateway.feature_host import FeatureHost
-from gateway.features.documents.bootstrap_documents import Documents
-from gateway.features.documents.tools.knowledge import measure_relevance
-from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_conversations
-from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
-from gateway.features.pipeline_builder.engine.conversations import BuilderConversations
-from gateway.features.protocols.engine.task_store import TaskStore
-from gateway.features.protocols.engine.tasks import TaskService
-from gateway.features.schedules.engine.webhooks.sender import WebhookSender
 from gateway.model_probe.idle_prober import IdleProber
 from gateway.observe.access_log import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
@@ -45,15 +33,12 @@ from gateway.observe.traces import RunTraces, build_tracer_provider
 def build_engine(
     context: BuildContext,
     host: FeatureHost,
-    documents: Documents,
-    tools: Tools,
     models: ModelTiers,
     access: Access,
-    webhooks: WebhookSender,
     prober: IdleProber,
 ) -> Engine:
     """Returns what all runs of this process share. Raises `ConfigError`."""
-    settings, languages = context.settings, LanguageDetector()
+    settings, tools, webhooks = context.settings, host.tools, host.webhooks
     prompts = PromptLog(context.statements, settings.keep_prompts, context.store.clock)
     return Engine(
         settings,
@@ -62,25 +47,24 @@ def build_engine(
         models,
         tools.registry,
         host.rooms.skills,
-        documents.memory,
-        languages,
-        subagents=SubAgentRunner(host.list_subagents()),
+        host.memory.store,
+        LanguageDetector(),
+        subagents=SubAgentRunner(host.subagents),
         observers=(
             context.metrics.observe_event,
             access.run_concurrency.observe_event,
             prober.observe_event,
             *_build_trace_observers(context),
         ),
-        end_observers=(log_run, access.usage.record_end, webhooks.observe_end),
+        end_observers=(
+            log_run,
+            access.usage.record_end,
+            *((webhooks.observe_end,) if webhooks is not None else ()),
+        ),
         quota_reservations=access.quotas,
         prompts=prompts if settings.keep_prompts else None,
         extensions=context.extensions,
-        ground=GroundSources(
-            tools.builtins.walk_files,
-            documents.library.list_collections,
-            tools.list_instructions,
-            partial(measure_relevance, documents.library),
-        ),
+        ground=GroundSources(tools.builtins.walk_files, tools.list_instructions, context.extensions.collections),
     )
 
 
@@ -120,7 +104,8 @@ def build_agent_service(
         client_requests=engine.client_requests,
         make_worker=dispatch.make_worker,
     )
-    dispatch.register_worker(service.worker)
+    if dispatch.register_worker is not None:
+        dispatch.register_worker(service.worker)
     return service
 
 
@@ -128,40 +113,10 @@ OWN_IDS_KEY = "own_ids.key"
 """File in the data folder: the key by which this gateway recognises the ids that it has made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Intakes:
-    """What starts runs: tasks, pipeline conversations, and the intake of every door."""
-
-    tasks: TaskService
-    conversations: BuilderConversations
-    intake: RunIntake
-
-
-def build_intakes(
-    context: BuildContext,
-    host: FeatureHost,
-    service: AgentService[Run],
-    builder: PipelineBuilder,
-    models: ModelTiers,
-    webhooks: WebhookSender,
-) -> Intakes:
-    """Returns what starts runs through `service`."""
-    store = TaskStore(context.statements, context.store.clock)
-    tasks = TaskService(store, service, room=context.settings.task_room, clock=context.store.clock)
-    context.stack.push_async_callback(tasks.aclose)
-    conversations = build_conversations(context, builder, service, models)
-    host.parts |= {"tasks": tasks, "conversations": conversations}
+def build_intake(context: BuildContext, service: AgentService[Run]) -> RunIntake:
+    """The way from requests to runs, before features add their kinds of requests."""
     own_ids = OwnIds(context.settings.data_dir / OWN_IDS_KEY)
-    tree = ConversationTree(context.statements, context.store.clock)
-    intake = RunIntake(
-        service,
-        own_ids,
-        tree,
-        handlers=host.list_request_handlers(),
-        conversations=conversations,
-        webhooks=webhooks,
-    )
-    return Intakes(tasks, conversations, intake)
+    return RunIntake(service, own_ids, ConversationTree(context.statements, context.store.clock))
 
 
 def _build_trace_observers(context: BuildContext) -> tuple[Observer, ...]:

@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING
 
 from agent.memory.store import MemoryStore
 from agent.rooms import Rooms
-from agent.subagents.spawn import make_spawn_tools
 from agent.tools import ToolRegistry
 from gateway.bootstrap_context import BuildContext
-from gateway.feature_host import FeatureHost
-from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.foreign_servers import ForeignServers, build_foreign_servers
 from mcp_tools.builtin import Builtins, make_builtin_tools
 
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools of the gateway. The studio and the recipes add theirs to the registry later."""
+    """The tools of the gateway. Features add theirs to the registry later."""
 
     registry: ToolRegistry
     builtins: Builtins
@@ -40,14 +37,6 @@ def build_tools(context: BuildContext, rooms: Rooms, memory: MemoryStore, *, wit
     registry = ToolRegistry()
     registry.register(*builtins.tools)
     return Tools(registry, builtins, _build_foreign_servers(context, registry, rooms) if with_foreign else None)
-
-
-def register_feature_tools(host: FeatureHost, builder: PipelineBuilder) -> None:
-    """Registers the tools of features, those that start their sub-agents, and those of installed packages."""
-    host.registry.register(*host.list_tools())
-    kinds = [one.kind for one in host.list_subagents()]
-    host.registry.register(*make_spawn_tools(kinds, builder.make_result_keeper))
-    host.context.installed.add_tools(host.registry)
 
 
 def _build_foreign_servers(context: BuildContext, registry: ToolRegistry, rooms: Rooms) -> ForeignServers:

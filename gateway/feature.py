@@ -9,9 +9,24 @@ This module imports nothing, so that a list of features costs nothing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 Target = str
 """`module:name` of a hook."""
+
+
+class Parts(Protocol):
+    """What features have built: the gateway, and the host while it is built."""
+
+    def get_part(self, feature: str) -> Any:
+        """What the hook `build` of a feature returned. Raises `ConfigError` if it is off."""
+        ...
+
+    def get_services(self, feature: str) -> Any:
+        """What the hook `build_services` of a feature returned. Raises `ConfigError` if it is off."""
+        ...
+
+
 AT_THE_END = 1_000
 """The place of what names none."""
 
@@ -30,7 +45,8 @@ class Door:
 class Command:
     """A command of `stepgate`: `target` is a function or a `Typer`, `line` the first line of its help.
 
-    `place` orders the list of commands."""
+    `place` orders the list of commands. The name of one that a feature adds to a group of the kernel is both words
+    (`runs save`); the kernel's own have the place 0 there."""
 
     target: Target
     line: str
@@ -53,27 +69,58 @@ class Feature:
     name: str
     needs: tuple[str, ...] = ()
     """The features that it imports; they are built first, and without them it is off."""
+    room_texts: Target | None = None
+    """The YAML of the operator's rooms by id, where they are in no folder. Gets the settings only."""
     build: Target | None = None
-    """Returns what its other hooks and its doors share; other features get it by `FeatureHost.get_part`."""
+    """What its other hooks and its doors share; other features get it by `get_part`."""
     tools: Target | None = None
     """Returns its tools."""
     subagents: Target | None = None
     """Returns its sub-agents (`register_subagents`)."""
+    subagent_results: Target | None = None
+    """What stores the results of sub-agents: from the id of one, its `KeepResult`."""
     extensions: Target | None = None
     """Returns its `Extension`s: gates, topics, plan sources and other hooks of runs."""
+    prepare: Target | None = None
+    """Awaited once the tools of all features are registered. Raises `ConfigError` to stop the start."""
+    dispatch: Target | None = None
+    """The `Dispatch` for AGENT_DISPATCH=queue."""
+    webhooks: Target | None = None
+    """What posts the ends of runs (`WebhookRegistry`)."""
+    build_services: Target | None = None
+    """What starts runs. Gets the host and the `RunServices`; others get it by `get_services`."""
     request_handlers: Target | None = None
     """Returns the `RequestHandler`s of its own kinds of requests."""
+    room_conversations: Target | None = None
+    """Conversations of rooms of its own that keep more than messages (`RoomConversations`)."""
+    owned_stores: Target | None = None
+    """What keeps things of owners outside of its tables (`OwnedStore`)."""
     mcp_prompts: Target | None = None
     """Returns what it offers as prompts of the MCP server (`StoredPrompts`)."""
+    around_runs: Target | None = None
+    """An async context manager that is entered before runs are resumed, and left after the last one has ended
+    or was handed back: in commands too, where `host.context.recover` is False."""
     background: Target | None = None
-    """Returns an async context manager that is entered while the gateway serves."""
+    """An async context manager that is entered while the gateway serves, and left before runs are drained."""
+    readiness: Target | None = None
+    """The components that `/ready` asks, by name: async functions that return what is there, or raise
+    `AgentError`."""
     doctor_checks: Target | None = None
-    """Returns checks for `stepgate doctor`. Gets the settings only."""
+    """Yields the `Finding`s of `stepgate doctor`, asynchronously. Gets the gateway."""
+    derived_folders: Target | None = None
+    """Folders of the data folder that it makes from the database: `stepgate backup` leaves them out. A tuple."""
+    after_answer: Target | None = None
+    """Awaited by commands that have printed the answer of a run, with the gateway, the id of its conversation, an event
+    that is set to stop waiting, and the owner. Returns whether all went well."""
     rooms: tuple[str, ...] = ()
     """The shipped rooms that are of no use without it: they are left out while it is off."""
     routes: tuple[Door, ...] = ()
     upload_limits: Target | None = None
     """Returns the paths that take uploads with the most bytes of a body. Gets the settings only."""
+    middleware: Target | None = None
+    """Builds an ASGI application around the given one, with the `WorkerProcess`, where several serve one port."""
+    serve_workers: Target | None = None
+    """Serves with several processes. Gets the settings, returns the exit code."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     revisions: tuple[Revision, ...] = ()
     """The changes of its tables since it exists. Tables of shipped features that are older stand in `agent/storage`."""

@@ -1,38 +1,62 @@
 """`FeatureHost`: what the hooks of features get while the gateway is built, and the one loop over features."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
+from agent.llm.tiers import ModelTiers
+from agent.owners import OwnedStore
 from agent.run_context.extensions import Extension
-from agent.runs.run_intake import RequestHandler
+from agent.run_context.run import Run
+from agent.runs.run_intake import RequestHandler, RoomConversations, RunIntake, WebhookRegistry
+from agent.runs.service import AgentService
 from agent.storage.sql import SqlClient
 from agent.subagents.registry import RegisteredSubAgent
-from agent.tools import Tool, ToolRegistry
+from agent.subagents.spawn import make_spawn_tools
+from agent.tools import ToolRegistry
+from gateway.auth.authentication import Authenticator
 from gateway.bootstrap_context import BuildContext
-from gateway.feature import Feature
-from gateway.feature_loader import VARIABLE, import_target
+from gateway.bootstrap_memory import BuiltMemory
+from gateway.bootstrap_tools import Tools
+from gateway.feature import Feature, Target
+from gateway.feature_loader import VARIABLE, find_hook, import_target, list_hooks
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
+    from gateway.bootstrap_dispatch import Dispatch
     from gateway.bootstrap_rooms import LoadedRooms
     from mcp_tools.server.stored_prompts import StoredPrompts
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class RunServices:
+    """What runs are started through. `models` changes while the gateway runs."""
+
+    service: AgentService[Run]
+    intake: RunIntake
+    models: ModelTiers
+    authenticator: Authenticator
+
+
+@dataclass
 class FeatureHost:
-    """What the hooks of features build on. `registry` has the tools; other features' are there once all have listed
+    """What the hooks of features build on. `tools` has the plain tools; those of features join once all have listed
     theirs."""
 
     context: BuildContext
     rooms: "LoadedRooms"
-    registry: ToolRegistry
+    memory: BuiltMemory
+    tools: Tools
     get_gateway: "Callable[[], Stepgate]"
     """Returns the gateway; for what is called once it serves."""
+    checks_rooms: bool = True
+    """Whether a room that names something unknown stops the start."""
     parts: dict[str, Any] = field(default_factory=dict)
+    services: dict[str, Any] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -44,58 +68,119 @@ class FeatureHost:
         """Single SQL statements on the gateway's database, SQLite or PostgreSQL; `?` stands for a value."""
         return self.context.statements
 
-    def get_part(self, name: str) -> Any:
-        """Returns what a feature has built. Raises `ConfigError` if the feature is off."""
-        return get_part(self.parts, name)
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools of the gateway."""
+        return self.tools.registry
+
+    def get_part(self, feature: str) -> Any:
+        """What a feature has built. Raises `ConfigError` if it is off."""
+        return _get(self.parts, feature)
+
+    def get_services(self, feature: str) -> Any:
+        """What a feature starts runs with. Raises `ConfigError` if it is off."""
+        return _get(self.services, feature)
 
     async def build_parts(self) -> None:
         """Builds each feature's part, in the order of needs. A hook may be a coroutine function."""
-        for feature in self.context.features:
-            if feature.build is not None:
-                built = import_target(feature.build)(self)
-                self.parts[feature.name] = await built if hasattr(built, "__await__") else built
+        for name, target in self._list_hooks(lambda feature: feature.build):
+            self.parts[name] = await _resolve(import_target(target)(self))
 
-    def list_tools(self) -> list[Tool]:
-        """Returns the tools of all features."""
-        return self._collect(lambda feature: feature.tools)
+    def register_tools(self) -> None:
+        """Registers the tools of features, those that start their sub-agents, and those of installed packages."""
+        self.registry.register(*self._collect(lambda feature: feature.tools))
+        keep = self._find_one(lambda feature: feature.subagent_results, "the results of sub-agents")
+        self.registry.register(*make_spawn_tools([one.kind for one in self.subagents], keep))
+        self.context.installed.add_tools(self.registry)
 
-    def list_subagents(self) -> list[RegisteredSubAgent]:
-        """Returns the sub-agents of all features."""
+    async def prepare(self) -> None:
+        """Lets features look at what all of them have registered. Raises `ConfigError`."""
+        for _, target in self._list_hooks(lambda feature: feature.prepare):
+            await import_target(target)(self)
+
+    async def build_services(self, runs: RunServices) -> None:
+        """Builds what features start runs with, and registers their kinds of requests at the intake."""
+        for name, target in self._list_hooks(lambda feature: feature.build_services):
+            self.services[name] = await _resolve(import_target(target)(self, runs))
+        handlers: list[RequestHandler[Any]] = self._collect(lambda feature: feature.request_handlers)
+        conversations: RoomConversations | None = self._find_one(
+            lambda feature: feature.room_conversations, "conversations of rooms"
+        )
+        runs.intake.add_kinds(handlers, conversations, self.webhooks)
+
+    @cached_property
+    def subagents(self) -> list[RegisteredSubAgent]:
+        """The sub-agents of all features."""
         return self._collect(lambda feature: feature.subagents)
+
+    @cached_property
+    def webhooks(self) -> WebhookRegistry | None:
+        """What posts the ends of runs, if a feature does."""
+        found: WebhookRegistry | None = self._find_one(lambda feature: feature.webhooks, "webhooks")
+        return found
 
     def list_extensions(self) -> list[Extension]:
         """Returns what features add to runs."""
         return self._collect(lambda feature: feature.extensions)
 
-    def list_request_handlers(self) -> list[RequestHandler[Any]]:
-        """Returns the handlers of the features' own kinds of requests."""
-        return self._collect(lambda feature: feature.request_handlers)
-
     def list_mcp_prompts(self) -> "list[StoredPrompts]":
         """Returns what features offer as prompts of the MCP server."""
         return self._collect(lambda feature: feature.mcp_prompts)
 
-    @asynccontextmanager
-    async def run_background(self) -> AsyncIterator[None]:
-        """Runs what features do while the gateway serves."""
-        async with AsyncExitStack() as stack:
-            for feature in self.context.features:
-                if feature.background is not None:
-                    await stack.enter_async_context(import_target(feature.background)(self))
-            yield
+    def list_owned_stores(self) -> list[OwnedStore]:
+        """What keeps things of owners outside of tables."""
+        return self._collect(lambda feature: feature.owned_stores)
 
-    def _collect(self, choose: Callable[[Feature], str | None]) -> list[Any]:
-        found: list[Any] = []
-        for feature in self.context.features:
-            target = choose(feature)
-            if target is not None:
-                listed: Sequence[Any] = import_target(target)(self)
-                found += listed
+    def find_dispatch(self) -> "Dispatch | None":
+        """The dispatch that a feature offers for AGENT_DISPATCH=queue."""
+        found: Dispatch | None = self._find_one(lambda feature: feature.dispatch, "the dispatch")
         return found
 
+    def list_readiness_checks(self) -> "Mapping[str, Callable[[], Awaitable[str]]]":
+        """The components of features that `/ready` asks, by name."""
+        checks: dict[str, Callable[[], Awaitable[str]]] = {}
+        for _, target in self._list_hooks(lambda feature: feature.readiness):
+            checks |= import_target(target)(self)
+        return checks
 
-def get_part(parts: dict[str, Any], name: str) -> Any:
-    """Returns what a feature has built. Raises `ConfigError` if the feature is off."""
-    if name not in parts:
-        raise ConfigError(f"the feature {name!r} is off; {VARIABLE} chooses the features")
-    return parts[name]
+    @asynccontextmanager
+    async def run_around(self) -> AsyncIterator[None]:
+        """Runs what features do from before the first run until after the last one."""
+        async with AsyncExitStack() as stack:
+            for _, target in self._list_hooks(lambda feature: feature.around_runs):
+                await stack.enter_async_context(import_target(target)(self))
+            yield
+
+    @asynccontextmanager
+    async def run_background(self) -> AsyncIterator[None]:
+        """Runs what features do while the gateway serves; nothing in a process that only runs a command."""
+        async with AsyncExitStack() as stack:
+            if self.context.recover:
+                for _, target in self._list_hooks(lambda feature: feature.background):
+                    await stack.enter_async_context(import_target(target)(self))
+            yield
+
+    def _list_hooks(self, choose: Callable[[Feature], Target | None]) -> list[tuple[str, Target]]:
+        return list_hooks(self.context.features, choose)
+
+    def _collect(self, choose: Callable[[Feature], Target | None]) -> list[Any]:
+        found: list[Any] = []
+        for _, target in self._list_hooks(choose):
+            listed: Sequence[Any] = import_target(target)(self)
+            found += listed
+        return found
+
+    def _find_one(self, choose: Callable[[Feature], Target | None], noun: str) -> Any:
+        """What the only feature with this hook offers, or None. Raises `FeatureConflictError` if two do."""
+        target = find_hook(self.context.features, choose, noun)
+        return import_target(target)(self) if target is not None else None
+
+
+async def _resolve(built: Any) -> Any:
+    return await built if hasattr(built, "__await__") else built
+
+
+def _get(built: Mapping[str, Any], feature: str) -> Any:
+    if feature not in built:
+        raise ConfigError(f"the feature {feature!r} is off; {VARIABLE} chooses the features")
+    return built[feature]

@@ -55,15 +55,19 @@ class LoadedFeatures:
         """Returns the shipped rooms of the features that are off."""
         return {room for feature in self.known if feature.name not in self for room in feature.rooms}
 
-    def list_commands(self) -> dict[str, Command]:
-        """Returns the commands by name, in order of place. Raises `FeatureConflictError` if two have one name."""
+    def list_commands(self, group: str = "") -> dict[str, Command]:
+        """The commands by name, in order of place: those of `stepgate`, or what features add to a group of the
+        kernel. Raises `FeatureConflictError` if two have one name.
+        """
         claims: dict[str, str] = {}
         found: dict[str, Command] = {}
         for feature in self.features:
             for name, command in feature.commands.items():
                 claim(claims, name, feature.name, "the command")
                 found[name] = command
-        return dict(sorted(found.items(), key=lambda item: item[1].place))
+        ordered = sorted(found.items(), key=lambda item: item[1].place)
+        words = ((name.rpartition(" "), command) for name, command in ordered)
+        return {name: command for (before, _, name), command in words if before == group}
 
 
 def claim(claims: dict[str, str], name: str, feature: str, noun: str) -> None:
@@ -145,6 +149,20 @@ def _order(loaded: Mapping[str, tuple[Feature, str]], on: set[str], skipped: lis
 
     for name in loaded:
         yield from visit(name, ())
+
+
+def list_hooks(features: LoadedFeatures, choose: Callable[[Feature], Target | None]) -> list[tuple[str, Target]]:
+    """The names of features and their hooks of one kind, without those that have none."""
+    return [(feature.name, target) for feature in features if (target := choose(feature)) is not None]
+
+
+def find_hook(features: LoadedFeatures, choose: Callable[[Feature], Target | None], noun: str) -> Target | None:
+    """The hook that only one feature may have. Raises `FeatureConflictError` if two have it."""
+    hooks = list_hooks(features, choose)
+    claims: dict[str, str] = {}
+    for name, _ in hooks:
+        claim(claims, noun, name, "the hook for")
+    return hooks[0][1] if hooks else None
 
 
 def import_target(target: Target) -> Any:

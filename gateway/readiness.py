@@ -1,6 +1,5 @@
 """Readiness checks of every component, for `/ready` and `stepgate doctor`."""
 
-import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,10 +29,8 @@ async def check_readiness(stepgate: "Stepgate") -> dict[str, ComponentStatus]:
         "memory": await _run_check(stepgate.memory.check()),
         "gateway": _check_gateway(stepgate),
     }
-    if stepgate.settings.redis_url is not None:
-        status["redis"] = await _run_check(stepgate.conversations.builder.messages.check())
-    if stepgate.settings.objects_url is not None:
-        status["objects"] = await _run_check(asyncio.to_thread(stepgate.library.uploads.objects.check))
+    for name, check in stepgate.host.list_readiness_checks().items():
+        status[name] = await _run_check(check())
     for name, server in stepgate.servers.items():
         if server.config.room is not None:  # a matter of its room's owner, whose name others need not know
             continue

@@ -3,10 +3,11 @@
 Without a model, or if the model fails before any text, rules compose the answer from the results.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 
 from agent.answers.answer_without_model import answer_without_results, compose_results
+from agent.answers.held_writer import HeldWriter
 from agent.answers.markdown_fence import MarkdownFence
 from agent.answers.pictures import format_missing_pictures, list_pictures
 from agent.answers.schema_form import SchemaForm
@@ -56,7 +57,11 @@ MEMORY_CHARS = 4_000
 class CompletionWriter:
     """Executes one attempt of a completion step."""
 
-    def __init__(self, run: Run, step: PlanStep, attempt: int) -> None:
+    def __init__(
+        self, run: Run, step: PlanStep, attempt: int, has_evidence: Callable[[str], bool] | None = None
+    ) -> None:
+        """`has_evidence` says of the beginning of an answer whether it may be shown before the whole is judged."""
+        self._has_evidence = has_evidence
         self._run = run
         self._step = step
         self._attempt = attempt
@@ -154,7 +159,8 @@ class CompletionWriter:
         # An answer that needs translation or a check as a whole is not streamed.
         translated = run.state.understanding is not None and run.state.understanding.translated
         quiet = translated or run.room.guard_output.requires_whole_answer or self._is_structured
-        writer = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
+        shown = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
+        writer = HeldWriter(shown, self._has_evidence) if shown and self._has_evidence else shown
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
         return await _read_stream(stream, writer, MarkdownFence() if run.room.planning else None, pictures)
 
@@ -343,7 +349,7 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
 
 async def _read_stream(
     stream: AsyncGenerator[ModelChunk, None],
-    writer: DeltaWriter | None,
+    writer: DeltaWriter | HeldWriter | None,
     fence: MarkdownFence | None,
     pictures: dict[str, str],
 ) -> ModelReply:

@@ -142,7 +142,7 @@ FAILURES: dict[str, FailureKind] = {
         "the file is damaged or unsafe to unpack", "report it; skip the file", 422, False
     ),
     "ERR_PARSER_EMPTY": FailureKind("the file contains no text", "report it; skip the file", 422, False),
-    "ERR_TIMEOUT": FailureKind("a file took too long to read", "retry once, then skip it", 504, True),
+    "ERR_TIMEOUT": FailureKind("a file or a source took too long", "retry once, then skip it", 504, True),
     "ERR_LLM_NOT_CONFIGURED": FailureKind(
         "no model is configured for conversations", "set one up, or AGENT_CONVERSATIONS_REQUIRE_LLM=false", 400, False
     ),

@@ -223,6 +223,16 @@ class RunState:
         return self._created.key
 
     @property
+    def has_untrusted_prompt(self) -> bool:
+        """Whether what this run was asked may be somebody else's words: nothing in it is the user's then."""
+        return self._created.tainted
+
+    @property
+    def has_own_conversation(self) -> bool:
+        """Whether this gateway made the conversation's id."""
+        return self._created.own_conversation
+
+    @property
     def may_skip_approval(self) -> bool:
         """Whether calls that the request names with their arguments count as approved."""
         return self._created.may_skip_approval

@@ -2,11 +2,13 @@
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolReturned
-from agent.core.models import JsonObject
+from agent.core.models import ArgumentRole, JsonObject
 from agent.execution.argument_sources import describe_sources
+from agent.execution.argument_trust import find_asked_arguments, is_chosen_by_plan
 from agent.execution.dispatch_approval import is_approved_with_plan
 from agent.execution.egress_facts import find_egress_problem
 from agent.planning.amendments import explain_pending_call
@@ -19,6 +21,7 @@ from agent.policy.approval import (
     has_side_effect,
     is_plan_approved,
 )
+from agent.policy.egress import EgressFinding
 from agent.policy.plain_text import remove_live_parts
 from agent.run_context.call_site import CallSite
 from agent.run_context.run import Run
@@ -49,6 +52,27 @@ def compute_approval_deadline(run: Run) -> float:
     return time.time() + run.engine.settings.approval_seconds
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedCall:
+    """What was found about a call before it is made.
+
+    `refused` is its result if it is not made: a person rejected it, or it is certain to fail. `untrusted` are the
+    arguments of a change whose values come from outside, with their roles.
+    """
+
+    refused: ToolReturned | None = None
+    untrusted: Mapping[str, ArgumentRole] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedCall:
+    """Why a person must allow a call (None: nobody must), its arguments from outside, and words that would leave."""
+
+    reason: str | None
+    untrusted: Mapping[str, ArgumentRole]
+    egress: EgressFinding | None = None
+
+
 async def check_approval(
     run: Run,
     tool: Tool,
@@ -59,21 +83,54 @@ async def check_approval(
     tainted: bool,
     foresee_failure: Callable[[], Awaitable[ToolReturned | None]],
     explain: Callable[[], Awaitable[str]],
-) -> ToolReturned | None:
-    """Returns None if the call may run, else its result: a person rejected it, or it is certain to fail.
+) -> CheckedCall:
+    """Returns whether the call may run.
 
     `foresee_failure` runs first, so that nobody is asked about a call that cannot succeed. `explain` returns what the
-    person is shown besides the arguments. Emits `before` with the
-    question. Raises `ApprovalPendingError` after asking. A reply that is neither yes nor no goes to the model; without
-    a model, the gateway asks again and lists the replies that it understands.
+    person is shown besides the arguments. Emits `before` with the question. Raises `ApprovalPendingError` after asking.
+    A reply that is neither yes nor no goes to the model; without a model, the gateway asks again and lists the replies
+    that it understands.
     """
+    examined = await examine_call(run, tool, args, site, tainted=tainted)
+    reason, untrusted = examined.reason, examined.untrusted
+    if reason is None or site.is_allowed:
+        return CheckedCall(untrusted=untrusted)
+    item = build_call_item(run, tool, args, site)
+    decision, refusal = _get_recorded_decision(run, site, item)
+    if decision == "approved" and await _is_shown_otherwise(run, tool, site, explain):
+        decision = ""
+    if decision == "approved":
+        return CheckedCall(untrusted=untrusted)
+    waits = decision == "waiting"
+    ended = refusal if refusal is not None or waits else await foresee_failure()
+    if before and (waits or ended is not None):
+        await run.emit(*before)
+    if ended is not None:
+        return CheckedCall(ended)
+    if waits:
+        raise ApprovalPendingError
+    if decision == "answered":
+        reason = explain_pending_call(tool.spec)
+    shown: dict[str, object] = {
+        **await _build_shown_text(run, examined.egress, explain),
+        **describe_arguments(run, tool, args, site),
+    }
+    await ask_for_approval(run, (item.model_copy(update=shown),), reason, site, before)
+    raise ApprovalPendingError
+
+
+async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool) -> ExaminedCall:
+    """Returns why a person must allow a call, and what of it comes from outside."""
+    egress = await find_egress_problem(run, tool.spec, args, site)
+    untrusted, asked_args = await _find_asked_arguments(run, tool, args, site, tainted=tainted)
+    reason = _find_approval_reason(run, tool, args, site, tainted=tainted, asked_args=asked_args)
+    return ExaminedCall(reason or (egress.reason if egress is not None else None), untrusted, egress)
+
+
+def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> ApprovalItem:
+    """Returns the part of a question that its approval is bound to."""
     spec = tool.spec
-    egress = await find_egress_problem(run, spec, args, site)
-    reason = _find_approval_reason(run, tool, args, site, tainted=tainted)
-    reason = reason or (egress.reason if egress is not None else None)
-    if reason is None:
-        return None
-    item = ApprovalItem(
+    return ApprovalItem(
         step_id=site.step_id,
         tool=spec.name,
         args=args,
@@ -81,22 +138,36 @@ async def check_approval(
         effect=spec.effect,
         changes=has_side_effect(spec.name, spec.effect),
     )
-    decision, refusal = _get_recorded_decision(run, site, item)
-    if decision == "approved" and await _is_shown_otherwise(run, tool, site, explain):
-        decision = ""
-    if decision == "approved":
-        return None
-    waits = decision == "waiting"
-    ended = refusal if refusal is not None or waits else await foresee_failure()
-    if before and (waits or ended is not None):
-        await run.emit(*before)
-    if ended is not None:
-        return ended
-    if waits:
-        raise ApprovalPendingError
-    if decision == "answered":
-        reason = explain_pending_call(spec)
-    version = run.state.plan.version if run.state.plan else 0
+
+
+def describe_arguments(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> dict[str, object]:
+    """Returns the fields of an item that say where the arguments come from, and what they say."""
+    spec = tool.spec
+    return {
+        "sources": describe_sources(run, spec.name, args, site),
+        "roles": {name: spec.get_role(name) for name in args},
+    }
+
+
+async def ask_for_approval(
+    run: Run, items: tuple[ApprovalItem, ...], reason: str, site: CallSite, before: tuple[EventDraft, ...]
+) -> None:
+    """Emits `before` and the question whether calls may be made; it is decided under the id of the first."""
+    asked = build_approval_request(
+        items,
+        reason,
+        plan_version=run.state.plan.version if run.state.plan else 0,
+        pin=make_tool_fingerprinter(run),
+        expires_at=compute_approval_deadline(run),
+        call_id=site.call_id,
+    )
+    await run.emit(*before, EventDraft(asked, site.step_id, site.attempt))
+
+
+async def _build_shown_text(
+    run: Run, egress: EgressFinding | None, explain: Callable[[], Awaitable[str]]
+) -> dict[str, object]:
+    """Returns the fields of an item for what the tool shows about its call, and for words that would leave."""
     raw = remove_live_parts(await explain())
     shown: dict[str, object] = (
         {"shown": run.redaction.redact_text(raw), "shown_sha256": _compute_sha256(raw)} if raw else {}
@@ -104,17 +175,7 @@ async def check_approval(
     if egress is not None:
         parts = [egress.format_question(), *([raw] if raw else [])]
         shown["shown"] = run.redaction.redact_text("\n\n".join(parts))
-    shown["sources"] = describe_sources(run, args, site)
-    asked = build_approval_request(
-        (item.model_copy(update=shown),),
-        reason,
-        plan_version=version,
-        pin=make_tool_fingerprinter(run),
-        expires_at=compute_approval_deadline(run),
-        call_id=site.call_id,
-    )
-    await run.emit(*before, EventDraft(asked, site.step_id, site.attempt))
-    raise ApprovalPendingError
+    return shown
 
 
 def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tuple[str, ToolReturned | None]:
@@ -125,10 +186,10 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
     found = get_call_decision(run.state, run.state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
     if found is None or found[0].digest != compute_digest((item,), found[0].plan_version, make_tool_fingerprinter(run)):
         before = _find_rejection(run, item)
-        return ("rejected", _build_denied_return(site, item.tool, before, again=True)) if before else ("", None)
+        return ("rejected", build_denied_return(site, item.tool, before, again=True)) if before else ("", None)
     asked, decision = found
     if decision == "rejected" or (decision == "answered" and site.origin != "rules"):
-        return decision, _build_denied_return(site, item.tool, run.state.decisions[asked.approval_id])
+        return decision, build_denied_return(site, item.tool, run.state.decisions[asked.approval_id])
     return decision or "waiting", None
 
 
@@ -160,7 +221,19 @@ def _compute_sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _find_approval_reason(run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool) -> str | None:
+async def _find_asked_arguments(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool
+) -> tuple[dict[str, ArgumentRole], tuple[str, ...]]:
+    """Returns the arguments of a change that come from outside, and those of them that a person must allow."""
+    spec = tool.spec
+    if not tainted or not has_side_effect(spec.name, spec.effect) or _was_shown_in_plan(run, spec.name, site):
+        return {}, ()
+    return await find_asked_arguments(run, spec, args, site)
+
+
+def _find_approval_reason(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool, asked_args: tuple[str, ...]
+) -> str | None:
     """Returns why a person must allow this call; None if nobody must, or if the approved plan showed it."""
     spec = tool.spec
     if spec.requires_approval:
@@ -170,8 +243,11 @@ def _find_approval_reason(run: Run, tool: Tool, args: JsonObject, site: CallSite
             return "the operator requires approval for every call of this tool"
     if not has_side_effect(spec.name, spec.effect):
         return None
-    if tainted and not _was_shown_in_plan(run, spec.name, site):
+    if asked_args:
         return "this call makes a change using untrusted arguments"
+    chosen = not tainted or _was_shown_in_plan(run, spec.name, site) or is_chosen_by_plan(run, spec, args, site)
+    if not chosen:
+        return "something is to be changed that no plan named before text from outside was read"
     plan = run.state.plan
     skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
     if skill is not None and (run.room.approval != "never" or skill.tools is None):
@@ -194,7 +270,8 @@ def _get_step_intent(run: Run, site: CallSite) -> str:
     return next((step.intent for step in steps if step.id == site.step_id), "")
 
 
-def _build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:
+def build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:
+    """Returns the result of a call that a person did not allow."""
     said = f": {decided.reason}" if decided.reason else ""
     message = f"the user did not allow this call{said}" + (" (asked before in this run)" if again else "")
     return ToolReturned(call_id=site.call_id, tool=tool, error_code="ERR_TOOL_DENIED", error=message, text=message)

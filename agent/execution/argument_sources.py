@@ -4,8 +4,10 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import RunState
+from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
+from agent.planning.list_steps import list_source_ids
 from agent.planning.references import find_references
-from agent.policy.approval import OWN_SOURCE
+from agent.policy.approval import CONFIRMED_SOURCE, OWN_SOURCE
 from agent.policy.plain_text import format_literal
 from agent.run_context.call_site import CallSite
 from agent.run_context.message_labels import collect_own_words
@@ -15,20 +17,26 @@ MAX_NAMED = 3
 """Results that are named as the source of one argument."""
 
 
-def describe_sources(run: Run, args: JsonObject, site: CallSite) -> dict[str, str]:
+def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> dict[str, str]:
     """Returns for each argument where its value comes from: the user's words, results of earlier steps, or a model."""
     words, step = collect_own_words(run.state), _find_step(run.state, site)
+    confirmed = list_confirmed_values(run.state, without_call=site.call_id)
     planned = step.args if step is not None and step.action != "skill" and not site.span else {}
     return {
-        name: OWN_SOURCE if words.hold(value) else _describe_source(run, site, planned.get(name))
+        name: OWN_SOURCE
+        if words.hold(value)
+        else CONFIRMED_SOURCE
+        if is_confirmed(confirmed, tool, name, value)
+        else _describe_source(run, site, step, planned.get(name))
         for name, value in args.items()
         if value not in (None, "", [], {})
     }
 
 
-def _describe_source(run: Run, site: CallSite, planned: JsonValue) -> str:
+def _describe_source(run: Run, site: CallSite, step: PlanStep | None, planned: JsonValue) -> str:
     steps = {step.id: step for proposed in run.state.plans for step in proposed.plan.steps}
-    named = [steps[one] for one in sorted(find_references(planned)) if one in steps]
+    made_of = list_source_ids(step, planned) if step is not None else find_references(planned)
+    named = [steps[one] for one in sorted(made_of) if one in steps]
     if named:
         return f"from {_join_results(run, [step.id for step in named], steps)}, not from you"
     read = _list_read_tools(run.state, site)

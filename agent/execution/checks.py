@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from agent.answers.addresses import find_unexplained_addresses
 from agent.answers.figures import find_unexplained_figures
 from agent.answers.names import find_unexplained_names
 from agent.core.events import StepOutput
@@ -74,6 +75,7 @@ def check_output(
     needed_by_later: bool = False,
     wants_sources: bool = False,
     may_repeat: bool = True,
+    may_look_again: bool = False,
     was_read: bool = False,
     raises_failures: bool = False,
     misfit: str = "",
@@ -87,6 +89,7 @@ def check_output(
     - `needed_by_later`: whether a later step uses this step's data.
     - `wants_sources`: whether the room requires evidence.
     - `may_repeat`: whether the step may have another attempt.
+    - `may_look_again`: whether the planner may call for what an answer holds without evidence.
     - `was_read`: whether the output was streamed to a reader.
     - `raises_failures`: whether the tool raises every failure, so that its result never hides an error.
     - `misfit`: how an answer misses the form that the request asks for.
@@ -105,9 +108,13 @@ def check_output(
         return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, "try another way", step))
     if misfit:
         return _judge_misfit(misfit, may_rewrite=may_repeat and not was_read)
-    figures, names = _list_unexplained(step, output, evidence)
+    # Answers whose claims were checked against passages are skipped.
+    checks_values = bool(evidence) and _is_by_model(step, output)
+    figures, names = list_unexplained(output.text, evidence) if checks_values else ((), ())
     if step.is_completion and (figures or names):
-        return _judge_doubtful_answer(figures, names, may_rewrite=may_repeat and not was_read)
+        return _judge_doubtful_answer(
+            figures, names, may_look_again=may_look_again and not was_read, may_rewrite=may_repeat and not was_read
+        )
     if failed_before is not None and (failed_before.text, failed_before.value) == (output.text, output.value):
         reason = "the second attempt gave the same result again"
         return CheckResult(StepOutcome(outcome=Outcome.REPLAN, reason=reason))
@@ -175,13 +182,10 @@ def _join_input_texts(step: PlanStep) -> str:
     return " ".join(" ".join(value.split()) for value in values if isinstance(value, str))
 
 
-def _list_unexplained(step: PlanStep, output: StepOutput, evidence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the figures and the names that a model may have invented.
-
-    Skips answers whose claims were checked against passages."""
-    if not _is_by_model(step, output) or not evidence:
-        return (), ()
-    return tuple(find_unexplained_figures(output.text, evidence)), tuple(find_unexplained_names(output.text, evidence))
+def list_unexplained(text: str, evidence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The figures of a text, and its names and addresses, that a model may have invented."""
+    names = (*find_unexplained_names(text, evidence), *find_unexplained_addresses(text, evidence))
+    return tuple(find_unexplained_figures(text, evidence)), names
 
 
 def _is_by_model(step: PlanStep, output: StepOutput) -> bool:
@@ -198,9 +202,15 @@ def _describe_doubts(figures: tuple[str, ...], names: tuple[str, ...]) -> str | 
     return "; ".join(doubts) or None
 
 
-def _judge_doubtful_answer(figures: tuple[str, ...], names: tuple[str, ...], *, may_rewrite: bool) -> CheckResult:
-    """Returns RETRY for an answer with unexplained figures or names, once. Then it stays, and they are marked."""
+def _judge_doubtful_answer(
+    figures: tuple[str, ...], names: tuple[str, ...], *, may_look_again: bool, may_rewrite: bool
+) -> CheckResult:
+    """The verdict on an answer with unexplained figures or names: REPLAN where the planner may still call for them,
+    else RETRY, once. Then it stays, and they are marked."""
     doubt = _describe_doubts(figures, names) or ""
+    if may_look_again:
+        fix = "call the tool that finds or calculates it"
+        return CheckResult(StepOutcome(outcome=Outcome.REPLAN, reason=doubt, suggested_fix=fix), doubt)
     if may_rewrite:
         kinds = " and ".join(kind for kind, values in (("figures", figures), ("names", names)) if values)
         fix = f"write only {kinds} that are in the results or follow from them, or leave them out"

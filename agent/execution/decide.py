@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from agent.core.models import Outcome, PlanStep
+from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.plan_outcome import collect_step_statuses, find_halting_step, get_last_verdict
-from agent.core.run_state import RunState, StepState, StepStatus
+from agent.core.run_state import AttemptState, RunState, StepState, StepStatus
 from agent.policy.approval import get_plan_feedback
 
 Attempt = tuple[str, int]
@@ -109,7 +109,9 @@ def _is_halted(state: RunState, statuses: AbstractSet[StepStatus]) -> bool:
 
 def needs_replan(state: RunState) -> bool:
     """Returns whether the planner must make a new plan, within the budget."""
-    if state.plan is None or state.cancel_request is not None or state.plans[-1].final:
+    if state.plan is None or state.cancel_request is not None:
+        return False
+    if state.plans[-1].final and not find_doubt(state, state.plan):
         return False
     if get_plan_feedback(state):
         return True
@@ -118,6 +120,16 @@ def needs_replan(state: RunState) -> bool:
         return False
     has_failed = "replan" in statuses or any(not gate.passed for gate in state.gates)
     return has_failed and (state.replan_count < state.room.budgets.max_replans or is_in_round(state))
+
+
+def find_doubt(state: RunState, plan: Plan) -> str:
+    """What the answer of this plan holds without evidence, if the planner is to call for it; else ""."""
+    attempts = [state.get_step(step.id).last for step in plan.steps if step.is_completion]
+    return next((one.rule_doubt for one in attempts if one is not None and _is_sent_back(one)), "")
+
+
+def _is_sent_back(attempt: AttemptState) -> bool:
+    return bool(attempt.rule_doubt) and attempt.verdict is not None and attempt.verdict.outcome is Outcome.REPLAN
 
 
 def needs_round(state: RunState) -> bool:

@@ -1,11 +1,13 @@
-"""Finds the results of an earlier run that ended with a question to the user, for the run of the reply."""
+"""Finds what earlier runs leave to this one: results of one that ended with a question, and confirmed values."""
 
 from collections.abc import Sequence
 
-from agent.core.events import EarlierResult
+from agent.core.errors import NotFoundError
+from agent.core.events import ConfirmedValue, EarlierResult
 from agent.core.models import ChatMessage
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
+from agent.execution.confirmed_values import list_confirmed_values
 from agent.run_context.outputs import SKILL_CHARS, cut_text, load_output
 from agent.run_context.run import Run
 
@@ -33,6 +35,27 @@ async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tupl
         if conversation is not None or asked.request.prompt.strip() == prompt:
             return await _list_results(run, asked)
     return ()
+
+
+async def find_confirmed_values(run: Run) -> tuple[ConfirmedValue, ...]:
+    """Returns the values that a person confirmed in the conversation before this run.
+
+    They count if this gateway made the conversation's id, or if the run before has the same API key. Others could name
+    the conversation too.
+    """
+    state, conversation = run.state, run.state.request.conversation_id
+    if conversation is None:
+        return ()
+    last = await run.engine.conversations.find_last_run(state.owner, conversation, parent=state.request.parent)
+    if last is None or last == run.run_id:
+        return ()
+    try:
+        await run.journal.get_run(last, owner=state.owner)
+        before = fold(last, await run.journal.read_events(last))
+    except NotFoundError:
+        return ()
+    same_key = state.api_key_id is not None and state.api_key_id == before.api_key_id
+    return list_confirmed_values(before) if state.has_own_conversation or same_key else ()
 
 
 async def _list_results(run: Run, asked: RunState) -> tuple[EarlierResult, ...]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from agent.answers.figures import asks_to_invent
@@ -10,6 +10,8 @@ from agent.core.events import StepOutput
 from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_outcome import find_failure_reason, list_abandoned_steps
 from agent.core.run_state import AttemptState
+from agent.execution.checks import list_unexplained
+from agent.execution.rounds import may_look_again
 from agent.prompts.blocks import format_block
 from agent.run_context.outputs import (
     JUDGE_CHARS,
@@ -51,6 +53,13 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     parts += [find_failure_reason(state, failed) for failed in list_abandoned_steps(state)]
     parts += [_join_output_texts(output, done.args) for done, output in results]
     return "\n".join(parts)
+
+
+async def find_evidence_check(run: Run, step: PlanStep) -> Callable[[str], bool] | None:
+    """What says of a text of this completion whether results explain it, if the planner may still call for what they
+    do not; else None: the answer is shown as it is written."""
+    evidence = await collect_figure_evidence(run, step, None) if may_look_again(run) else ""
+    return (lambda text: not any(list_unexplained(text, evidence))) if evidence else None
 
 
 async def judge_blocks(

@@ -48,7 +48,7 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
             log.warning("the readable folders cannot be listed: %s", error)
     if "collections" in catalogue.sources:
         try:
-            collections = await sources.list_collections(run.state.owner)
+            collections = await sources.collections.list_collections(run.state.owner)
             allowed = run.room.collections
             lines += _describe_collections(
                 {name: count for name, count in collections.items() if allowed is None or name in allowed}
@@ -72,7 +72,7 @@ async def find_empty_sources(run: Run) -> frozenset[UserSource]:
     try:
         if not await sources.list_files():
             empty.add("files")
-        if not any((await sources.list_collections(state.owner)).values()):
+        if not any((await sources.collections.list_collections(state.owner)).values()):
             empty.add("collections")
     except (OSError, AgentError) as error:
         log.warning("a source cannot be listed: %s", error)

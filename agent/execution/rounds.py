@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from agent.core.run_state import StepState
 from agent.execution.catalogue import build_catalogue, drop_unusable
+from agent.execution.decide import find_doubt
 from agent.execution.ground import find_empty_sources
 from agent.planning.request import RoundResult
 from agent.planning.round_parts import MISSING
@@ -17,6 +18,12 @@ def decides_in_rounds(run: Run) -> bool:
     room = run.room
     fixed = room.required_tools or room.gates or room.knowledge or room.routing == "intents"
     return run.profile.decides == "rounds" and run.plans_with_model and run.works_with_model and not fixed
+
+
+def may_look_again(run: Run) -> bool:
+    """Whether the planner may call once more for what an answer of rounds holds without evidence: once in a run."""
+    looked = any(find_doubt(run.state, proposed.plan) for proposed in run.state.plans[:-1])
+    return not looked and decides_in_rounds(run) and run.state.round_count < run.room.budgets.max_rounds
 
 
 async def build_round_catalogue(run: Run) -> Catalogue:

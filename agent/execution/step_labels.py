@@ -12,6 +12,7 @@ from agent.core.events import StepLabel, TaintSource
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.run_state import RunState
 from agent.execution.catalogue import build_catalogue
+from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.planning.references import find_references, list_literals
 from agent.planning.round_parts import MAY_CHANGE
 from agent.policy.approval import has_side_effect
@@ -22,7 +23,9 @@ from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, split_name
 
-LABELLED_SOURCES: frozenset[TaintSource] = frozenset({"history", "unknown_answers", "attachment", "results"})
+LABELLED_SOURCES: frozenset[TaintSource] = frozenset(
+    {"conversation", "history", "unknown_answers", "attachment", "results"}
+)
 """After other untrusted text, such as a recipe's, nothing of the plan counts as the user's."""
 
 
@@ -43,9 +46,18 @@ def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple
     """Returns the label of every step that calls something; () if nothing counts as the user's."""
     if not sources or not LABELLED_SOURCES.issuperset(sources):
         return ()
+    if "conversation" in sources and not _is_conversation_stored(run.state):
+        return ()
     specs = {spec.name: spec for spec in build_catalogue(run).tools}
     words = collect_own_words(run.state)
     return tuple(_label_step(run, plan, step, words, specs, sources) for step in plan.steps if step.is_work)
+
+
+def _is_conversation_stored(state: RunState) -> bool:
+    """Returns whether the untrusted text of a conversation is in answers that were stored here, beside the user's own
+    messages; not in the request itself, and not in what a client's tools returned.
+    """
+    return not state.has_untrusted_prompt and state.retrieval is not None and state.retrieval.source == "conversation"
 
 
 def _label_step(
@@ -57,11 +69,13 @@ def _label_step(
     sources: Collection[TaintSource],
 ) -> StepLabel:
     before = _list_pending_calls(run.state, step.tool)
+    confirmed = list_confirmed_values(run.state)
     schema = specs[step.tool].input_schema if step.tool in specs else {}
     untrusted = tuple(
         name
         for name, value in step.args.items()
         if not _is_held(words, value, _get_property(schema, name), is_task=step.action == "skill")
+        and not is_confirmed(confirmed, step.tool, name, value)
         and not any(name in call.args and call.args[name] == value for call in before)
     )
     trusted = True

@@ -1,32 +1,26 @@
 """Runs one attempt of a step: resolves the arguments, executes the step, records its end and the verdict."""
 
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 
 from agent.answers.completion import CompletionWriter
 from agent.core.errors import AgentError, ModelError, StaleEpochError, StoreError
 from agent.core.events import EventDraft, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
-from agent.core.run_state import RunState
 from agent.execution.approvals import ApprovalPendingError
-from agent.execution.arguments import list_text_arg_names
 from agent.execution.decide import Start, have_dependencies_succeeded
+from agent.execution.evidence import find_evidence_check
+from agent.execution.list_calls import ListCalls
 from agent.execution.repeated_calls import REPEATED, find_lasting_failure
 from agent.execution.result_refining import refine_result
 from agent.execution.skill_executor import SkillExecutor
+from agent.execution.step_inputs import resolve_args
 from agent.execution.supervisor import StepSupervisorAgent
 from agent.execution.tool_gateway import call_tool, report_lost_effect
-from agent.planning.references import resolve_references
-from agent.policy.approval import is_plan_approved
+from agent.planning.list_steps import is_list_step
 from agent.run_context.call_site import CallSite
-from agent.run_context.outputs import (
-    has_tainted_inputs,
-    load_output,
-    load_whole_output,
-    remove_citations,
-    shorten_args,
-    to_step_output,
-)
+from agent.run_context.outputs import load_output, shorten_args, to_step_output
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
 
@@ -83,6 +77,9 @@ def build_failed_output(error: AgentError) -> StepOutput:
 async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput]:
     """Returns the attempt's output, and drafts for the transaction of its end."""
     step, number = start.step, start.attempt
+    tools = run.engine.registry
+    if is_list_step(step, tools.get(step.tool).spec if step.tool in tools else None):
+        return [], await ListCalls(run, start).execute(partial(build_start_events, run, start))
     args, tainted = await resolve_args(run, start)
     begin = await build_start_events(run, start, args, tainted=tainted)
     if step.action in ("tool", "memory"):
@@ -93,7 +90,7 @@ async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput
     elif step.action == "skill":
         output = await SkillExecutor(run, step, number).execute(args, start.feedback, tainted=tainted)
     else:
-        output = await CompletionWriter(run, step, number).write(start.feedback)
+        output = await CompletionWriter(run, step, number, await find_evidence_check(run, step)).write(start.feedback)
     return [], output
 
 
@@ -129,38 +126,6 @@ class StepExecutorAgent:
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
             return [], output
         return [EventDraft(returned, self._site.step_id, self._site.attempt)], output
-
-
-async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
-    """Returns the step's arguments with resolved references, and whether any argument is tainted.
-
-    References read the attempts that `start` names, even if a dependency is running again.
-    """
-    step = start.step
-    tainted = run.state.tainted or _has_untrusted_literal(run.state, step)
-    tainted = tainted or (step.action == "skill" and has_tainted_inputs(run.state, step))
-    if not step.args:
-        return {}, tainted
-    outputs: dict[str, StepOutput] = {}
-    # A model sees no personal data where the room keeps it from results.
-    is_whole = step.action != "skill" or run.room.guard_output.pii == "redact_answer"
-    for dependency, number in start.depends_on_attempts.items():
-        attempt = run.state.get_step(dependency).find_attempt(number)
-        output = attempt.output if attempt else None
-        if output is not None:
-            loaded = await (load_whole_output if is_whole else load_output)(run, output)
-            # What leaves the run, such as a file or a mail, has no list of sources to which [1] could refer.
-            outputs[dependency] = loaded if step.effect == "read" else remove_citations(loaded)
-    tools = run.engine.registry
-    texts = list_text_arg_names(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
-    resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)
-    return resolved.args, tainted or resolved.tainted
-
-
-def _has_untrusted_literal(state: RunState, step: PlanStep) -> bool:
-    """Returns whether an argument as planned is not the user's, and no person has seen and approved it."""
-    label = state.plans[-1].get_label(step.id) if state.plans else None
-    return label is not None and bool(label.untrusted_args) and not is_plan_approved(state)
 
 
 async def build_start_events(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[EventDraft, ...]:

@@ -20,6 +20,7 @@ from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.core.run_state import AttemptState
 from agent.execution.checks import CheckResult, check_output, is_empty_search
 from agent.execution.evidence import collect_figure_evidence, judge_blocks
+from agent.execution.rounds import may_look_again
 from agent.execution.unasked_sources import list_unasked_sources
 from agent.llm.port import ResponseSchema
 from agent.planning.references import find_references
@@ -27,6 +28,7 @@ from agent.prompts import render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
+from agent.tools.extracted_fields import EXTRACT
 
 VERDICT_SCHEMA = ResponseSchema(
     "verdict",
@@ -65,7 +67,8 @@ class StepSupervisorAgent:
         # The same output after a judge's RETRY may be right. Only a rule's failure verdict is certain.
         failed = previous is not None and previous.verdict is not None and previous.verdict.by == "rule"
         later = state.plan.steps if state.plan else ()
-        found_nothing = is_empty_search(output, step.args, is_search=self._is_search(step))
+        # Fields that are not there are what an extraction was to find out.
+        found_nothing = step.tool != EXTRACT and is_empty_search(output, step.args, is_search=self._is_search(step))
         is_needed = any(step.id in find_references(other.args) for other in later)
         return check_output(
             step,
@@ -76,6 +79,7 @@ class StepSupervisorAgent:
             needed_by_later=is_needed,
             wants_sources=self._run.room.citations,
             may_repeat=own.retry_count < self._run.room.budgets.max_retries,
+            may_look_again=may_look_again(self._run),
             was_read=self._was_streamed(step, number),
             raises_failures=self._is_tool_raising(step),
             misfit=self._find_misfit(step, output),

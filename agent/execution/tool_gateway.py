@@ -109,7 +109,7 @@ async def _make_first_call(
     plan_version = run.state.plan.version if run.state.plan else 0
     key = f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
     context = _build_tool_context(run, site, key, tainted=tainted)
-    refused = await check_approval(
+    checked = await check_approval(
         run,
         tool,
         args,
@@ -119,11 +119,12 @@ async def _make_first_call(
         foresee_failure=partial(_foresee_failure, run, tool, args, site, context),
         explain=partial(_explain_call, run, tool, args, context),
     )
-    if refused is not None:
-        return refused
+    if checked.refused is not None:
+        return checked.refused
     intent = ToolCalled(
-        call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key, span=site.span
-    )
+        call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key, span=site.span,
+        untrusted=dict(checked.untrusted),
+    )  # fmt: skip
     # A call that may be repeated need not be in the log before it is made.
     record = run.note_visibly if tool.spec.effect == "read" else run.emit
     await record(*before, EventDraft(intent, site.step_id, site.attempt))

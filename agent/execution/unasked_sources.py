@@ -33,7 +33,7 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
         if "files" in searches and "files" not in asked and await run.engine.ground.list_files():
             found.append(f"the user's files ({searches['files']})")
         if "collections" in searches and "collections" not in asked:
-            collections = await run.engine.ground.list_collections(state.owner)
+            collections = await run.engine.ground.collections.list_collections(state.owner)
             found += [f"the document collections ({searches['collections']})"] if any(collections.values()) else []
     except (OSError, AgentError) as error:  # the search that found nothing then stays the answer
         log.warning("a source cannot be listed: %s", error)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from agent.core.errors import ModelNotConfiguredError
 from agent.core.model_endpoints import split_models
@@ -11,6 +11,8 @@ from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
 from agent.llm.profile import MeasuredModel
 from agent.llm.saved_models import Role
+
+DEFAULT_ENDPOINT: Final = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,12 @@ class ConfiguredModel:
     product: str = ""
     file: str | None = None
     """The GGUF file that the gateway serves itself."""
+
+    @property
+    def upstream(self) -> str:
+        """The model with its endpoint, as requests name it; the endpoint of AGENT_LLM_BASE_URL is left out."""
+        is_only = self.source == "environment" and self.name == DEFAULT_ENDPOINT
+        return self.model if is_only else f"{self.model}@{self.name}"
 
     @property
     def place(self) -> str | None:
@@ -86,6 +94,17 @@ class ModelTiers:
     def fast_model(self) -> ConfiguredModel | None:
         """The model that is asked first; None in rules mode."""
         return next((one for one in self.configured if "fast" in one.roles), next(iter(self.configured), None))
+
+    def list_upstream_names(self) -> tuple[str, ...]:
+        """Lists the names of the configured models, each once, in the order in which they are asked."""
+        return tuple(dict.fromkeys(one.upstream for one in self.configured))
+
+    def find_measured(self, room: Room) -> MeasuredModel | None:
+        """Finds what was measured of the model that is asked first in a room; None for a model of the room's own."""
+        first = next(iter(split_models(room.fast_model or "")), None)
+        fast = self.fast_model
+        is_other = first is not None and (fast is None or first != fast.upstream)
+        return None if is_other else self.measured
 
     def get_model_name(self, tier: Tier, room: Room) -> str:
         """Returns the model of a tier in a room that is asked first. Raises `ModelNotConfiguredError`."""

@@ -15,12 +15,11 @@ _COLLECTION_NAME = re.compile(
 )
 _NEGATED = re.compile(r"\b(?:not|never|no)\b|n't\b", re.IGNORECASE)
 _NO_NAMES = frozenset({"of", "for", "it", "that", "this", "the", "a", "an", "instead", "please", "else", "something"})
-_ACCEPTED_REPLIES = {"apply_pipeline": "`use the name NAME`, or `apply NAME anyway` over blocking issues"}
 
 
 def apply_reply_to_args(spec: ToolSpec, args: JsonObject, said: str) -> JsonObject:
     """Returns the arguments of a call as a reply changes them; unchanged if no rule matches the reply."""
-    if spec.name not in _ACCEPTED_REPLIES or said.rstrip().endswith("?") or _NEGATED.search(said):
+    if not spec.hints.accepted_wishes or said.rstrip().endswith("?") or _NEGATED.search(said):
         return args
     again = find_tool_calls(said, [spec])
     if again:
@@ -33,6 +32,6 @@ def apply_reply_to_args(spec: ToolSpec, args: JsonObject, said: str) -> JsonObje
 
 def explain_pending_call(spec: ToolSpec) -> str:
     """Returns why the gateway asks about a call again: the call's effect and the replies that it understands."""
-    others = _ACCEPTED_REPLIES.get(spec.name)
+    others = spec.hints.accepted_wishes
     wishes = f" Besides yes and no I understand {others}." if others else ""
     return f"no model carries this, and your words were neither yes nor no. What it does: {spec.description}{wishes}"

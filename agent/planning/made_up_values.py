@@ -5,7 +5,7 @@ The model is told once. If it makes a value up again, the user is asked for it, 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -68,6 +68,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     if not changing:
         return ()
     known = _collect_tokens(_list_known_texts(request))
+    asked = _collect_tokens(_list_known_texts(replace(request, ground="")))
     found = []
     for step in changing:
         spec = request.catalogue.get_tool(step.tool)
@@ -76,8 +77,15 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         described = _collect_tokens([spec.description, str(spec.input_schema)])
         told = known | {token for token in described if not token.isdigit()}
         made_up = [name for name, value in step.args.items() if not _is_known(value, known, told)]
+        made_up = made_up or _list_unasked_texts(step, asked | described)
         found += [MadeUpValue(step, spec, name) for name in made_up]
     return tuple(found)
+
+
+def list_unasked_changes(steps: Iterable[PlanStep], request: PlanningRequest) -> frozenset[str]:
+    """The ids of the changes that only hold a text of the model's own for a place that nobody named."""
+    found = find_made_up_values(steps, request)
+    return frozenset(one.step.id for one in found if _is_composed(one.step.args[one.name]))
 
 
 def format_question(value: MadeUpValue) -> str:
@@ -102,6 +110,18 @@ def _list_known_texts(request: PlanningRequest) -> list[str]:
     ]
 
 
+def _list_unasked_texts(step: PlanStep, asked: frozenset[str]) -> list[str]:
+    """The inputs with texts of the model's own in a call of which nothing else was asked for or found: it knows from
+    the list of files alone where it writes to."""
+    written = [name for name, value in step.args.items() if _is_composed(value)]
+    others = [value for name, value in step.args.items() if name not in written and value is not None]
+    return [] if not others or any(_is_known(value, asked, asked) for value in others) else written
+
+
+def _is_composed(value: JsonValue) -> bool:
+    return isinstance(value, str) and " " in value and len(_TOKEN.findall(value)) >= COMPOSED_WORDS
+
+
 def _collect_tokens(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(token for text in texts for token in _TOKEN.findall(text.casefold()))
 
@@ -111,9 +131,9 @@ def _is_known(value: JsonValue, known: frozenset[str], told: frozenset[str]) -> 
         return all(_is_known(item, known, told) for item in value)
     if value is None or isinstance(value, bool | dict):
         return True
-    tokens = _TOKEN.findall(str(value).casefold())
-    if len(tokens) >= COMPOSED_WORDS and isinstance(value, str) and " " in value:
+    if _is_composed(value):
         return True
+    tokens = _TOKEN.findall(str(value).casefold())
     return all(_stands_in(token, told if isinstance(value, str) else known) for token in tokens)
 
 

@@ -14,7 +14,10 @@ from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Tier
+from agent.planning.list_steps import normalise_list_inputs
+from agent.planning.references import find_references
 from agent.planning.wire import COMPLETION
+from agent.planning.written_call import read_written_call
 from agent.tools.catalogue import Catalogue
 from agent.tools.unset_inputs import drop_unset_inputs
 
@@ -27,6 +30,7 @@ _STEP_KEYS = {
     "intent": "intent", "purpose": "intent", "description": "intent", "goal": "intent",
     "executor": "executor", "action": "action", "reasoning": "reasoning", "thought": "reasoning",
     "tools": "tools", "allowed_tools": "tools", "allowedtools": "tools",
+    "tool_call": "tool_call", "status": "status",
     "provider": "provider", "tier": "tier", "effect": "effect", "expected_output": "expected_output",
 }  # fmt: skip
 _NOT_IN_KEY = re.compile(r"[^a-z_]")
@@ -66,7 +70,8 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
     problems: list[str] = []
     raw_steps = data.get("steps")
     entries = [entry for entry in raw_steps if isinstance(entry, dict)] if isinstance(raw_steps, list) else []
-    keyed = [_map_keys(entry, index, problems) for index, entry in enumerate(entries, start=1)]
+    mapped = [_map_keys(entry, index, problems) for index, entry in enumerate(entries, start=1)]
+    keyed = [_unfold_call(entry, index, problems) for index, entry in enumerate(mapped, start=1)]
     ids = [_normalise_id(entry.get("id"), index) for index, entry in enumerate(keyed, start=1)]
     from_zero = _has_zero_based_indices(keyed)
     steps = []
@@ -112,6 +117,20 @@ def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -
         else:
             keyed[known] = value
     return keyed
+
+
+def _unfold_call(entry: dict[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
+    """Splits a call that stands in one field into the tool and its arguments. A step's status says nothing here."""
+    if "tool_call" not in entry:
+        return entry
+    tool, args = read_written_call(entry["tool_call"])
+    step = {key: value for key, value in entry.items() if key not in ("tool_call", "status")}
+    for key, value in (("tool", tool), ("args", args)):
+        if value is not None and key in step:
+            problems.append(f'step {index} has "{key}" twice (as "tool_call")')
+        elif value is not None:
+            step[key] = value
+    return step
 
 
 def _normalise_id(value: JsonValue, index: int) -> str:
@@ -162,7 +181,7 @@ def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: st
             problems.append(f'{label} has the input "{name}" twice')
         schema = properties.get(name) if isinstance(properties, dict) else None
         args[name] = _coerce_type(item, schema)
-    return drop_unset_inputs(spec, args) if spec is not None else args
+    return normalise_list_inputs(drop_unset_inputs(spec, args), spec) if spec is not None else args
 
 
 def _parse_args_text(value: str, label: str, problems: list[str]) -> JsonObject:
@@ -194,7 +213,10 @@ def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
     if not isinstance(value, str) or not isinstance(schema, dict):
         return value
     text = value.strip()
-    forms = schema.get("anyOf")
+    forms, kinds = schema.get("anyOf"), schema.get("type")
+    if isinstance(kinds, list):  # a text that is a list of references is meant as a list
+        is_list = "array" in kinds and text.startswith("[") and bool(find_references(text))
+        return _coerce_type(value, {"type": "array"}) if is_list else value
     if isinstance(forms, list) and {"type": "null"} in forms and len(forms) == 2:  # an optional value
         return _coerce_type(value, next(form for form in forms if form != {"type": "null"}))
     match schema.get("type"):

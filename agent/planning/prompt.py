@@ -11,6 +11,7 @@ from agent.planning.validate import format_problems
 from agent.prompts import render
 from agent.prompts.blocks import format_block
 from agent.tools.catalogue import CatalogueView
+from agent.tools.extracted_fields import EXTRACT
 
 HISTORY_MESSAGES = 20
 HISTORY_RESULTS = 6
@@ -50,6 +51,7 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
         system=f"{operator}\n\n" if operator else "",
         choices=_describe_choices(request, view, searched=bool(query)),
         catalogue=view.text,
+        typed_steps=render("planner_typed_steps") + "\n" if EXTRACT in view.names else "",
         max_steps=str(request.room.budgets.max_steps),
     )
     parts = [format_block("ground", request.ground)] if request.ground else []

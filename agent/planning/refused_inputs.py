@@ -4,21 +4,26 @@ A small model repeats a call that failed although the error lists what there is.
 input becomes a choice of the values that stand in the error, in results and in the request.
 """
 
+import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.planning.request import RoundResult
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.policy.approval import has_side_effect
 from agent.tools import ToolSpec
 
 MAX_VALUES = 60
 """Values that are offered for one input; each is a rule of the grammar."""
 VALUE_CHARS = 60
+NEAR = 0.75
+"""Likeness of two words, from 0 to 1, from which on one may be meant by the other."""
 _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 _WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
 _IDENTIFIER = re.compile(r"\S*\d\S*")
@@ -74,9 +79,44 @@ def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str],
     for name in refused:
         tried = str(call.args[name]).casefold()
         values = dict.fromkeys(value for text in (call.text, *results, request) for value in _iterate_values(text))
-        others = [value for value in values if value.casefold() != tried and tried not in value.casefold()]
+        others = [value for value in values if value.casefold() != tried and not _quotes(value, tried)]
         if others:
-            found[name] = others[:MAX_VALUES]
+            found[name] = _select_near(tried, others, call.text) or others[:MAX_VALUES]
+    return found
+
+
+def _quotes(value: str, tried: str) -> bool:
+    return " " in value and tried in value.casefold()
+
+
+def _select_near(tried: str, values: Sequence[str], error: str) -> list[str]:
+    """The values of the error that `tried` may be a misspelling of. Beside others, a small model takes the first."""
+    named = {value.casefold() for value in _iterate_values(error) if value.casefold() not in tried.split()}
+    near = difflib.get_close_matches(tried, sorted(named), n=3, cutoff=NEAR)
+    return [value for value in values if value.casefold() in near]
+
+
+def list_corrected_calls(request: PlanningRequest) -> list[RoundResult]:
+    """The calls of the last round that failed for a misspelt value, with the one value that their error names instead.
+
+    Only calls that read: a change is never made with another value than the one that was meant. Identifiers of the
+    user's are not corrected (`list_other_values`)."""
+    last = max((call.number for call in request.rounds), default=0)
+    made = [(call.tool, call.args) for call in request.rounds]
+    found = []
+    for call in request.rounds:
+        spec = request.catalogue.get_tool(call.tool)
+        if call.number != last or not call.failed or spec is None or has_side_effect(spec.name, spec.effect):
+            continue
+        values = list_other_values(spec, call, (), request.question)
+        tried = {name: str(call.args[name]).casefold() for name in values}
+        meant = {name: _select_near(tried[name], others, call.text) for name, others in values.items()}
+        if len(meant) != 1 or any(len(near) != 1 for near in meant.values()):
+            continue
+        args = {**call.args, **{name: near[0] for name, near in meant.items()}}
+        if (call.tool, args) not in made:
+            made.append((call.tool, args))
+            found.append(replace(call, args=args))
     return found
 
 

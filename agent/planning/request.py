@@ -85,6 +85,8 @@ class PlanningRequest:
     """Whether a result so far holds text from outside, which may have chosen the next calls."""
     may_change: frozenset[str] = frozenset()
     """Tools that the request wants to change something with, as earlier rounds found."""
+    doubt: str = ""
+    """What the last answer held without evidence; a tool is called for it before the next one."""
     may_call: bool = True
     """Whether the planner may plan another round."""
     checks_answers: bool = False

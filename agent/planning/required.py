@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan, PlanStep, Room
+from agent.planning.list_steps import FOR_EACH
 from agent.planning.normalise import RawPlan
 from agent.planning.references import find_references, quote_literal
 from agent.planning.request import PlanningRequest
@@ -182,7 +183,7 @@ def _fit_step_args(
     for name, value in given.items():
         if value in ("", None):  # with a strict schema of pairs, models list inputs without a value
             continue
-        problem = _find_argument_problem(spec, name, value)
+        problem = _find_argument_problem(spec, name, value) if name != FOR_EACH else None
         if problem is None:
             args[name] = value
         else:

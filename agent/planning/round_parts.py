@@ -16,6 +16,8 @@ from agent.policy.approval import has_side_effect
 MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
 """What the decision named; the part that each step is for, by its id; the parts whose call waits for this round's
 results; all parts that no step is for."""
+SHORTEST_VALUE = 2
+"""Characters of a value that tells which part a call is for."""
 CHECK = "check"
 """Why a person must see the round's changes before they are made."""
 MAY_CHANGE = "may_change"
@@ -28,11 +30,34 @@ def divide_parts(
     """Returns the arguments of `plan_more`. `before` are the parts that were open, of which the first was decided on;
     `asked` are the steps of the decision, in the order of its parts, and `steps` those that run in this round."""
     names = {step.id for step in steps}
-    paired = [(asked[0], before[0])] if before else list(zip(asked, said, strict=False))
+    paired = [(asked[0], before[0])] if before else _pair(asked, said)
     parts: JsonObject = {step.id: part for step, part in paired if step.id in names}
     waiting: list[JsonValue] = [part for step, part in paired if step.id not in names]
-    left = before[1:] if before else said[len(asked) :]
+    served = {part for _, part in paired}
+    left = before[1:] if before else [part for part in said if part not in served]
     return {MISSING: [*said], PARTS: parts, WAITING: waiting, OPEN: [*waiting, *left]}
+
+
+def _pair(steps: Sequence[PlanStep], parts: Sequence[str]) -> list[tuple[PlanStep, str]]:
+    """The parts that the steps are for, in their order. Where the numbers differ, by the values that a part names: a
+    model calls for more, or for less, than it says."""
+    if len(steps) != len(parts):
+        free = dict.fromkeys(parts)
+        named = []
+        for step in steps:
+            part = next((one for one in free if _names_value(one, step)), None)
+            if part is not None:
+                del free[part]
+                named.append((step, part))
+        if named:
+            return named
+    return list(zip(steps, parts, strict=False))
+
+
+def _names_value(part: str, step: PlanStep) -> bool:
+    said = part.casefold()
+    values = (value.casefold() for value in step.args.values() if isinstance(value, str))
+    return any(len(value) >= SHORTEST_VALUE and value in said for value in values)
 
 
 def list_open_parts(state: RunState) -> tuple[str, ...]:

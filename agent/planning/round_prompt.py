@@ -30,13 +30,14 @@ ANSWER: JsonObject = {"next": {"kind": "answer"}}
 def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[ToolSpec, ...]:
     """Returns the tools that the prompt spells out: our own, and of servers' those that match best, in the catalogue's
     order."""
-    if len(catalogue.tools) <= MAX_TOOLS:
-        return catalogue.tools
-    own = [spec for spec in catalogue.tools if not is_foreign(spec)]
-    foreign = [spec for spec in catalogue.tools if is_foreign(spec)]
+    tools = tuple(spec for spec in catalogue.tools if not spec.hints.is_for_whole_plans)
+    if len(tools) <= MAX_TOOLS:
+        return tools
+    own = [spec for spec in tools if not is_foreign(spec)]
+    foreign = [spec for spec in tools if is_foreign(spec)]
     best = catalogue.rank(foreign, question, query)[: max(0, MAX_TOOLS - len(own))]
     chosen = {spec.name for spec in (*own[:MAX_TOOLS], *best)}
-    return tuple(spec for spec in catalogue.tools if spec.name in chosen)
+    return tuple(spec for spec in tools if spec.name in chosen)
 
 
 def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[JsonObject, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from agent.core.errors import PlanInvalidError
 from agent.core.json_schema import iter_violations
 from agent.core.models import STEP_ID_PATTERN, Action, Effect, Executor, JsonObject, Plan, PlanStep, Tier
+from agent.planning.list_steps import ITEM, find_list_problems, is_list_call, split_list_inputs
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal, list_references
 from agent.planning.wire import COMPLETION, get_step_action
@@ -46,7 +47,9 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
     label = f"step {raw.id}"
     if not _STEP_ID.match(raw.id):
         problems.append(f"{label}: an id is a letter and up to 31 letters, digits, - or _; use s1, s2, ...")
-    referred = find_references(raw.args)
+    spec = catalogue.get_tool(raw.tool)
+    is_list = is_list_call(raw.args, spec)
+    referred = find_references(raw.args) - ({ITEM} if is_list else set())
     problems += [f"{label} refers to ${name}, which is no step of this plan" for name in sorted(referred - ids)]
     depends_on = tuple(dict.fromkeys((*raw.depends_on, *sorted(referred & ids))))
     if raw.tool == COMPLETION:
@@ -59,8 +62,11 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
         problems += _find_skill_tool_problems(label, raw, card)
         effect = card.effect if raw.tools is None else find_worst_effect(map(card.get_tool_effect, raw.tools))
         return _make_step(raw, depends_on, "skill", "skill", args, effect=effect, tier=tier, tools=raw.tools)
-    if (spec := catalogue.get_tool(raw.tool)) is not None:
-        problems += [f"{label}: {problem}" for problem in find_argument_problems(spec.input_schema, raw.args)]
+    if spec is not None:
+        found = find_list_problems(raw.args, spec, ids) if is_list else []
+        inputs = split_list_inputs(raw.args)[1] if is_list else raw.args
+        found += find_argument_problems(spec.input_schema, inputs)
+        problems += [f"{label}: {problem}" for problem in found]
         return _make_step(raw, depends_on, "agent", get_step_action(raw.tool), raw.args, effect=spec.effect)
     near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -7,11 +7,12 @@ those whose arguments come from an untrusted source.
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from agent.core.events import ApprovalItem, ApprovalRequested
-from agent.core.models import Effect, JsonObject, PlanStep
+from agent.core.models import ArgumentRole, Effect, JsonObject, PlanStep
 from agent.core.run_state import AttemptState, RunState
+from agent.policy.effect_arguments import ROLE_ORDER
 from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts
 
 APPROVAL_ID_BYTES = 16
@@ -27,6 +28,10 @@ STAGING_TOOLS = frozenset({"tool_generate", "tool_refine"})
 
 OWN_SOURCE = "from your request"
 """The source of an argument whose value stands in the user's words."""
+CONFIRMED_SOURCE = "you confirmed it before"
+TRUSTED_SOURCES = frozenset({OWN_SOURCE, CONFIRMED_SOURCE})
+_MARKS: Mapping[ArgumentRole, str] = {"where": "⚠ **where it goes**: ", "amount": "⚠ **how much**: "}
+"""What stands before an argument from outside that decides where something goes, or how much."""
 
 ToolFingerprint = Callable[[str], JsonObject]
 """Returns the description of a tool by its name. An approval is void if the description changes."""
@@ -141,7 +146,9 @@ def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFi
     items = tuple(items)
     content = {
         "version": plan_version,
-        "items": [item.model_dump(mode="json", exclude={"sources", "shown", "shown_sha256"}) for item in items],
+        "items": [
+            item.model_dump(mode="json", exclude={"sources", "roles", "shown", "shown_sha256"}) for item in items
+        ],
         "tools": {name: pin(name) for name in sorted({item.tool for item in items})},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
@@ -210,14 +217,25 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
 
 
 def _sort_arguments(item: ApprovalItem) -> list[str]:
-    """Returns the names of the arguments, those whose value is not the user's first."""
-    return sorted(item.args, key=lambda name: item.sources.get(name, OWN_SOURCE) == OWN_SOURCE)
+    """Returns the names of the arguments: those whose value is not the user's first, by what a wrong one does."""
+
+    def rank(name: str) -> tuple[bool, int]:
+        role = item.roles.get(name)
+        return not _is_from_outside(item, name), ROLE_ORDER.index(role) if role is not None else 0
+
+    return sorted(item.args, key=rank)
+
+
+def _is_from_outside(item: ApprovalItem, name: str) -> bool:
+    return item.sources.get(name, OWN_SOURCE) not in TRUSTED_SOURCES
 
 
 def _format_argument(item: ApprovalItem, name: str) -> str:
     source = item.sources.get(name, "")
-    told = "" if not source else f" ({source})" if source == OWN_SOURCE else f" — **{source}**"
-    return f"   - {escape_markdown(name)}{told}: {format_value(item.args[name])}"
+    if not source or not _is_from_outside(item, name):
+        return f"   - {escape_markdown(name)}{f' ({source})' if source else ''}: {format_value(item.args[name])}"
+    mark = _MARKS.get(item.roles.get(name, "other"), "")
+    return f"   - {mark}{escape_markdown(name)} — **{source}**: {format_value(item.args[name])}"
 
 
 def format_value(value: object) -> str:

@@ -4,7 +4,6 @@ This package holds the kernel's; a feature has a `PromptSource` of its own.
 """
 
 import re
-from functools import cache
 from pathlib import Path
 
 _FIELD = re.compile(r"\{\{(\w+)\}\}")
@@ -15,6 +14,8 @@ class PromptSource:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # By name: making, hashing and comparing a path takes more than filling a prompt in.
+        self._parts: dict[str, tuple[str, ...]] = {}
 
     def render(self, prompt: str, /, **values: str) -> str:
         """Returns the prompt of this name with its fields filled in.
@@ -22,7 +23,10 @@ class PromptSource:
         Raises `KeyError` for a field without a value, `TypeError` for a value without a field: a prompt and its caller
         must agree. Raises `FileNotFoundError` if there is no such prompt.
         """
-        parts = list(_load(self._folder / f"{prompt}.md"))
+        loaded = self._parts.get(prompt)
+        if loaded is None:
+            loaded = self._parts[prompt] = _load(self._folder / f"{prompt}.md")
+        parts = list(loaded)
         fields = parts[1::2]
         unused = values.keys() - fields
         if unused:
@@ -35,7 +39,6 @@ class PromptSource:
         return sorted(path.stem for path in self._folder.glob("*.md"))
 
 
-@cache
 def _load(path: Path) -> tuple[str, ...]:
     """Returns the texts of a prompt with the names of the fields between them."""
     return tuple(_FIELD.split(path.read_text("utf-8").strip()))

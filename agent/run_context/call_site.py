@@ -16,6 +16,8 @@ class CallSite:
     ordinal: int = 1
     origin: Literal["plan", "rules"] = "plan"
     span: str = ""
+    is_allowed: bool = False
+    """Whether the list of calls that this one belongs to was checked as a whole, and allowed by a person if need be."""
 
     @property
     def call_id(self) -> str:

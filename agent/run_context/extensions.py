@@ -12,6 +12,7 @@ from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Room, Source
 from agent.core.run_state import RunState
 from agent.run_context.evidence_answers import EvidenceAnswers
+from agent.run_context.ground import NO_COLLECTIONS, GroundCollections
 from agent.run_context.plan_sources import PlanSource
 from agent.run_context.run_hooks import RunHooks
 
@@ -77,6 +78,8 @@ class Extension:
     hooks: tuple[RunHooks, ...] = ()
     evidence_answers: EvidenceAnswers | None = None
     """How answers are written from evidence. One package offers it."""
+    collections: GroundCollections | None = None
+    """The collections of documents that planners are told of. One package offers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Extensions:
     """Those of the hooks, in their order."""
     evidence_answers: EvidenceAnswers | None = None
     """None if no package reads documents: then every answer is a plain completion."""
+    collections: GroundCollections = NO_COLLECTIONS
 
     def match_topics(self, room: Room, text: str, facts: Mapping[str, str]) -> frozenset[str]:
         """Returns the topics of a request; none in a room for which they decide nothing."""
@@ -104,15 +108,19 @@ NO_EXTENSIONS = Extensions()
 def merge_extensions(extensions: Iterable[Extension], base: Extensions = NO_EXTENSIONS) -> Extensions:
     """Returns what all packages add, after `base`. Raises `ConfigError` if two share a name."""
     gates, topics, hooks, evidence = dict(base.gates), dict(base.topics), list(base.hooks), base.evidence_answers
+    collections = base.collections
     for extension in extensions:
         shared = sorted({*(gates.keys() & extension.gates), *(topics.keys() & extension.topics)})
         if shared:
             raise ConfigError(f"extension {extension.name!r}: {', '.join(shared)} exists already")
         if evidence is not None and extension.evidence_answers is not None:
             raise ConfigError(f"extension {extension.name!r}: another package writes the answers from evidence already")
+        if collections is not NO_COLLECTIONS and extension.collections is not None:
+            raise ConfigError(f"extension {extension.name!r}: another package has the collections already")
         gates |= extension.gates
         topics |= extension.topics
         hooks += extension.hooks
         evidence = extension.evidence_answers or evidence
+        collections = extension.collections or collections
     sources = tuple(source for one in hooks for source in one.plan_sources)
-    return Extensions(gates, topics, tuple(hooks), sources, evidence)
+    return Extensions(gates, topics, tuple(hooks), sources, evidence, collections)

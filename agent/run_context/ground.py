@@ -27,18 +27,29 @@ async def _measure_nothing(_: str, __: Room, ___: str, ____: str) -> float:
     return 0.0
 
 
-@dataclass(slots=True)
-class GroundSources:
-    """The sources of a run's ground. `walk_files` blocks. `list_collections` returns an owner's collections with
-    document counts. `list_instructions` returns the instructions of foreign MCP servers by server name.
+@dataclass(frozen=True, slots=True)
+class GroundCollections:
+    """The documents of a ground. `list_collections` returns an owner's collections with document counts.
     `measure_relevance(owner, room, query, collection)` returns the relevance of the best passage for a query, 0 to 1; 0
     if none is relevant enough. An empty collection stands for all of the room's.
     """
 
-    walk_files: Callable[[], Sequence[GroundFile]] = tuple
     list_collections: Callable[[str], Awaitable[Mapping[str, int]]] = _list_no_collections
-    list_instructions: Callable[[], Mapping[str, str]] = dict
     measure_relevance: Callable[[str, Room, str, str], Awaitable[float]] = _measure_nothing
+
+
+NO_COLLECTIONS = GroundCollections()
+
+
+@dataclass(slots=True)
+class GroundSources:
+    """The sources of a run's ground. `walk_files` blocks. `list_instructions` returns the instructions of foreign MCP
+    servers by server name.
+    """
+
+    walk_files: Callable[[], Sequence[GroundFile]] = tuple
+    list_instructions: Callable[[], Mapping[str, str]] = dict
+    collections: GroundCollections = NO_COLLECTIONS
     _files: Sequence[GroundFile] = ()
     _walked: float = field(default=float("-inf"))
 

@@ -100,7 +100,7 @@ class Run:
     @property
     def profile(self) -> ModelProfile:
         """How the run works with its model."""
-        return choose_profile(self.engine.settings.model_profile, self.engine.models.measured)
+        return choose_profile(self.engine.settings.model_profile, self.engine.models.find_measured(self.room))
 
     @property
     def plans_with_model(self) -> bool:

@@ -50,7 +50,7 @@ async def start_fork(
     """
     origin = await load_forkable_run(service, caller.owner, fork.run_id)
     request = origin.request.model_copy(update={"conversation_id": None, "stream": False})
-    room = service.admit(request.model_copy(update={"room": origin.room.id}), caller.owner)
+    room = service.admit(request.model_copy(update={"room": origin.request.name_room(origin.room.id)}), caller.owner)
     given = _plan_fork(service, origin, fork, caller.restrict_request(request), room)
     run_id = await service.start_run(
         request, caller, room=room, one_off=True, run_id=run_id, tainted=_is_tainted(origin), given=given

@@ -42,7 +42,7 @@ def build_reply_request(asked: RunState, words: str, images: tuple[str, ...] = (
     return AgentRequest(
         prompt=words,
         images=images,
-        room=asked.room.id,
+        room=request.name_room(asked.room.id),
         conversation_id=request.conversation_id,
         messages=messages,
         metadata=request.get_caller_metadata(),

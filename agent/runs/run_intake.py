@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from agent.core.errors import AgentError, BadRequestError, ConfigError, ConflictError, StoreError
+from agent.core.events import Event
 from agent.core.models import AgentRequest, JsonObject, Room, Webhook
 from agent.core.own_ids import OwnIds
 from agent.core.principal import Principal
+from agent.core.run_state import RunState
 from agent.runs.approval_replies import ConversationTrust, submit_replies, submit_reply, submit_text
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
@@ -90,6 +92,14 @@ class RoomConversations(Protocol):
         """Returns the id of the conversation of a chat or session; creates it at first use."""
         ...
 
+    async def find_id(self, name: str, *, owner: str) -> str | None:
+        """The id of the conversation with this id, or of this chat; None if there is none."""
+        ...
+
+    async def forget_messages(self, name: str) -> None:
+        """Deletes the messages that are kept for a short time. Raises `StoreError`."""
+        ...
+
     async def send_request(
         self,
         conversation_id: str,
@@ -105,6 +115,14 @@ class RoomConversations(Protocol):
 
 class WebhookRegistry(Protocol):
     """Where webhooks are stored before their runs. The feature `schedules` implements it."""
+
+    async def check(self, webhook: Webhook, owner: str) -> None:
+        """Raises `BadRequestError` for an address or a secret that cannot be used."""
+        ...
+
+    def observe_end(self, state: RunState, event: Event) -> None:
+        """Observes the ends of runs."""
+        ...
 
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
         """Stores a delivery for a run that is about to start. Returns False if it was stored before."""
@@ -127,21 +145,14 @@ class RunIntake:
         service: AgentService[Any],
         own_ids: OwnIds,
         tree: ConversationTree,
-        *,
-        handlers: Sequence[RequestHandler[Any]] = (),
-        conversations: RoomConversations | None = None,
-        webhooks: WebhookRegistry | None = None,
     ) -> None:
-        """`own_ids` recognises the conversations whose ids this gateway made; `tree` has their branches. `handlers` are
-        those of features.
-
-        Raises `ConfigError` if two handlers accept the same kind.
-        """
+        """`own_ids` recognises the conversations whose ids this gateway made; `tree` has their branches."""
         self.own_ids = own_ids
         self.tree = tree
         self.service = service
-        self._conversations = conversations
-        self._webhooks = webhooks
+        self.conversations: RoomConversations | None = None
+        """Those of a feature, if one has them."""
+        self._webhooks: WebhookRegistry | None = None
         own: tuple[RequestHandler[Any], ...] = (
             RequestHandler(AgentRequest, self._accept_plain),
             RequestHandler(ChatRequest, self._accept_chat),
@@ -151,8 +162,18 @@ class RunIntake:
             RequestHandler(ApprovalText, self._accept_text),
             RequestHandler(ForkRequest, self._start_fork),
         )
-        self._handlers: dict[type[Any], RequestHandler[Any]] = {}
-        for handler in (*own, *handlers):
+        self._handlers: dict[type[Any], RequestHandler[Any]] = {handler.kind: handler for handler in own}
+
+    def add_kinds(
+        self,
+        handlers: Sequence[RequestHandler[Any]],
+        conversations: RoomConversations | None = None,
+        webhooks: WebhookRegistry | None = None,
+    ) -> None:
+        """Adds what features accept. Raises `ConfigError` if two handlers accept the same kind."""
+        self.conversations = conversations
+        self._webhooks = webhooks
+        for handler in handlers:
             if handler.kind in self._handlers:
                 raise ConfigError(f"two features accept requests of the kind {handler.kind.__name__}")
             self._handlers[handler.kind] = handler
@@ -174,13 +195,25 @@ class RunIntake:
             webhook = await handler.find_webhook(caller, request)
         if webhook is None:
             return await handler.accept(caller, request, run_id)
-        if self._webhooks is None:
-            raise BadRequestError("this gateway sends no webhooks", param="webhook")
+        webhooks = self._require_webhooks()
 
         async def start(new_id: str) -> AcceptedRun:
             return await handler.accept(caller, request, new_id)
 
-        return await _start_with_webhook(self._webhooks, caller.owner, webhook, run_id or make_run_id(), start)
+        return await _start_with_webhook(webhooks, caller.owner, webhook, run_id or make_run_id(), start)
+
+    async def check_webhook(self, webhook: Webhook, owner: str) -> None:
+        """Raises `BadRequestError` for a webhook that cannot be used."""
+        await self._require_webhooks().check(webhook, owner)
+
+    def keeps_conversations(self, room: Room) -> bool:
+        """Whether the conversations of this room are a feature's own."""
+        return self._find_conversations(room) is not None
+
+    def _require_webhooks(self) -> WebhookRegistry:
+        if self._webhooks is None:
+            raise BadRequestError("this gateway sends no webhooks", param="webhook")
+        return self._webhooks
 
     async def _accept_plain(self, caller: Principal, request: AgentRequest, run_id: str | None) -> AcceptedRun:
         return await self._accept_request(caller, request, self.service.admit(request, caller.owner), run_id)
@@ -239,7 +272,9 @@ class RunIntake:
             placed = await self.tree.place(caller.owner, request)
             # A message of another branch answers nothing that waits in this one.
             reply = await submit_reply(self.service, caller, request, trust) if request.parent is None else None
-            return reply or await self._start(caller, placed, room, run_id, one_off=request.messages is not None)
+            return reply or await self._start(
+                caller, placed, room, run_id, one_off=request.messages is not None, own_conversation=is_own
+            )
         if request.parent is not None:
             raise BadRequestError("parent: a conversation that builds a pipeline has no branches", param="parent")
         conversation_id = await conversations.get_id_for_chat(named, owner=caller.owner)
@@ -251,7 +286,7 @@ class RunIntake:
 
     def _find_conversations(self, room: Room) -> RoomConversations | None:
         """Returns the conversations that requests in this room belong to, if any."""
-        conversations = self._conversations
+        conversations = self.conversations
         return conversations if conversations is not None and conversations.handles_room(room) else None
 
     async def _start(
@@ -263,6 +298,7 @@ class RunIntake:
         *,
         hidden: bool = False,
         one_off: bool = False,
+        own_conversation: bool = False,
         origin: ChatRequest | None = None,
     ) -> AcceptedRun:
         wire_request = origin.wire_request if origin else None
@@ -280,6 +316,7 @@ class RunIntake:
             run_id=run_id,
             wire_request=wire_request,
             tainted=tainted,
+            own_conversation=own_conversation,
         )
         return AcceptedRun(run_id, caller.owner)
 

@@ -20,11 +20,14 @@ class RunFilter:
     model: str = ""
     since: float | None = None
     until: float | None = None
+    min_cost_usd: float | None = None
+    """The least known cost of the models of a run, in US dollars."""
 
     @property
     def is_plain(self) -> bool:
         """Returns whether only the status and the place in the list are asked for."""
-        return not (self.query or self.room or self.model or self.since is not None or self.until is not None)
+        bounds = (self.since, self.until, self.min_cost_usd)
+        return not (self.query or self.room or self.model or any(one is not None for one in bounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,9 @@ class RunSearch:
         if wanted.model:
             conditions.append("EXISTS (SELECT 1 FROM model_usage u WHERE u.run_id = runs.run_id AND u.model = ?)")
             values.append(wanted.model)
+        if wanted.min_cost_usd is not None:
+            conditions.append("(SELECT sum(u.cost_usd) FROM model_usage u WHERE u.run_id = runs.run_id) >= ?")
+            values.append(wanted.min_cost_usd)
         if wanted.before is not None:
             conditions.append(
                 "(created_at, run_id) < (SELECT b.created_at, b.run_id FROM runs b WHERE b.run_id = ? AND b.owner = ?)"

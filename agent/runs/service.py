@@ -143,6 +143,7 @@ class AgentService(Generic[Live]):
         run_id: str | None = None,
         wire_request: JsonObject | None = None,
         tainted: bool = False,
+        own_conversation: bool = False,
         given: GivenPlan | None = None,
         withheld: JsonObject | None = None,
     ) -> str:
@@ -151,6 +152,7 @@ class AgentService(Generic[Live]):
         `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `make_run_id` that was
         recorded before. `hidden` keeps the run out of lists. `wire_request` is stored for the door that shows the run.
         `tainted` means that the conversation relies on untrusted content. `one_off` adds nothing to the conversation.
+        `own_conversation` means that this gateway made the conversation's id.
         `given` is the plan to carry out, if the run does not make one. `withheld` is stored for a tool of the run and
         shown to no reader of the log; it is stored as it is, so the caller keeps secrets of the gateway out of it.
 
@@ -174,6 +176,7 @@ class AgentService(Generic[Live]):
             hidden=hidden,
             one_off=one_off,
             tainted=tainted,
+            own_conversation=own_conversation,
             wire_request=wire_request or {},
             given=given,
             may_skip_approval=principal.may_skip_approval,

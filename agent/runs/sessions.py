@@ -99,3 +99,8 @@ def build_unknown_conversation_error(name: str) -> NotFoundError:
 def _name_pair(names: Sequence[str]) -> tuple[str, str]:
     plain = [replace_surrogates(name).replace("\x00", "") for name in names]
     return plain[0], plain[-1]
+
+
+def build_session_name(user_id: str, session_id: str) -> str:
+    """Returns the name of a user's session among the conversations of the API key's owner."""
+    return f"{user_id}/{session_id}"

@@ -29,6 +29,11 @@ class SqliteConversations:
         rows = await self._read_turns("role, text", owner, conversation_id, limit, parent)
         return [(str(role), str(text)) for role, text in reversed(rows)]
 
+    async def find_last_run(self, owner: str, conversation_id: str, *, parent: str | None = None) -> str | None:
+        """See `ConversationStore.find_last_run`."""
+        rows = await self._read_turns("run_id, id", owner, conversation_id, 1, parent)
+        return str(rows[0][0]) if rows else None
+
     async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None) -> bool:
         """See `ConversationStore.is_tainted`."""
         rows = await self._read_turns("tainted, id", owner, conversation_id, limit, parent)

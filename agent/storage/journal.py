@@ -233,6 +233,12 @@ class ConversationStore(Protocol):
         """
         ...
 
+    async def find_last_run(self, owner: str, conversation_id: str, *, parent: str | None = None) -> str | None:
+        """Returns the id of the run that wrote the newest turn of a conversation, or of the branch that ends with
+        `parent`; None if it has no turns.
+        """
+        ...
+
     async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None) -> bool:
         """Returns whether any of the turns that `list_turns` returns relies on untrusted content."""
         ...

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -27,14 +26,12 @@ from agent.storage.journal_rows import (
     IS_WAITING_OVER,
     MAX_SEQ,
     RUN_COLUMNS,
-    SELECT_DECISIONS,
     SELECT_ENDS,
     WaiterRegistry,
     build_append_error,
     build_owner_filter,
     build_run_not_found_error,
     check_terminal_last,
-    check_undecided,
     compute_ages,
     derive_status,
     find_labelled_answer,
@@ -43,6 +40,7 @@ from agent.storage.journal_rows import (
     parse_ends,
     parse_run_row,
 )
+from agent.storage.signals_sqlite import check_signal, insert_signal, select_signals
 from agent.storage.sqlite import SqliteDatabase, Unit, open_database, open_memory_database
 
 POLL_SECONDS = 0.25
@@ -316,32 +314,17 @@ class SqliteJournal:
         """See `Journal.signal`."""
 
         def unit(db: sqlite3.Connection) -> None:
-            if "approvals" in payload:
-                check_undecided(run_id, payload, db.execute(SELECT_DECISIONS, (run_id,)))
+            check_signal(db, run_id, payload)
             if record is not None:
                 db.execute(audit.INSERT_SQL, record)
-            try:
-                db.execute(
-                    "INSERT INTO signals (run_id, kind, payload, at) VALUES (?,?,?,?)",
-                    (run_id, kind, json.dumps(payload), self._clock()),
-                )
-            except sqlite3.IntegrityError as error:
-                raise build_run_not_found_error(run_id) from error
+            insert_signal(db, run_id, kind, payload, at=self._clock())
 
         await self._database.write(unit, brief=True)
         self._wakeups.wake(run_id)
 
     async def read_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
         """See `Journal.take_signals`."""
-
-        def unit(db: sqlite3.Connection) -> list[Signal]:
-            rows = db.execute(
-                "SELECT id, run_id, kind, payload, at FROM signals WHERE run_id = ? AND id > ? ORDER BY id",
-                (run_id, after),
-            )
-            return [Signal(row[0], row[1], row[2], json.loads(row[3]), row[4]) for row in rows]
-
-        return await self._database.read(unit, brief=True)
+        return await self._database.read(lambda db: select_signals(db, run_id, after), brief=True)
 
     async def put_blob(self, data: bytes, *, run_id: str) -> str:
         """See `Journal.put_blob`."""

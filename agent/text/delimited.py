@@ -3,7 +3,8 @@
 import csv
 import re
 
-DELIMITERS = ",;\t|"
+DELIMITERS = ",;|\t"
+"""From the one that texts contain most often."""
 _SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
 _ESCAPED = re.compile(r'(?:^|[,;\t|])"[^"\n]*\\"[^,;\t|\r\n]', re.MULTILINE)
 _MAX_TITLES = 10
@@ -18,6 +19,12 @@ def find_separator(text: str) -> tuple[str, int]:
 def has_escaped_quotes(text: str) -> bool:
     """Returns whether quotes in cells are written with a backslash before them."""
     return _ESCAPED.search(text) is not None
+
+
+def has_spaced_quotes(text: str, delimiter: str) -> bool:
+    """Returns whether quoted cells stand behind a space: `1, "x, y"`."""
+    sign = re.escape(delimiter)
+    return re.search(rf'{sign} +"[^"\n]*" *(?:{sign}|\r?$)', text, re.MULTILINE) is not None
 
 
 def double_escaped_quotes(text: str) -> str:

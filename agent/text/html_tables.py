@@ -17,8 +17,9 @@ _CELLS = ("td", "th")
 _LAYOUT_TAGS = ("h1", "h2", "h3", "h4")
 _SHOWN_INPUTS = frozenset(
     {"", "text", "search", "tel", "url", "email", "number", "submit", "button", "reset"}
-    | {"date", "month", "week", "time", "datetime-local"}
+    | {"date", "month", "week", "time", "datetime-local", "image"}
 )
+_TICKED_INPUTS = frozenset({"checkbox", "radio"})
 _BLOCK_NAMES = (
     "address article aside blockquote body caption center col colgroup dd details dialog dir div dl dt fieldset "
     "figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav noscript "
@@ -128,8 +129,21 @@ def _read_span(cell: Element, name: str) -> int:
 
 
 def read_shown_value(element: Element) -> str:
-    """Returns what an input shows: its value, if it is a button or is filled in."""
-    return f" {element.get('value') or ''} " if element.get("type", "").lower() in _SHOWN_INPUTS else ""
+    """Returns what an input shows: its value, if it is a button or is filled in, its picture, or its tick."""
+    kind = element.get("type", "").lower()
+    if kind in _TICKED_INPUTS:
+        return f" {'☐' if element.get('checked') is None else '☒'} "
+    name = "alt" if kind == "image" else "value"
+    return f" {element.get(name) or ''} " if kind in _SHOWN_INPUTS else ""
+
+
+def follows_component(element: Element) -> bool:
+    """Returns whether a custom element stands directly behind another one.
+
+    Pages give them the layout of boxes, so that their texts are apart although nothing stands between them.
+    """
+    before = element.getprevious()
+    return "-" in element.tag and before is not None and "-" in str(before.tag) and not before.tail
 
 
 def _iter_words(element: Element) -> Iterator[str]:
@@ -146,7 +160,7 @@ def _iter_words(element: Element) -> Iterator[str]:
             elif child.tag == "sup":
                 yield raise_figures(before, "".join(_iter_words(child)))
             else:
-                spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
+                spaced = " " if child.tag in BLOCKS or child.tag == "br" or follows_component(child) else ""
                 yield spaced
                 yield from _iter_words(child)
                 yield spaced

@@ -12,12 +12,16 @@ Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
 
 _HIDDEN = frozenset(
-    {"script", "style", "template", "svg", "canvas", "audio", "video", "iframe", "object", "noframes"}
+    {"script", "style", "svg", "canvas", "audio", "video", "iframe", "object", "noframes"}
     | {"select", "datalist", "annotation", "annotation-xml"}
 )
+_PICTURES = frozenset({"svg", "canvas", "audio", "video", "iframe", "object", "select"})
+"""What takes a place in its line, so that the words before and after it are two."""
 _NOT_DISPLAYED = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 _INVISIBLE = re.compile(r"visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
 _VISIBLE = re.compile(r"visibility\s*:\s*visible", re.IGNORECASE)
+_SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
+"""Elements that are shown only with an attribute: open dialogs, and the declared content of a custom element."""
 _CELLS = ("td", "th")
 
 
@@ -72,6 +76,8 @@ def _apply_sheets(root: Element, body: Element) -> None:
 def _is_hidden(element: Element) -> bool:
     if element.tag in _HIDDEN or element.get("hidden") is not None:
         return True
+    if element.tag in _SHOWN_BY and element.get(_SHOWN_BY[element.tag]) is None:
+        return True
     style = element.get("style")
     if not style:
         return False
@@ -95,6 +101,8 @@ def _remove(element: Element) -> None:
         element.attrib.update(spans)
         element.tail = tail
     else:
+        if element.tag in _PICTURES and is_displayed:
+            element.tail = f" {element.tail or ''}"
         element.drop_tree()
 
 

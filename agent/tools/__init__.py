@@ -2,7 +2,7 @@
 
 from agent.tools.flat_schema import build_flat_schema
 from agent.tools.registry import ToolRegistry
-from agent.tools.spec import READ_ONLY, READ_ONLY_WEB, PlanHints, ToolAnnotations, ToolSpec, UserSource
+from agent.tools.spec import READ_ONLY, READ_ONLY_WEB, PlanHints, ToolAnnotations, ToolSpec, UserSource, declare_roles
 from agent.tools.tool import (
     CallOtherTool,
     CompleteMessages,
@@ -37,4 +37,5 @@ __all__ = [
     "TypedTool",
     "UserSource",
     "build_flat_schema",
+    "declare_roles",
 ]

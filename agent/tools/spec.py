@@ -1,11 +1,13 @@
 """`ToolSpec`: a tool as planners, models and doors see it, its effects and its place in plans."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.models import LOCAL_OWNER, Effect, JsonObject, Room
+from agent.core.models import LOCAL_OWNER, ArgumentRole, Effect, JsonObject, Room
 from agent.tools.flat_schema import build_flat_schema
 
 UserSource = Literal["files", "collections", "memories", "runs"]
@@ -30,8 +32,14 @@ class ToolAnnotations(BaseModel):
         return "idempotent" if self.idempotent else "effect"
 
 
+NO_ROLES: Final[Mapping[str, ArgumentRole]] = MappingProxyType({})
 READ_ONLY = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 READ_ONLY_WEB = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=True)
+
+
+def declare_roles(**roles: ArgumentRole) -> Mapping[str, ArgumentRole]:
+    """Returns the roles of a tool's arguments, for the class of the tool."""
+    return MappingProxyType(roles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,11 @@ class PlanHints:
     it."""
     looks_first_with: str = ""
     """A tool that shows what this one works on, from inputs of the same names. In rounds it is called before."""
+    is_for_whole_plans: bool = False
+    """Whether only a plan that is made ahead needs it: in rounds, the planner reads the results itself."""
+    accepted_wishes: str = ""
+    """What a reply to the question about its call may change besides yes and no, where no model reads the reply: `use
+    the name NAME`."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 
@@ -94,8 +107,8 @@ class ToolSpec:
     """Who may use it; the local owner shares it with all."""
     meta: JsonObject = field(default_factory=dict)
     """Sent to MCP clients with the description; an approval is void if it changes."""
-    where_args: tuple[str, ...] = ()
-    """The arguments that say where the call goes: addresses that models may compose. See `agent.policy.egress`."""
+    argument_roles: Mapping[str, ArgumentRole] = field(default_factory=dict)
+    """What the arguments say, by name; see `ArgumentRole`. An argument without a role is `other`."""
     is_open_world: bool = False
     """Whether its arguments reach a server outside, as its author or the operator says. A missing hint is no hint."""
     is_trusted_server: bool = False
@@ -118,6 +131,15 @@ class ToolSpec:
     def effect(self) -> Effect:
         """The effect class."""
         return self.annotations.effect
+
+    @property
+    def where_args(self) -> tuple[str, ...]:
+        """The arguments that say where the call goes: addresses that models may compose. See `agent.policy.egress`."""
+        return tuple(name for name, role in self.argument_roles.items() if role == "where")
+
+    def get_role(self, argument: str) -> ArgumentRole:
+        """Returns the role of an argument."""
+        return self.argument_roles.get(argument, "other")
 
     @property
     def read_from(self) -> tuple[str, ...]:

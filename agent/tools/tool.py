@@ -1,7 +1,7 @@
 """What the tool gateway calls: the `Tool` protocol, what a call gets and returns, and `TypedTool`, the base of ours."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_origin, runtime_checkable
 
@@ -9,13 +9,13 @@ from pydantic import BaseModel, JsonValue
 
 from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.errors import ToolDeniedError
-from agent.core.models import JsonObject, RetrievalMode, Source, Tier
+from agent.core.models import ArgumentRole, JsonObject, RetrievalMode, Source, Tier
 from agent.core.principal import Principal
 from agent.core.subagent_result import SubAgentResult
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.text.own_words import OwnWords
 from agent.tools.flat_schema import build_flat_schema
-from agent.tools.spec import READ_ONLY, PlanHints, ToolAnnotations, ToolSpec, UserSource
+from agent.tools.spec import NO_ROLES, READ_ONLY, PlanHints, ToolAnnotations, ToolSpec, UserSource
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -211,7 +211,7 @@ class TypedTool(ABC, Generic[In, Out]):
     requires_approval: ClassVar[bool] = False
     uses_subagents: ClassVar[bool] = False
     hints: ClassVar[PlanHints] = PlanHints()
-    where_args: ClassVar[tuple[str, ...]] = ()
+    argument_roles: ClassVar[Mapping[str, ArgumentRole]] = NO_ROLES
     reads: ClassVar[tuple[UserSource, ...]] = ()
     reads_public_pages: ClassVar[bool] = False
     Input: type[In]
@@ -242,7 +242,7 @@ class TypedTool(ABC, Generic[In, Out]):
             uses_subagents=self.uses_subagents,
             always_raises_errors=not self.annotations.open_world,  # web pages report failures as text
             hints=self.hints,
-            where_args=self.where_args,
+            argument_roles=self.argument_roles,
             reads_public_pages=self.reads_public_pages,
             reads=self.reads,
         )

@@ -36,8 +36,9 @@ def format_moment(section: Section, serial: float, *, date1904: bool) -> str | N
     tokens = section.tokens
     has_fraction = _has_fraction(tokens)
     elapsed = next((token for token in tokens if token.kind == "elapsed"), None)
-    if not has_fraction and any(token.text[:1] == "s" for token in tokens if token.kind in {"date", "elapsed"}):
-        serial = round(serial * 86_400) / 86_400
+    if any(token.text[:1] == "s" for token in tokens if token.kind in {"date", "elapsed"}):
+        places = sum(token.kind == "digit" for token in tokens) if has_fraction else 0
+        serial = round(serial * 86_400, min(places, 3)) / 86_400
     if elapsed is not None:
         return _format_elapsed(tokens, serial)
     moment = to_datetime(serial, date1904=date1904)

@@ -18,6 +18,7 @@ from agent.workbooks.number_formats import (
     format_text,
 )
 from agent.workbooks.package import Element, Relation, SheetPart, WorkbookPackage, collect_string, get_name
+from agent.workbooks.remarks import iter_page_heads, read_comments
 
 MAX_CELLS = 2_000_000
 """An empty sheet may claim 17 billion cells; those that are stored count."""
@@ -57,6 +58,8 @@ class Sheet:
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
     comments: dict[str, str] = field(default_factory=dict)
+    page_heads: list[str] = field(default_factory=list)
+    """The texts of headers and footers of its pages."""
     drawing: str = ""
     is_cut: bool = False
 
@@ -214,21 +217,20 @@ def _read_sheet(package: WorkbookPackage, part: SheetPart, strings: list[str]) -
     with package.open(part.path) as stream:
         for _, element in etree.iterparse(stream, events=("end",), tag=_READ, resolve_entities=False, no_network=True):
             reader.read(element)
-    for relation in package.list_relations(part.path).values():
+    relations = package.list_relations(part.path).values()
+    for relation in sorted(relations, key=lambda one: one.kind == "threadedComment"):  # after their plain copies
         _add_related(package, sheet, relation)
     return sheet
 
 
-_READ = ("{*}row", "{*}mergeCell", "{*}col")
+_READ = ("{*}row", "{*}mergeCell", "{*}col", "{*}headerFooter")
 
 
 def _add_related(package: WorkbookPackage, sheet: Sheet, relation: Relation) -> None:
     if relation.kind == "drawing":
         sheet.drawing = relation.target
-    root = package.read(relation.target) if relation.kind == "comments" else None
-    for comment in () if root is None else root.iter("{*}comment"):
-        texts = ["".join(t.text or "" for t in text.iter("{*}t")) for text in comment.iter("{*}text")]
-        sheet.comments[comment.get("ref", "")] = " ".join(" ".join(texts).split())
+    elif relation.kind in {"comments", "threadedComment"}:
+        sheet.comments |= read_comments(package.read(relation.target))
 
 
 class _SheetReader:
@@ -242,7 +244,7 @@ class _SheetReader:
         self._count = 0
 
     def read(self, element: Element) -> None:
-        """Takes a row, merged cells or the properties of columns."""
+        """Takes a row, merged cells, the properties of columns, or headers and footers."""
         name = get_name(element)
         if name == "row":
             self._read_row(element)
@@ -254,6 +256,8 @@ class _SheetReader:
             if len(found) == 2:
                 (left, top), (right, bottom) = found
                 self._sheet.merges.append(Merge(int(top), count_column(left), int(bottom), count_column(right)))
+        elif name == "headerFooter":
+            self._sheet.page_heads = list(dict.fromkeys(iter_page_heads(element)))
         elif element.get("hidden") in {"1", "true"}:
             last = min(int(element.get("max", "0")), _MAX_COLUMNS)
             self._sheet.hidden_columns.update(range(int(element.get("min", "0")), last + 1))

@@ -13,10 +13,10 @@ from agent.core.models import AgentRequest, AgentResponse
 from agent.core.principal import Principal
 from agent.core.value_faults import describe_fault
 from gateway.cli import lazy_rich
+from gateway.cli.after_answer import finish_after_answer
 from gateway.cli.interrupts import Interrupts
 from gateway.cli.progress import follow_run
 from gateway.cli.session import get_operator_name, run_with_gateway
-from gateway.features.pipeline_builder.commands.ingestion_progress import follow_ingestion
 from gateway.quiet_interrupt import INTERRUPTED_EXIT_CODE
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def ask(
                 if reply is None:
                     code = await _print_result(following, as_json=as_json)
                     row = await stepgate.service.get_run(run.run_id)
-                    read = await follow_ingestion(stepgate, row.conversation_id or run.run_id, interrupts.first)
+                    read = await finish_after_answer(stepgate, row.conversation_id or run.run_id, interrupts.first)
                     return code if read else code or 1
                 decision, reason = reply
                 run = await stepgate.service.submit_decision(run.run_id, decision, principal=principal, reason=reason)

@@ -12,10 +12,10 @@ import typer
 from agent.core.errors import BadRequestError, ConflictError, StoreError
 from agent.core.settings import Settings
 from gateway.cli.session import load_command_settings
-from gateway.features.documents.engine.search.tantivy_index import INDEX_FOLDER
+from gateway.feature_loader import import_target, load_features
 
-_NOT_COPIED = ("workspaces", "replaced-*", INDEX_FOLDER)
-"""Temporary folders of runs, databases that an earlier restore has moved aside, and what is made from the database."""
+_NOT_COPIED = ("workspaces", "replaced-*")
+"""Temporary folders of runs, and databases that an earlier restore has moved aside."""
 _POSTGRES_NOTE = "the runs are in PostgreSQL, not in this folder: {command} at the same time, see docs/runbook.md"
 
 
@@ -75,7 +75,7 @@ def _copy_database(path: Path, target: Path) -> None:
 
 def _copy_files(source: Path, target: Path, settings: Settings) -> None:
     """Copies everything but the database."""
-    ignored = shutil.ignore_patterns(*_NOT_COPIED)
+    ignored = shutil.ignore_patterns(*_NOT_COPIED, *_list_derived_folders(settings))
     names = {settings.database_path.name + ending for ending in ("", "-wal", "-shm")}
 
     def left_out(folder: str, entries: list[str]) -> set[str]:
@@ -87,6 +87,12 @@ def _copy_files(source: Path, target: Path, settings: Settings) -> None:
         shutil.copytree(source, target, ignore=left_out, dirs_exist_ok=True, symlinks=True)
     except (OSError, shutil.Error) as error:
         raise StoreError(f"{source} cannot be copied to {target}: {error}", agent_id="store") from error
+
+
+def _list_derived_folders(settings: Settings) -> list[str]:
+    """The folders that features make from the database; those of features that are off too."""
+    targets = [one.derived_folders for one in load_features(settings.features).known if one.derived_folders is not None]
+    return [folder for target in targets for folder in import_target(target)]
 
 
 def _check_database(saved: Path) -> None:

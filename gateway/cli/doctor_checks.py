@@ -14,7 +14,6 @@ from agent.core.errors import AgentError, ConfigError, StoreError
 from agent.core.extras import EXTRAS
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings.aliases import get_variable
-from agent.dispatch.port import LANES
 from agent.llm.embedder.port import EMBEDDER_SETTINGS
 from agent.runs.retention import PASS_EVERY_SECONDS
 from agent.sandbox.client import Sandbox, SandboxError
@@ -26,7 +25,7 @@ from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import PortError, bind_socket
 from gateway.cli.doctor_finding import Finding
 from gateway.cli.doctor_models import check_models
-from gateway.features.fleet.engine.queue_names import get_lane
+from gateway.feature_loader import import_target, list_hooks
 from gateway.readiness import check_readiness
 from mcp_tools.builtin.run_python import build_limits
 
@@ -46,11 +45,6 @@ _REMEDIES: Mapping[str, str] = {
     "model_fast": "start the endpoint, correct AGENT_LLM_BASE_URL, or unset it for rules mode",
     "mcp_servers": "correct the file; `stepgate mcp-servers add` writes a valid one",
 }
-_OUTGROWN = (
-    "on PostgreSQL with pgvector 0.8 or later, run CREATE EXTENSION vector in the database and restart; else start a "
-    "Qdrant server, set AGENT_QDRANT_URL, and run `stepgate collections reindex NAME`; searches by words are not "
-    "affected"
-)
 _WITHOUT_SANDBOX = "see docs/sandbox.md; set AGENT_RUN_PYTHON=off to silence this"
 
 
@@ -59,10 +53,8 @@ async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]
 
     A setting that keeps the gateway from starting is reported and left out; the rest is checked without it.
     """
-    for fault in wrong:
-        yield Finding("settings", False, fault, "correct it, or remove it for the default")
-    for line in unknown:
-        yield Finding("settings", False, line, "correct or remove it", fatal=False)
+    for finding in _list_setting_faults(wrong, unknown):
+        yield finding
     async with AsyncExitStack() as stack:
         stand_in = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepgate-doctor-")))
         stepgate, broken = await _build_without_broken_settings(stack, settings, stand_in)
@@ -73,16 +65,40 @@ async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]
         if stepgate is not None:
             async for finding in _check_components(stepgate, broken):
                 yield finding
-        yield _check_port(settings)
-        yield _list_secret_names(settings)
-        yield _check_ocr()
-        yield _check_extras()
-        yield await _check_sandbox(settings)
-        for root in settings.readable_roots:
-            yield _check_file_root(root)
+        async for finding in _check_machine(settings):
+            yield finding
         if stepgate is not None:
+            async for finding in _check_features(stepgate):
+                yield finding
             async for finding in _list_contents(stepgate):
                 yield finding
+
+
+def _list_setting_faults(wrong: list[str], unknown: list[str]) -> list[Finding]:
+    return [
+        *(Finding("settings", False, fault, "correct it, or remove it for the default") for fault in wrong),
+        *(Finding("settings", False, line, "correct or remove it", fatal=False) for line in unknown),
+    ]
+
+
+async def _check_machine(settings: Settings) -> AsyncIterator[Finding]:
+    """Yields what needs no gateway: the port, secrets, optional parts, the sandbox and the readable folders."""
+    yield _check_port(settings)
+    yield _list_secret_names(settings)
+    yield _check_extras()
+    yield await _check_sandbox(settings)
+    for root in settings.readable_roots:
+        yield _check_file_root(root)
+
+
+async def _check_features(stepgate: Stepgate) -> AsyncIterator[Finding]:
+    """Yields what features find. A check that fails is a finding itself: the others are of use without it."""
+    for name, target in list_hooks(stepgate.host.context.features, lambda feature: feature.doctor_checks):
+        try:
+            async for finding in import_target(target)(stepgate):
+                yield finding
+        except AgentError as error:
+            yield Finding(name, False, error.message, "correct what it names; the other checks do not depend on it")
 
 
 async def _build_without_broken_settings(
@@ -138,49 +154,11 @@ async def _check_components(stepgate: Stepgate, broken: Mapping[str, object]) ->
             "collections are searched by words"
         )
         yield Finding("memory", status["memory"].ok, status["memory"].detail, remedy, fatal=False)
-        async for finding in _check_queue(stepgate):
-            yield finding
-        for name, count in (await stepgate.library.list_outgrown()).items():
-            detail = f"{count:,} vectors, more than are compared one by one within 10 ms"
-            yield Finding(f"collection {name}", False, detail, _OUTGROWN, fatal=False)
         yield await _check_retention(stepgate)
-    if "redis" in status:
-        without = "start it, or unset AGENT_REDIS_URL; until then conversations accept no messages"
-        yield Finding("redis", status["redis"].ok, status["redis"].detail, without)
-    if "objects" in status:
-        yield await _check_objects(stepgate)
     if "model_fast" in broken:
         return
     async for finding in check_models(stepgate, status["models"]):
         yield finding
-
-
-async def _check_objects(stepgate: Stepgate) -> Finding:
-    """Writes into the store of uploads: that it can be listed does not say so."""
-    try:
-        where = await asyncio.to_thread(stepgate.library.uploads.objects.check, writes=True)
-    except StoreError as error:
-        without = "start it, or correct AGENT_OBJECTS_*; until then nothing can be uploaded, and no upload opened"
-        return Finding("objects", False, error.message, without)
-    return Finding("objects", True, where)
-
-
-async def _check_queue(stepgate: Stepgate) -> AsyncIterator[Finding]:
-    """Reports the lanes of the queue, if there is one, and whether somebody takes their jobs."""
-    if stepgate.dispatch.state is None:
-        return
-    depths, workers = await stepgate.dispatch.state.list_depths(), await stepgate.dispatch.state.list_workers()
-    lanes = {get_lane(worker.queue) for worker in workers}
-    waiting = ", ".join(f"{depth.queue} {depth.waiting}" for depth in depths if depth.waiting) or "nothing"
-    detail = f"{len({worker.name for worker in workers})} processes take {', '.join(sorted(lanes)) or 'no'} jobs; "
-    unserved = sorted({depth.lane for depth in depths if depth.waiting and depth.lane not in lanes})
-    if unserved or not workers:
-        remedy = f"start `stepgate worker --lanes {','.join(unserved or LANES)}`"
-        yield Finding("queue", False, f"{detail}waiting: {waiting}", remedy, fatal=False)
-        return
-    if stepgate.settings.redis_url is None:
-        detail += "without AGENT_REDIS_URL each process counts the limits of keys for itself; "
-    yield Finding("queue", True, f"{detail}waiting: {waiting}")
 
 
 async def _check_retention(stepgate: Stepgate) -> Finding:
@@ -209,17 +187,6 @@ def _check_port(settings: Settings) -> Finding:
     except ConfigError as error:
         return Finding("port", False, error.message, "set AGENT_HOST to an address of this machine")
     return Finding("port", True, f"{where} is free")
-
-
-def _check_ocr() -> Finding:
-    from gateway.features.documents.engine.ingest.parsers import ocr  # noqa: PLC0415 - only here
-
-    languages = ocr.list_installed_languages()
-    if not languages:
-        return Finding(
-            "ocr", False, "tesseract is not installed: scanned pages are not read", ocr.install_hint("eng"), fatal=False
-        )
-    return Finding("ocr", True, f"tesseract reads scanned pages, in {', '.join(sorted(languages))}")
 
 
 def _check_extras() -> Finding:
@@ -297,8 +264,6 @@ async def _list_contents(stepgate: Stepgate) -> AsyncIterator[Finding]:
     for finding in await _check_servers(stepgate.servers):
         yield finding
     yield Finding("rooms", True, ", ".join(room.id for room in stepgate.rooms))
-    for room_id, fault in sorted(stepgate.room_editor.live.faults.items()):
-        yield Finding(f"room {room_id}", False, fault, f"correct {room_id}.yaml; `stepgate rooms check` tries it")
 
 
 async def _check_servers(servers: "Mapping[str, McpServer]") -> list[Finding]:

@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from gateway.feature import Command
+from gateway.feature_loader import load_features
 from gateway.quiet_interrupt import QuietInterrupt
 
 
@@ -40,18 +41,19 @@ class DeferredCommand(TyperCommand):
 
 
 class LazyGroup(HelpfulGroup):
-    """A command group that imports a command when it is called."""
+    """A command group that imports a command when it is called: those that features add to a group of this name."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
+        self._places = dict.fromkeys(self.commands, 0)
         self._add_deferred(with_installed=False)
 
     def load_deferred(self, *, with_installed: bool) -> Mapping[str, Command]:
         """Returns the commands by name, without those of installed packages unless `with_installed`."""
-        raise NotImplementedError
+        return load_features(with_installed=with_installed).list_commands(str(self.name))
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Returns the names for the help, also those of installed packages."""
+        """The names for the help in order of place, also those of installed packages."""
         self._add_deferred(with_installed=True)
         return super().list_commands(ctx)
 
@@ -66,3 +68,5 @@ class LazyGroup(HelpfulGroup):
         for name, command in self.load_deferred(with_installed=with_installed).items():
             if name not in self.commands:
                 self.add_command(DeferredCommand(name, command.target, command.line))
+                self._places[name] = command.place
+        self.commands = dict(sorted(self.commands.items(), key=lambda item: self._places[item[0]]))

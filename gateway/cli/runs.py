@@ -1,4 +1,4 @@
-"""`stepgate runs list|show|resume|cancel|approve|reject|fork|save`, for the operator.
+"""`stepgate runs list|show|resume|cancel|approve|reject|fork`, for the operator; features add theirs.
 
 Runs of all owners are listed from the journal; changes to a run are made on behalf of its owner.
 """
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
-from pydantic import JsonValue
 
-from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import RunCreated
 from agent.core.models import ENDED_STATUSES, LOCAL_OWNER, AgentResponse, JsonObject, RunStatus
 from agent.core.principal import Principal
 from gateway.cli import lazy_rich
-from gateway.cli.groups import HelpfulGroup
+from gateway.cli.after_answer import finish_after_answer
+from gateway.cli.groups import LazyGroup
 from gateway.cli.progress import follow_run
+from gateway.cli.run_arguments import Owner, RunId, find_run, parse_argument, parse_value
 from gateway.cli.session import (
     Database,
     database_command,
@@ -27,8 +27,6 @@ from gateway.cli.session import (
     print_json,
     run_with_gateway,
 )
-from gateway.features.pipeline_builder.commands.ingestion_progress import follow_ingestion
-from gateway.features.recipes.commands.recipes import save_run
 
 if TYPE_CHECKING:
     from agent.runs.forks import RepeatedEffects
@@ -36,14 +34,7 @@ if TYPE_CHECKING:
     from agent.storage.journal import Journal, RunRow
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="Runs: list, show, resume, cancel, approve, reject, fork, save.", cls=HelpfulGroup)
-
-RUN_ID_CHARS = len("run_") + 32
-PAGE_ROWS = 200
-"""Rows read at a time when a run is searched by the beginning of its id."""
-
-Owner = Annotated[str | None, typer.Option(help="Only runs of this owner; default all owners.")]
-RunId = Annotated[str, typer.Argument(help="The run's id, or an unambiguous beginning of it.")]
+app = typer.Typer(name="runs", help="Runs: list, show, resume, cancel, approve, reject, fork, save.", cls=LazyGroup)
 
 Approvals = Annotated[
     list[str] | None,
@@ -84,7 +75,7 @@ async def show(
     from agent.runs.response import build_response  # noqa: PLC0415 - not needed for `--help`
 
     journal = database.store.journal
-    row = await _find_run(journal, run_id, owner)
+    row = await find_run(journal, run_id, owner)
     response = build_response(await journal.read_events(row.run_id))
     if as_json:
         print(response.model_dump_json(indent=2))
@@ -100,7 +91,7 @@ async def resume(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> No
     """Continue an unfinished run in this process."""
     from agent.runs.service import AcceptedRun  # noqa: PLC0415 - loaded with the engine
 
-    row = await _find_run(stepgate.journal, run_id, owner)
+    row = await find_run(stepgate.journal, run_id, owner)
     await stepgate.service.resume_run(row.run_id, owner=row.owner)
     print((await follow_run(stepgate.service, AcceptedRun(row.run_id, row.owner))).response)
 
@@ -109,7 +100,7 @@ async def resume(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> No
 @gateway_command()
 async def cancel(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> None:
     """Cancel a run. One that another process executes is ended there."""
-    row = await _find_run(stepgate.journal, run_id, owner)
+    row = await find_run(stepgate.journal, run_id, owner)
     await stepgate.service.cancel_run(row.run_id, owner=row.owner, reason=f"cancelled by {get_operator_name()}")
     status = (await stepgate.service.get_run(row.run_id, owner=row.owner)).status
     print(f"{row.run_id}  {status if status in ENDED_STATUSES else 'is being cancelled'}")
@@ -148,16 +139,16 @@ def fork(
     modes: tuple[str, ...] = ("refuse", "keep", "ask")
     if effects not in modes:
         raise typer.BadParameter(f"choose one of {', '.join(modes)}", param_hint="--effects")
-    outputs = {step: _parse_value(output)} if output is not None and step is not None else None
+    outputs = {step: parse_value(output)} if output is not None and step is not None else None
     if output is not None and step is None:
         raise typer.BadParameter("name the --step that the output belongs to", param_hint="--output")
     edited = _read_plan(plan) if plan is not None else None
-    args = dict(map(_parse_argument, arg)) if arg else None
+    args = dict(map(parse_argument, arg)) if arg else None
 
     async def work(stepgate: "Stepgate") -> None:
         from agent.runs.forks import ForkRequest  # noqa: PLC0415 - loaded with the engine
 
-        row = await _find_run(stepgate.journal, run_id, owner)
+        row = await find_run(stepgate.journal, run_id, owner)
         request = ForkRequest(row.run_id, step, edited, args, outputs, cast("RepeatedEffects", effects))
         principal = Principal(row.owner, display_name=get_operator_name(), is_operator=True)
         accepted = await stepgate.intake.accept(principal, request)
@@ -165,43 +156,6 @@ def fork(
         print((await follow_run(stepgate.service, accepted)).response)
 
     run_with_gateway(work, foreign="started")
-
-
-@app.command()
-def save(
-    run_id: RunId,
-    name: Annotated[str, typer.Option(help="The recipe's name; default: chosen.")] = "",
-    description: Annotated[str, typer.Option(help="What it does; default: found.")] = "",
-    other: Annotated[list[str] | None, typer.Option("--try", help="Another value to try it with: NAME=VALUE.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Take it into use at once.")] = False,
-    owner: Owner = None,
-) -> None:
-    """Save a run that succeeded as a recipe: a skill with parameters that runs without planning anew."""
-    values = dict(map(_parse_argument, other)) if other else {}
-
-    async def work(stepgate: "Stepgate") -> None:
-        row = await _find_run(stepgate.journal, run_id, owner)
-        await save_run(
-            stepgate, row.run_id, row.owner, name=name, description=description, values=values, confirmed=yes
-        )
-
-    run_with_gateway(work, foreign="started")
-
-
-def _parse_value(text: str) -> JsonValue:
-    """Returns the value of a text that is JSON, else the text."""
-    try:
-        value: JsonValue = json.loads(text)
-    except ValueError:
-        return text
-    return value
-
-
-def _parse_argument(text: str) -> tuple[str, JsonValue]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"write NAME=VALUE, not {text!r}", param_hint="--arg")
-    return name, _parse_value(value)
 
 
 def _read_plan(path: Path) -> JsonObject:
@@ -218,13 +172,13 @@ def _submit_decision(
     run_id: str, decision: "Decision", owner: str | None, reason: str = "", approvals: list[str] | None = None
 ) -> None:
     async def work(stepgate: "Stepgate") -> int:
-        row = await _find_run(stepgate.journal, run_id, owner)
+        row = await find_run(stepgate.journal, run_id, owner)
         principal = Principal(row.owner, display_name=get_operator_name(), is_operator=True)
         decided = await stepgate.service.submit_decision(
             row.run_id, decision, principal=principal, reason=reason, approvals=approvals or ()
         )
         print((await follow_run(stepgate.service, decided)).response)
-        return 0 if await follow_ingestion(stepgate, row.conversation_id or row.run_id, owner=row.owner) else 1
+        return 0 if await finish_after_answer(stepgate, row.conversation_id or row.run_id, owner=row.owner) else 1
 
     raise SystemExit(run_with_gateway(work, foreign="started"))
 
@@ -235,24 +189,6 @@ def _parse_status(name: str | None) -> RunStatus | None:
     if name is not None and wanted is None:
         raise typer.BadParameter(f"no such status; known: {', '.join(known)}", param_hint="--status")
     return wanted
-
-
-async def _find_run(journal: "Journal", given: str, owner: str | None) -> "RunRow":
-    """Returns the run with this id, or the only one whose id starts with it (with or without `run_`), of any owner."""
-    if len(given) >= RUN_ID_CHARS:
-        return await journal.get_run(given, owner=owner)
-    start = given if given.startswith("run_") else f"run_{given}"
-    found: list[RunRow] = []
-    before = None
-    while page := await journal.list_runs(owner=owner, limit=PAGE_ROWS, before=before):
-        found += [row for row in page if row.run_id.startswith(start)]
-        before = page[-1].run_id
-    if not found:
-        raise NotFoundError(f"there is no run {given!r}")
-    if len(found) > 1:
-        some = ", ".join(row.run_id for row in found[:3]) + (" ..." if len(found) > 3 else "")
-        raise BadRequestError(f"{len(found)} runs start with {given!r}: {some}; give more characters of the id")
-    return found[0]
 
 
 async def _build_title(journal: "Journal", row: "RunRow") -> str:

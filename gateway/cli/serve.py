@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.cli.session import load_command_settings
+from gateway.feature_loader import VARIABLE, find_hook, import_target, load_features
 from gateway.garbage_collector import pause_garbage_collector
 from gateway.quiet_interrupt import QuietInterrupt
 
@@ -27,12 +29,23 @@ def _choose_server(settings: Settings) -> Callable[[Settings], Coroutine[Any, An
     """Returns the function that serves: in this process, or in several."""
     with QuietInterrupt(), pause_garbage_collector():
         if settings.serve_workers > 1:
-            from gateway.features.fleet.serve_workers.worker_supervisor import run_workers  # noqa: PLC0415 - not needed by one process
-
-            return run_workers
+            return _find_supervisor(settings)
         from gateway.cli.server import run_server  # noqa: PLC0415 - the whole gateway; other commands do not need it
 
         return run_server
+
+
+def _find_supervisor(settings: Settings) -> Callable[[Settings], Coroutine[Any, Any, int]]:
+    """The feature's function that serves in several processes. Raises `ConfigError` if it is off,
+    and `FeatureConflictError`."""
+    hook = find_hook(load_features(settings.features), lambda feature: feature.serve_workers, "several processes")
+    if hook is None:
+        raise ConfigError(
+            f"AGENT_SERVE_WORKERS: several processes need the feature 'fleet', and {VARIABLE} leaves it out; switch it "
+            "on, or leave AGENT_SERVE_WORKERS at 1"
+        )
+    serve_workers: Callable[[Settings], Coroutine[Any, Any, int]] = import_target(hook)
+    return serve_workers
 
 
 def choose_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -17,9 +17,9 @@ from gateway.app import create_app
 from gateway.auth.authentication import can_others_call
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket, describe_default_port
-from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
 from gateway.garbage_collector import pause_garbage_collector
 from gateway.limits.http_protocol import make_protocol_with_limits
+from gateway.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""`stepgate tools list|call`; the commands of generated tools are in `generated_tools`."""
+"""`stepgate tools list|call`; features add theirs."""
 
 import sys
 from contextlib import AsyncExitStack
@@ -10,16 +10,15 @@ from agent.core.errors import ConfigError, ToolInputError
 from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject
 from gateway.cli import lazy_rich
 from gateway.cli.arguments import check_arguments, parse_arguments
-from gateway.cli.groups import HelpfulGroup
+from gateway.cli.groups import LazyGroup
 from gateway.cli.session import gateway_command, run_with_gateway
-from gateway.features.studio.commands import generated_tools
+from gateway.feature_loader import VARIABLE, import_target, load_features
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
     from mcp_tools.client.hub import McpServer
 
-app = typer.Typer(help="Tools: list, call, generate and apply them.", cls=HelpfulGroup)
-generated_tools.register(app)
+app = typer.Typer(name="tools", help="Tools: list, call, generate and apply them.", cls=LazyGroup)
 
 
 @app.command("list")
@@ -28,7 +27,7 @@ def list_tools(
 ) -> None:
     """List the tools with their effect class; for foreign servers, the tools they last offered."""
     if generated:
-        generated_tools.list_generated(owner=LOCAL_OWNER)
+        _list_generated()
         return
 
     async def work(stepgate: "Stepgate") -> None:
@@ -47,6 +46,14 @@ def list_tools(
                 print(f"{name}: no tools are known; `stepgate mcp-servers test {name}` lists them", file=sys.stderr)
 
     run_with_gateway(work, foreign="remembered")
+
+
+def _list_generated() -> None:
+    """Lists the generated tools. Raises `ConfigError` if the feature that makes them is off."""
+    command = load_features().list_commands("tools list").get("--generated")
+    if command is None:
+        raise ConfigError(f"--generated: generated tools belong to the feature 'studio'; {VARIABLE} leaves it out")
+    import_target(command.target)(owner=LOCAL_OWNER)
 
 
 @app.command()

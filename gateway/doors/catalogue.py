@@ -149,8 +149,8 @@ async def get_metrics(stepgate: Gateway) -> Response:
     if not stepgate.settings.metrics:
         raise NotFoundError("metrics are turned off (AGENT_METRICS)")
     stepgate.metrics.live.set(stepgate.service.worker.live_count)
-    if stepgate.dispatch.gauges is not None:
-        await stepgate.dispatch.gauges.refresh()
+    if stepgate.dispatch.refresh_metrics is not None:
+        await stepgate.dispatch.refresh_metrics()
     return Response(stepgate.metrics.render(), media_type=CONTENT_TYPE)
 
 

@@ -83,6 +83,7 @@ class MessageList(DeferredModel):
     data: list[Message]
     head: str | None
     room: str
+    model: str | None = Field(default=None, description="the model chosen with the last message; null: the room's own")
     title: str
     previous: str | None = None
 
@@ -97,7 +98,7 @@ class NewMessage(StrictBody):
         description="the message to follow: an answer, `root` for another beginning, or a user's message to have it "
         "answered again; left out: the conversation's head",
     )
-    room: str | None = Field(default=None, description="left out: the default room")
+    room: str | None = Field(default=None, description="a room, or `room@model`; left out: the default room")
     images: list[str] = Field(default_factory=list, max_length=20, description="data: or https: addresses of pictures")
     metadata: JsonObject = Field(default_factory=dict)
 
@@ -163,9 +164,11 @@ async def list_messages(
     end = line.index(_parse_run_id(before)) if before is not None and _parse_run_id(before) in line else len(line)
     shown = line[max(0, end - limit) : end]
     messages: list[Message] = []
+    model = None
     for run_id in shown:
         events = await stepgate.service.read_events(run_id, owner=caller.owner)
         messages += await asyncio.to_thread(_build_messages, events, branches, html=render == "html")
+        model = _get_request(events).chosen_model
     first = await stepgate.service.get_run(line[0], owner=caller.owner)
     last = await stepgate.service.get_run(line[-1], owner=caller.owner)
     known = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
@@ -173,6 +176,7 @@ async def list_messages(
         data=messages,
         head=_answer_id(branches.head),
         room=last.room,
+        model=model,
         title=known.get("title") or first.title,
         previous=messages[0].id if messages and shown[0] != line[0] else None,
     )

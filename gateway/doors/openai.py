@@ -17,7 +17,7 @@ from pydantic import Field
 
 from agent.core.events import RunCreated, RunFailed, RunWaiting
 from agent.core.failures import AgentFailure
-from agent.core.models import DeferredModel, Room
+from agent.core.models import MODEL_MARK, DeferredModel, Room
 from agent.runs.run_intake import ChatRequest, HiddenRequest
 from agent.runs.service import AcceptedRun
 from gateway.auth.dependencies import CurrentCaller, get_caller, get_event_stream, require_scope
@@ -50,7 +50,7 @@ DONE_FRAME = "data: [DONE]\n\n"
 
 
 class ModelCard(DeferredModel):
-    """A room, in the form of an OpenAI model."""
+    """A room in the form of an OpenAI model, or a room with one of the models that may be chosen in it."""
 
     id: str
     object: Literal["model"] = "model"
@@ -59,10 +59,15 @@ class ModelCard(DeferredModel):
     name: str = ""
     description: str = ""
     suggestions: list[str] = Field(default=[], description="requests that a client may offer to begin with")
+    room: str = Field(default="", description="the room's id")
+    model: str | None = Field(
+        default=None, description="the model chosen by this id, `room@model`; null: the room's own"
+    )
+    vision: bool = Field(default=False, description="whether pictures are sent to the model")
 
 
 class ModelList(DeferredModel):
-    """All rooms."""
+    """All rooms, then each with the models that may be chosen in it, where there is a choice."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
@@ -112,14 +117,17 @@ async def chat_completions(body: ChatCompletionRequest, http: Request) -> Respon
 
 @router.get("/v1/models", responses=OPENAI_ERRORS)
 async def list_models(stepgate: Gateway, caller: CurrentCaller) -> ModelList:
-    """List the rooms, each as a model."""
-    return ModelList(data=[_to_model_card(room) for room in stepgate.rooms.list_visible(caller.owner)])
+    """List the rooms, each as a model, and as `room@model` with every model that may be chosen in it."""
+    rooms = stepgate.rooms.list_visible(caller.owner)
+    choices = [_to_model_card(room, model) for room in rooms for model in stepgate.rooms.list_choices(room)]
+    return ModelList(data=[*map(_to_model_card, rooms), *choices])
 
 
-@router.get("/v1/models/{model}", responses=OPENAI_ERRORS)
+# A model's name may hold slashes.
+@router.get("/v1/models/{model:path}", responses=OPENAI_ERRORS)
 async def get_model(model: str, stepgate: Gateway, caller: CurrentCaller) -> ModelCard:
-    """Return one room."""
-    return _to_model_card(stepgate.rooms.get(model, caller.owner))
+    """Return one room, or one room with a model."""
+    return _to_model_card(stepgate.rooms.get(model, caller.owner), model.partition(MODEL_MARK)[2] or None)
 
 
 async def _respond(
@@ -175,11 +183,15 @@ def _build_error_frame(failure: AgentFailure) -> str:
     return format_frame(to_json(build_openai_error(failure)))
 
 
-def _to_model_card(room: Room) -> ModelCard:
+def _to_model_card(room: Room, model: str | None = None) -> ModelCard:
+    name = room.name or room.id
     return ModelCard(
-        id=room.id,
-        name=room.name or room.id,
+        id=room.id if model is None else f"{room.id}{MODEL_MARK}{model}",
+        name=name if model is None else f"{name} ({model})",
         description=room.description,
         owned_by=room.owner,
-        suggestions=list(room.suggestions),
+        suggestions=list(room.suggestions) if model is None else [],
+        room=room.id,
+        model=model,
+        vision=room.vision,
     )

@@ -28,7 +28,7 @@ async def accept_run(
     that cannot be used.
     """
     if webhook is not None:
-        await stepgate.schedules.webhooks.check(webhook, caller.owner)
+        await stepgate.intake.check_webhook(webhook, caller.owner)
     accepted = await start_once(
         http,
         caller.owner,

@@ -120,10 +120,11 @@ async def list_runs(
     model: Annotated[str, Query(max_length=500, description="a model that it has asked")] = "",
     since: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
     until: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
+    min_cost_usd: Annotated[float | None, Query(ge=0, description="the least known cost of its models")] = None,
 ) -> RunList:
     """List runs."""
     begin, end = (at.timestamp() if at is not None else None for at in (since, until))
-    wanted = RunFilter(before, status, query, room, model, begin, end)
+    wanted = RunFilter(before, status, query, room, model, begin, end, min_cost_usd)
     if wanted.is_plain:
         rows = await stepgate.service.list_runs(owner=caller.owner, limit=limit, before=before, status=status)
     else:

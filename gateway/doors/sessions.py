@@ -17,13 +17,13 @@ from agent.core.models import FrozenModel
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.run_context.outputs import cut_text
-from agent.runs.sessions import build_unknown_conversation_error
+from agent.runs.sessions import build_session_name, build_unknown_conversation_error
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
-from gateway.features.protocols.doors.query import PlanStepView, build_plan_view, build_session_name
+from gateway.render.plan_view import PlanStepView, build_plan_view
 
 router = APIRouter(
     prefix="/v1/conversations", tags=["conversations"], route_class=DeferredRoute, dependencies=[require_scope("agent")]
@@ -102,8 +102,9 @@ async def clear_state(session_id: str, stepgate: Gateway, caller: CurrentCaller,
     await stepgate.sessions.clear_session(caller.owner, names)
     for name in names:
         await stepgate.memory.delete_all(caller.owner, conversation_id=name)
-        with contextlib.suppress(StoreError):  # they expire anyway
-            await stepgate.conversations.builder.messages.delete(name)
+        if (conversations := stepgate.intake.conversations) is not None:
+            with contextlib.suppress(StoreError):  # they expire anyway
+                await conversations.forget_messages(name)
 
 
 async def _list_session_names(stepgate: Stepgate, session_id: str, owner: str, user_id: str | None) -> Sequence[str]:
@@ -112,9 +113,10 @@ async def _list_session_names(stepgate: Stepgate, session_id: str, owner: str, u
     """
     if user_id is not None:
         session_id = build_session_name(user_id, session_id)
-    found = await stepgate.conversations.builder.store.get(session_id, owner)
+    conversations = stepgate.intake.conversations
+    found = await conversations.find_id(session_id, owner=owner) if conversations is not None else None
     if found is not None:
-        return (session_id,) if found.id == session_id else (session_id, found.id)
+        return (session_id,) if found == session_id else (session_id, found)
     if user_id is not None or await stepgate.sessions.exists(owner, session_id):
         return (session_id,)
     names = await stepgate.sessions.find_user_sessions(owner, session_id)

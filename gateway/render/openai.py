@@ -66,7 +66,7 @@ def build_completion_body(
         "id": make_completion_id(state.run_id),
         "object": "chat.completion",
         "created": int(state.created_at),
-        "model": state.room.id,
+        "model": state.request.name_room(state.room.id),
         "usage": build_usage_body(metadata["usage"]),
         "metadata": _select_texts(shown),
     }

@@ -8,7 +8,7 @@ let asking = null;
 export function me() {
   asking ??= get("v1/me").catch(() => {
     asking = null;
-    return { owner: "", key: null, scopes: ["chat", "agent", "approve", "ingest", "admin"], requires_key: false };
+    return { owner: "", key: null, scopes: ["chat", "agent", "approve", "ingest", "rooms", "admin"], requires_key: false };
   });
   return asking;
 }

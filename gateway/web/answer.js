@@ -56,7 +56,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       element.dataset.status = status;
       text = view.text;
       if (view.html !== null) showHtml(prose, view.html, citing(metadata));
-      else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", {}, text));
+      else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", { dir: "auto" }, text));
       if (!isOpen || isAsked) now.textContent = summary(view);
       fold.classList.toggle("over", !isOpen || isAsked);
       fill(lines, ...trace(steps, unfolded).childNodes, el("li.line", {}, el("a", { href: `#/runs/${view.run_id}` }, "Open the run with its plan")));

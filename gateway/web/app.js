@@ -14,7 +14,7 @@ import { watchApprovals } from "./team_approvals.js";
 import * as studio from "./studio.js";
 
 const VIEWS = { chat, documents, build, runs, team, studio, models };
-const NEEDS = { documents: "agent", build: "agent", runs: "agent", studio: "agent" }; // scopes of the views
+const NEEDS = { documents: "agent", build: "ingest", runs: "agent", studio: "agent" }; // scopes of the views
 const main = document.getElementById("main");
 const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");

@@ -13,12 +13,14 @@ export function attachments({ read }) {
   const collection = el("input", { value: DEFAULT, list: "collections", maxLength: 200, "aria-label": "Collection for files" });
   const known = el("datalist", { id: "collections" });
   const target = el("label.into", { hidden: true }, el("span", {}, "Files are read into"), collection, known);
-  const element = el("div.tray", { hidden: true }, chips, target);
+  const warning = el("p.problem", { role: "alert", hidden: true });
+  const element = el("div.tray", { hidden: true }, chips, target, warning);
   let pictures = [];
 
   function draw() {
     element.hidden = !chips.childElementCount;
     target.hidden = !chips.querySelector(".file");
+    warning.hidden = true;
   }
 
   function chip(name, kind, ...inner) {
@@ -71,6 +73,11 @@ export function attachments({ read }) {
     add: (files) => files.forEach((file) => (/^image\/(png|jpe?g|webp|gif)$/.test(file.type) ? addPicture(file) : addFile(file))),
     get pictures() {
       return pictures.map((one) => one.url);
+    },
+    /** Says why what is attached cannot be sent. */
+    warn(text) {
+      warning.textContent = text;
+      warning.hidden = false;
     },
     /** Empties the tray and returns its pictures. */
     take() {

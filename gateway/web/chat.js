@@ -12,13 +12,14 @@ import { welcome } from "./welcome.js";
 
 const PAGE = 30; // exchanges that are loaded at once
 const rooms = el("select.pill", { "aria-label": "Room" });
+const models = el("select.pill", { "aria-label": "Model", title: "The model of this chat", hidden: true });
 const log = el("div.log", { role: "log", "aria-label": "Conversation" });
 const earlier = button("Earlier messages", () => loadEarlier(), { kind: "plain" });
 const hero = el("div.hero");
 const scroll = el("div.scroll", {}, el("div.column", {}, hero, earlier, log));
 const tray = attachments({ read: (collection) => readInto(collection) });
 const box = composer({
-  label: "Message", placeholder: "Send a message", send: say, stop, aside: rooms, attach: tray.add, tray: tray.element,
+  label: "Message", placeholder: "Send a message", send: say, stop, aside: [rooms, models], attach: tray.add, tray: tray.element,
   canSend: () => tray.pictures.length > 0,
 });
 const past = pastChats({ gone: (id) => id === chat.id && (location.hash = "#/chat") });
@@ -30,7 +31,7 @@ const stick = pinned(scroll);
 let chat = { id: "", previous: null };
 let current = null; // { id, reply } of the answer that is being written
 let following = new AbortController();
-const start = welcome({ hero, rooms, say, focus: () => box.focus() });
+const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus() });
 
 export async function show(id = "") {
   if (id !== chat.id || !id) await open(id);
@@ -81,7 +82,7 @@ async function reload({ keep = false } = {}) {
     if (chat.id !== id) return;
     chat.previous = found.previous;
     earlier.hidden = !found.previous;
-    if (found.room) start.choose(found.room);
+    if (found.room) start.choose(found.room, found.model);
     const at = scroll.scrollTop;
     log.replaceChildren(...draw(found.data));
     hero.hidden = true;
@@ -155,6 +156,10 @@ async function watch(id, reply) {
 
 /** Sends a message at the end of the chat. The first one makes the chat, whose id is in the address at once. */
 async function say(text) {
+  if (tray.pictures.length && !start.sees()) {
+    tray.warn(start.describeVision());
+    return giveBack(text);
+  }
   const images = tray.take();
   hero.hidden = true;
   const isReply = current !== null; // to a run that waits
@@ -166,7 +171,7 @@ async function say(text) {
   box.busy(true);
   try {
     if (!chat.id) await begin();
-    const sent = await post(`${path(chat.id)}/messages`, { content: text, images, room: rooms.value });
+    const sent = await post(`${path(chat.id)}/messages`, { content: text, images, room: start.target() });
     if (isReply && sent.run_id === replyRun()) return; // its own stream goes on
     if (isReply) return await reload();
     replace(asked, reply.element, sent);
@@ -174,9 +179,14 @@ async function say(text) {
     box.busy(false);
     if (isReply) return log.append(alarm(errorText(error)));
     reply.fail(error);
-    box.box.value ||= text;
-    box.grow();
+    giveBack(text);
   }
+}
+
+/** Puts a message that was not sent back into its box. */
+function giveBack(text) {
+  box.box.value ||= text;
+  box.grow();
 }
 
 const replyRun = () => current?.id.replace(/^msg_/, "").replace(/-assistant$/, "");
@@ -204,7 +214,7 @@ async function begin() {
 async function branch(message) {
   leave();
   try {
-    await post(`${path(chat.id)}/messages`, { ...message, room: rooms.value });
+    await post(`${path(chat.id)}/messages`, { ...message, room: start.target() });
     await reload();
     past.refresh(chat.id);
   } catch (error) {

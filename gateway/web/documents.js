@@ -3,6 +3,7 @@
 import { alarm } from "./answer.js";
 import { errorText, get, request, send } from "./api.js";
 import { may } from "./access.js";
+import { readAgain, readings } from "./document_jobs.js";
 import { button, count, el, fill, icon, moment } from "./dom.js";
 
 const list = el("ul.items");
@@ -123,8 +124,10 @@ async function files(collection) {
       el("p.facts", {}, el("span", {}, count(data.length, "document")), detail.template && el("span", {}, `pipeline ${detail.template}`),
         detail.embedder && el("span", {}, `vectors by ${detail.embedder}`), detail.updated_at && el("span", {}, moment(detail.updated_at)))),
     el("div.row", {}, button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
+      mayChange && readAgain(detail, () => show(collection)),
       mayChange && deleting("Delete the collection", () => send("DELETE", path), "#/documents")),
     uploader(() => collection, () => show(collection)),
+    await readings(collection, () => shown === collection && show(collection)),
     el("section", {}, el("h2", {}, "Files"), data.length ? el("ul.items", {}, data.map(row)) : el("p.quiet", {}, "None yet.")),
   ];
 }

@@ -2,6 +2,7 @@
 
 import { post, errorText } from "./api.js";
 import { el, icon } from "./dom.js";
+import { folderPicker } from "./folder_pick.js";
 
 const KINDS = {
   local: {
@@ -9,7 +10,8 @@ const KINDS = {
     picture: "folder",
     label: "Path of the folder",
     place: "my-docs",
-    hint: "Must be below a folder in AGENT_FILE_ROOTS, or below “files” in the data folder.",
+    hint: "Choose it here, or write its path. Files of your own computer are added in Documents.",
+    needs: "the folder on the gateway's machine, below one that may be read",
   },
   web: {
     word: "A site",
@@ -17,13 +19,15 @@ const KINDS = {
     label: "Address of the site",
     place: "https://docs.example.org",
     hint: "Linked pages are read too.",
+    needs: "its address; the gateway must reach it",
   },
   gdrive: {
     word: "A Drive",
     picture: "drive",
     label: "Id or link of the Drive folder",
     place: "https://drive.google.com/…",
-    hint: "Needs a stored Google credential.",
+    hint: "Shared with the account of the credential.",
+    needs: "a Google credential that the operator stored: stepgate credentials",
   },
 };
 
@@ -36,6 +40,8 @@ export function guide(begun) {
   const credential = el("input", { maxLength: 200, autocomplete: "off", placeholder: "its name" });
   const credentialRow = el("label", {}, "Credential", credential);
   const goal = el("textarea", { rows: 2, placeholder: "Research papers I want to ask about methods and results" });
+  const needs = el("p.quiet");
+  const picker = folderPicker((path) => (where.value = path));
   const problem = el("p.problem", { role: "alert" });
   const begin = el("button.button.primary", { type: "submit" }, "Begin");
   const choice = ([id, one]) => el("label.choice", {},
@@ -47,7 +53,10 @@ export function guide(begun) {
     label.textContent = KINDS[id].label;
     hint.textContent = KINDS[id].hint;
     where.placeholder = KINDS[id].place;
+    needs.textContent = `What is needed: ${KINDS[id].needs}.`;
     credentialRow.hidden = id !== "gdrive";
+    picker.hidden = id !== "local";
+    where.value = "";
   }
 
   async function submit(event) {
@@ -73,6 +82,6 @@ export function guide(begun) {
     el("p.lead", {}, "Stepgate analyses the source, proposes a pipeline and tries it on samples. ",
       "Nothing is indexed before you apply it."),
     el("fieldset.choices", {}, el("legend.hidden", {}, "Kind of source"), Object.entries(KINDS).map(choice)),
-    el("label", {}, label, where, hint), credentialRow,
+    needs, picker, el("label", {}, label, where, hint), credentialRow,
     el("label", {}, "What is it for?", goal), el("div.row", {}, begin), problem));
 }

@@ -8,6 +8,7 @@ const MATHML = "http://www.w3.org/1998/Math/MathML";
 const HTML = new Set(
   ("a abbr b blockquote br cite code del details em h3 h4 h5 h6 hr i img input ins kbd li mark ol p pre q s samp section " +
     "small span strong sub summary sup table tbody td th thead tr u ul var").split(" "));
+const READ = new Set("blockquote details h3 h4 h5 h6 ol p section table ul".split(" ")); // each is read in its own direction
 const MATH = new Set(
   ("math menclose mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt mstyle msub " +
     "msubsup msup mtable mtd mtext mtr munder munderover none").split(" "));
@@ -40,7 +41,7 @@ export function growing(into) {
     }
     for (const { index, html, text } of blocks) {
       if (!shown[index]?.isConnected) shown[index] = into.appendChild(el("div.block"));
-      if (html === null) shown[index].replaceChildren(el("p.plaintext", {}, text));
+      if (html === null) shown[index].replaceChildren(el("p.plaintext", { dir: "auto" }, text));
       else showHtml(shown[index], html);
     }
   };
@@ -48,7 +49,7 @@ export function growing(into) {
 
 /** Shows Markdown that did not come as HTML: as text, until the gateway has rendered it. */
 export async function showMarkdown(into, text, cite) {
-  into.replaceChildren(el("p.plaintext", {}, text));
+  into.replaceChildren(el("p.plaintext", { dir: "auto" }, text));
   try {
     showHtml(into, await rendered(text), cite);
   } catch {
@@ -133,6 +134,7 @@ function copyNode(node, context) {
   for (const attribute of KEPT[name] ?? [])
     if (node.hasAttribute(attribute)) made.setAttribute(attribute, node.getAttribute(attribute));
   made.append(...copyAll(node, inner));
+  if (READ.has(name)) made.dir = "auto";
   return name === "table" ? el("div.table", { tabIndex: 0, role: "region", "aria-label": "Table" }, made) : made;
 }
 

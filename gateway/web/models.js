@@ -42,7 +42,8 @@ function draw(known) {
     known.fault && alarm(known.fault),
     known.configured.length > 0 && el("section", {}, el("h2", {}, "In use"), el("ul.cardlist", {}, known.configured.map(configured))),
     el("section", {}, el("h2", {}, "On this machine"), onThisMachine(known)),
-    el("section", {}, el("h2", {}, "By address"), byAddress()));
+    el("section", {}, el("h2", {}, "By address"), byAddress()),
+    el("section", {}, el("h2", {}, "A model file (GGUF)"), byFile()));
 }
 
 const forbidden = () =>
@@ -82,18 +83,25 @@ export function offer({ product, base_url: url, models }) {
 }
 
 /** A model's name without the folder of its file or its provider. */
-const short = (name) => name.replace(/@[\w-]+$/, "").split("/").at(-1).replace(/\.gguf$/i, "");
+export const short = (name) => name.replace(/@[\w-]+$/, "").split("/").at(-1).replace(/\.gguf$/i, "");
 
 const label = ({ short_name: name, size_bytes: size }) => (size ? `${name} (${(size / 1e9).toFixed(1)} GB)` : name);
 
-function byAddress() {
+const field = (title, props, hint) => el("label", {}, title, el("input", { autocomplete: "off", spellcheck: false, ...props }), hint && el("span.quiet", {}, hint));
+
+const byAddress = () => connecting("Calling it; a model that must be loaded first takes a while …",
+  field("Address", { name: "base_url", type: "url", required: true, placeholder: "http://127.0.0.1:11434/v1" }, "OpenAI-compatible: it ends in /v1 as a rule."),
+  field("Model", { name: "model", placeholder: "the first one that it lists" }),
+  field("Key", { name: "api_key", type: "password" }, "Stored by the gateway, sent only to this address."));
+
+const byFile = () => connecting("Loading it; a large file takes minutes …",
+  field("File", { name: "file", required: true, placeholder: "/home/anna/models/qwen3-4b-q4.gguf" }, "Its path on the gateway's machine. The gateway runs it itself; no other program is needed."));
+
+/** A form that tries a model by a real call, and saves it if it answers. `waiting` is said meanwhile. */
+function connecting(waiting, ...fields) {
   const said = el("div", { role: "status" });
-  const field = (title, props, hint) => el("label", {}, title, el("input", { autocomplete: "off", spellcheck: false, ...props }), hint && el("span.quiet", {}, hint));
   const roles = el("select.pill", { name: "roles" }, [["fast,high", "all work"], ["fast", "fast work only"], ["high", "hard work only"]].map(([value, word]) => el("option", { value }, word)));
-  const form = el("form.form", { onsubmit: (event) => event.preventDefault() },
-    field("Address", { name: "base_url", type: "url", required: true, placeholder: "http://127.0.0.1:11434/v1" }, "OpenAI-compatible: it ends in /v1 as a rule."),
-    field("Model", { name: "model", placeholder: "the first one that it lists" }),
-    field("Key", { name: "api_key", type: "password" }, "Stored by the gateway, sent only to this address."),
+  const form = el("form.form", { onsubmit: (event) => event.preventDefault() }, fields,
     el("label", {}, "For", roles),
     el("div.row", {}, button("Use it", ({ currentTarget }) => attempt(currentTarget, true), { kind: "primary", picture: "plug" }),
       button("Only try it", ({ currentTarget }) => attempt(currentTarget, false))),
@@ -102,13 +110,14 @@ function byAddress() {
   async function attempt(press, keeps) {
     if (!form.reportValidity()) return;
     const given = Object.fromEntries([...new FormData(form)].filter(([name, value]) => value.trim() && name !== "roles").map(([name, value]) => [name, value.trim()]));
-    fill(said, el("p.quiet", {}, el("span.pulse.inline"), " Calling it; a model that must be loaded first takes a while …"));
+    fill(said, el("p.quiet", {}, el("span.pulse.inline"), ` ${waiting}`));
     press.disabled = true;
     try {
       const trial = await post(`${API}/test`, given);
       if (!trial.ok) return void fill(said, alarm(trial.reason));
       if (keeps) {
-        draw(await post(API, { ...given, model: trial.model, roles: roles.value.split(",") }));
+        const model = given.file ? undefined : trial.model; // a file names its model
+        draw(await post(API, { ...given, model, roles: roles.value.split(",") }));
         changed();
       } else fill(said, el("div.banner.info", {}, icon("done"), el("div", {}, `${trial.model} answered in ${trial.seconds.toFixed(1)} s: “${trial.reply}”`)));
     } catch (error) {

@@ -23,6 +23,7 @@ export function pastChats({ gone }) {
   let rows = [];
   let next = null;
   let current = "";
+  let shown = ""; // the words that the list is of
   let timer = 0;
 
   function later() {
@@ -35,9 +36,19 @@ export function pastChats({ gone }) {
     if (before) wanted.set("before", before);
     if (search.value.trim()) wanted.set("query", search.value.trim());
     const page = await get(`v1/conversations?${wanted}`);
-    rows = before ? rows.concat(page.data) : page.data;
+    const isSame = shown === search.value.trim();
+    shown = search.value.trim();
+    if (before) rows = rows.concat(page.data);
+    else if (!isSame || !page.next || rows.length <= PAGE) rows = page.data;
+    else return void (rows = renewed(page.data), draw()); // older ones that were asked for stay
     next = page.next;
     draw();
+  }
+
+  /** The list with its first page anew. */
+  function renewed(first) {
+    const ids = new Set(first.map((one) => one.id));
+    return first.concat(rows.filter((one) => !ids.has(one.id) && one.updated_at <= first.at(-1).updated_at));
   }
 
   async function refresh(id = current) {

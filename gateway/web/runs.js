@@ -3,6 +3,7 @@
 import { get, errorText } from "./api.js";
 import { button, count, el, fill, moment, words } from "./dom.js";
 import { explore } from "./explorer.js";
+import { short } from "./models.js";
 
 const FILTERS = {
   "": "All", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", partial: "Partial",
@@ -18,12 +19,14 @@ const search = el("input", { type: "search", placeholder: "Search requests", "ar
 const filter = choice("Status", FILTERS);
 const span = choice("Time", SPANS);
 const rooms = choice("Room", { "": "All rooms" });
+const models = choice("Model", { "": "All models" });
+const costs = choice("Cost", { "": "Any cost", "0.001": "From $0.001", "0.01": "From $0.01", "0.1": "From $0.10", "1.0": "From $1" }); // a key like "1" would come first
 const list = el("ul.items");
 const more = button("Older", () => load(next), { kind: "plain" });
 const stage = el("div.stage");
 export const view = el("section.view.split", { "aria-label": "Runs" },
   el("nav.side", { "aria-label": "Runs" },
-    el("div.seek", {}, el("h2", {}, "Runs"), search, el("div.filters", {}, filter, span, rooms)), el("div.scroll", {}, list, more)), stage);
+    el("div.seek", {}, el("h2", {}, "Runs"), search, el("div.filters", {}, filter, span, rooms, models, costs)), el("div.scroll", {}, list, more)), stage);
 
 let rows = [];
 let next = "";
@@ -36,7 +39,7 @@ export async function show(id = "", other = "") {
   shown = id;
   view.classList.toggle("chosen", Boolean(id));
   refresh();
-  loadRooms();
+  loadChoices();
   if (!id) return fill(stage, el("div.empty", {}, el("p", {}, NONE)));
   following = new AbortController();
   const { signal } = following;
@@ -61,10 +64,15 @@ function compareWith(id) {
   return pick;
 }
 
-async function loadRooms() {
+/** Offers the rooms there are and the models that were asked; what there is only one of is no choice. */
+async function loadChoices() {
   if (rooms.options.length > 1) return;
-  const { data } = await get("v1/models").catch(() => ({ data: [] }));
-  rooms.append(...data.map((room) => el("option", { value: room.id }, room.name || room.id)));
+  const none = () => ({ data: [] });
+  const [{ data: known }, { data: asked }] = await Promise.all([get("v1/models").catch(none), get("v1/usage?by=model").catch(none)]);
+  rooms.append(...known.filter((one) => !one.model).map((room) => el("option", { value: room.id }, room.name || room.id)));
+  models.append(...asked.filter((one) => one.model).map(({ model }) => el("option", { value: model }, short(model))));
+  models.hidden = models.options.length < 3;
+  costs.hidden = !asked.some((one) => one.cost_usd > 0);
 }
 
 function later() {
@@ -82,6 +90,8 @@ async function load(before) {
   if (before) wanted.set("before", before);
   if (filter.value) wanted.set("status", filter.value);
   if (rooms.value) wanted.set("room", rooms.value);
+  if (models.value) wanted.set("model", models.value);
+  if (costs.value) wanted.set("min_cost_usd", costs.value);
   if (search.value.trim()) wanted.set("query", search.value.trim());
   if (span.value) wanted.set("since", new Date(Date.now() - Number.parseInt(span.value, 10) * DAY_MS).toISOString());
   try {

@@ -1,5 +1,6 @@
 /** Studio: rooms, generated tools, prompts, recipes, schedules, the queue, and the map of what there is. A list beside the chosen thing. */
 
+import { me } from "./access.js";
 import { errorText } from "./api.js";
 import { button, el, fill } from "./dom.js";
 import * as map from "./studio_map.js";
@@ -11,6 +12,7 @@ import * as schedules from "./studio_schedules.js";
 import * as tools from "./studio_tools.js";
 
 const SECTIONS = { rooms, tools, prompts, recipes, schedules, queue, map };
+const SCOPES = { rooms: "rooms", queue: "admin" }; // of sections that not every key may see
 const NEW = "new";
 
 const tabs = el("nav.tabs", { "aria-label": "Studio" }, Object.entries(SECTIONS).map(([name, one]) =>
@@ -29,14 +31,18 @@ let chosen = "";
 export const leadTo = (go) => (enterChat = go);
 
 export async function show(name = "", id = "") {
-  section = name in SECTIONS ? name : "rooms";
+  const { scopes } = await me();
+  const offered = Object.keys(SECTIONS).filter((one) => !SCOPES[one] || scopes.includes(SCOPES[one]));
+  section = offered.includes(name) ? name : offered[0];
   chosen = id;
   const kind = SECTIONS[section];
+  for (const tab of tabs.children) tab.hidden = !offered.includes(tab.hash.split("/")[2]);
   for (const tab of tabs.children)
     if (tab.hash === `#/studio/${section}`) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
   view.classList.toggle("chosen", Boolean(id) || Boolean(kind.whole));
-  fill(adder, kind.add && button(kind.add, () => go(NEW), { picture: "plus" }));
+  view.classList.toggle("both", Boolean(kind.overview)); // on a narrow screen too
+  fill(adder, kind.add && (!kind.scope || scopes.includes(kind.scope)) && button(kind.add, () => go(NEW), { picture: "plus" }));
   await Promise.all([refresh(), open(kind, id)]);
 }
 
@@ -44,15 +50,16 @@ export async function show(name = "", id = "") {
 async function open(kind, id) {
   const page = el("div.column.run");
   const scroll = el("div.scroll", {}, page);
-  const back = kind.whole ? el("a.back", { href: "#/studio" }, "Studio")
+  const isOverview = !id && !kind.whole;
+  const back = isOverview ? null : kind.whole ? el("a.back", { href: "#/studio" }, "Studio")
     : el("a.back", { href: `#/studio/${section}` }, `All ${kind.title.toLowerCase()}`);
   const tasks = { refresh, go, leave: () => go(""), enterChat: (room, text) => enterChat(room, text) };
-  if (!id && !kind.whole) return fill(stage, el("div.empty", {}, el("p", {}, kind.about)));
+  if (!id && !kind.whole && !kind.overview) return fill(stage, el("div.empty", {}, el("p", {}, kind.about)));
   fill(stage, scroll);
   fill(page, back, el("p.quiet", { role: "status" }, "Loading …"));
   try {
-    const content = id === NEW && kind.create ? await kind.create(tasks) : await kind.open(id, tasks);
-    if (id === chosen && stage.contains(page)) fill(page, back, content);
+    const content = id === NEW && kind.create ? await kind.create(tasks) : !id && kind.overview ? await kind.overview() : await kind.open(id, tasks);
+    if (id === chosen && kind === SECTIONS[section] && stage.contains(page)) fill(page, back, content);
   } catch (error) {
     fill(page, back, problem(error));
   }
@@ -71,7 +78,7 @@ async function refresh() {
   try {
     const items = await kind.list();
     if (kind !== SECTIONS[section]) return; // another section was opened meanwhile
-    fill(list, items.map(item), !items.length && el("li.quiet.pad", {}, "None yet."));
+    fill(list, items.map(item), !items.length && el("li.quiet.pad", {}, kind.none ?? "None yet."));
   } catch (error) {
     fill(list, el("li", {}, problem(error)));
   }

@@ -10,9 +10,17 @@ export const whole = true; // shown without a choice
 
 const PAUSE_MS = 5000;
 
+/** What is said where no queue is used: that is no fault. */
+const notUsed = () => [el("header", {}, el("h1", {}, "Queue"), el("p.lead", {}, "This gateway does all work itself; it needs no queue.")),
+  el("p.quiet", {}, "To share work between processes, the operator sets ", el("code", {}, "AGENT_DISPATCH=queue"), " and ", el("code", {}, "AGENT_DATABASE_URL"), ".")];
+
 /** Lanes and workers, read again every few seconds; and dead letters, which a person decides about. */
 export async function open() {
-  const report = await get("v1/queue");
+  const report = await get("v1/queue").catch((error) => {
+    if (error.status !== 409) throw error;
+    return null;
+  });
+  if (!report) return notUsed();
   const figures = el("div");
   const letters = el("div");
   const page = el("div.queue", {}, figures, letters);

@@ -1,5 +1,6 @@
 /** Generated tools: code, tests and review of a staged version; apply, discard, change, restore, remove. */
 
+import { may } from "./access.js";
 import { get, post, request } from "./api.js";
 import { el, words } from "./dom.js";
 import { actions, area, code, field, lines, part } from "./studio_forms.js";
@@ -8,10 +9,15 @@ export const title = "Tools";
 export const about = "Tools that a model wrote and a person applied. Choose one to review it, or describe a new one.";
 export const add = "New tool";
 
+export const scope = "rooms"; // to make tools
+export const none = "No tool was made here yet.";
+export { catalogue as overview } from "./studio_catalogue.js";
+
 const MARKS = { staged: "notable", discarded: "", applied: "" };
 
 /** Returns the items of the list. */
 export async function list() {
+  if (!(await may(scope))) return [];
   const { data } = await get("v1/studio/tools");
   return data.map(({ name, description, state, is_active: active, version }) => ({
     id: name, title: name, about: description, word: active ? `in use, version ${version}` : words(state), state: MARKS[state] ?? "" }));

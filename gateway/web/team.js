@@ -7,10 +7,11 @@ import { errorText } from "./api.js";
 import { me } from "./access.js";
 import { el, fill } from "./dom.js";
 import { keys } from "./team_keys.js";
+import { people } from "./team_people.js";
 import { usage } from "./team_usage.js";
 
 const PARTS = [
-  ["approvals", "Approvals", "approve", approvals], ["usage", "Usage", "", usage], ["keys", "Keys", "admin", keys], ["audit", "Audit", "admin", audit],
+  ["approvals", "Approvals", "approve", approvals], ["usage", "Usage", "", usage], ["people", "People", "admin", people], ["keys", "Keys", "admin", keys], ["audit", "Audit", "admin", audit],
 ];
 const tabs = el("nav.tabs", { "aria-label": "Team" });
 const stage = el("div.team");

@@ -7,7 +7,7 @@ import { copy } from "./html.js";
 
 const SCOPES = {
   chat: "Chat, and their own conversations", agent: "Runs, documents and rooms", approve: "Decide on approvals", ingest: "Add and delete documents",
-  mcp: "Use it from an IDE (MCP)", metrics: "Read metrics", admin: "Everything, for all owners",
+  rooms: "Make rooms and tools of their own", mcp: "Use it from an IDE (MCP)", metrics: "Read metrics", admin: "Everything, for all owners",
 };
 const USUAL = new Set(["chat", "agent", "approve"]);
 

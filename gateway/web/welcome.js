@@ -2,7 +2,7 @@
 
 import { errorText, get } from "./api.js";
 import { button, el, fill } from "./dom.js";
-import { offer, report } from "./models.js";
+import { offer, report, short } from "./models.js";
 
 const SUGGESTIONS = {
   stepgate: ["What is 17.5 * 240, and what time is it in Stockholm?", "Remember that I prefer short answers."],
@@ -12,9 +12,11 @@ const SUGGESTIONS = {
 };
 const BUILDER = "pipelines"; // has a view of its own
 
-/** The welcome in `hero`, and the choice of the room in `rooms`. Calls `say(text)` for a pressed suggestion. */
-export function welcome({ hero, rooms, say, focus }) {
+/** The welcome in `hero`, and the choices of the room in `rooms` and of its model in `picks`, which is hidden where there
+ * is none. Calls `say(text)` for a pressed suggestion. */
+export function welcome({ hero, rooms, picks, say, focus }) {
   let known = [];
+  let choices = []; // rooms with a model
   let loading = null;
   let isWithoutModel = false;
   let models = null; // what this machine offers
@@ -31,7 +33,9 @@ export function welcome({ hero, rooms, say, focus }) {
     try {
       const chosen = rooms.value;
       const ready = fetch("ready").then((response) => response.json()).catch(() => null); // never a reason to show no rooms
-      known = (await get("v1/models")).data;
+      const { data } = await get("v1/models");
+      known = data.filter((one) => !one.model);
+      choices = data.filter((one) => one.model);
       isWithoutModel = Boolean((await ready)?.components?.models?.detail.includes("rules mode"));
       if (isWithoutModel) models = await report().catch(() => null);
       fill(rooms, known.map((room) => el("option", { value: room.id }, room.name || room.id)));
@@ -45,14 +49,25 @@ export function welcome({ hero, rooms, say, focus }) {
 
   const has = (id) => known.some((one) => one.id === id);
 
-  function choose(id) {
+  /** Chooses a room and, if it is still offered there, a model. */
+  function choose(id, model = null) {
     if (has(id)) rooms.value = id;
     draw();
+    picks.value = choices.some((one) => one.room === rooms.value && one.model === model) ? model : "";
+  }
+
+  function drawModels() {
+    const offered = choices.filter((one) => one.room === rooms.value);
+    const chosen = picks.value;
+    fill(picks, el("option", { value: "" }, "Usual model"), offered.map(({ model }) => el("option", { value: model }, short(model))));
+    picks.hidden = !offered.length;
+    picks.value = offered.some(({ model }) => model === chosen) ? chosen : "";
   }
 
   function draw() {
     if (!known.length) return;
     const room = known.find((one) => one.id === rooms.value) ?? known[0];
+    drawModels();
     const pick = (id) => {
       choose(id);
       focus();
@@ -68,7 +83,20 @@ export function welcome({ hero, rooms, say, focus }) {
       el("div.suggestions", {}, (room.suggestions?.length ? room.suggestions : SUGGESTIONS[room.id] ?? []).map(suggestion)));
   }
 
-  return { load, draw, choose, has };
+  /** The id to send to: the room, with the chosen model if any. */
+  const target = () => (picks.value ? `${rooms.value}@${picks.value}` : rooms.value);
+
+  /** Whether the chosen room takes pictures. */
+  const sees = () => Boolean(known.find((one) => one.id === rooms.value)?.vision);
+
+  /** Says why a picture cannot be sent to the chosen room, and where it can. */
+  function describeVision() {
+    const seeing = known.filter((one) => one.vision).map((one) => one.name || one.id);
+    return seeing.length ? `Pictures can be sent to: ${seeing.join(", ")}. Choose one below.`
+      : "No room here takes pictures: one whose model sees has “vision: true” in its settings (Studio, Rooms).";
+  }
+
+  return { load, draw, choose, has, target, sees, describeVision };
 }
 
 /** What is said without a model, with the models that this machine offers. */

@@ -10,6 +10,7 @@ from agent.run_context.ground import GroundFile
 from agent.tools import Tool
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
+from mcp_tools.builtin.extract import ExtractTool
 from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FileRoots
 from mcp_tools.builtin.files import ListFilesTool, ReadFileTool, SearchFilesTool
 from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
@@ -64,6 +65,7 @@ def make_builtin_tools(settings: Settings, memory: MemoryStore) -> Builtins:
         QueryTableTool(roots),
         *([run_python] if run_python is not None else []),
         CalculatorTool(),
+        ExtractTool(),
         CurrentTimeTool(),
         MemorySaveTool(memory),
         MemorySearchTool(memory),

@@ -10,7 +10,7 @@ from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel
 from agent.memory.store import MAX_CHARS, MemorySearchResult, MemoryStore
 from agent.text.terms import extract_query_terms, extract_terms, has_content_words
-from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool
+from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool, declare_roles
 
 SAVE_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
@@ -32,6 +32,7 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
     name = "memory_save"
     description = "Remember a fact about the user or their work for later conversations. Use it when the user asks to."
     annotations = SAVE_ANNOTATIONS
+    argument_roles = declare_roles(text="content")
     keywords = ("remember", "memorize", "note", "save", "memory", "forget")
     hints = PlanHints(is_answer=True)
 

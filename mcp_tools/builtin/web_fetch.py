@@ -14,7 +14,7 @@ from pydantic import Field
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
 from agent.core.models import DeferredModel, Source
 from agent.net import Page, SafeClient
-from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
+from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool, declare_roles
 
 if TYPE_CHECKING:
     import httpx
@@ -69,7 +69,7 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
     )
     annotations = READ_ONLY_WEB
     tainted = True
-    where_args = ("url",)
+    argument_roles = declare_roles(url="where")
     reads_public_pages = True
     keywords = ("web", "page", "url", "link", "website", "site", "http", "https", "fetch", "download", "article")
 

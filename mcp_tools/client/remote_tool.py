@@ -11,7 +11,7 @@ import mcp_types as types
 from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.content_blocks import describe_block, is_plain_text
 from agent.core.errors import ToolError
-from agent.core.models import JsonObject
+from agent.core.models import ArgumentRole, JsonObject
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
 from agent.tools.external_schema import MAX_CHARS, find_schema_problem
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
@@ -88,7 +88,7 @@ class McpTool:
             annotations=_convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted),
             tainted=True,
             timeout_s=server.config.timeout + get_connect_wait_s(server.config, is_starting=True),
-            where_args=_list_where_args(tool, choice),
+            argument_roles=_find_argument_roles(tool, choice),
             is_open_world=_is_open_world(tool, choice),
             is_trusted_server=server.config.trusted,
             origin=server.origin,
@@ -233,12 +233,14 @@ def _describe_tool(tool: types.Tool) -> str:
     return next(filter(None, texts), "")
 
 
-def _list_where_args(tool: types.Tool, choice: ToolOverrides) -> tuple[str, ...]:
-    """Returns the arguments that are addresses: those the operator names, and those whose schema says so."""
+def _find_argument_roles(tool: types.Tool, choice: ToolOverrides) -> dict[str, ArgumentRole]:
+    """Returns the roles that the operator gives to arguments. Otherwise an argument whose schema says that it is an
+    address says where the call goes.
+    """
     properties = tool.input_schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     by_schema = [name for name, schema in known.items() if _holds_uri(schema)]
-    return tuple(dict.fromkeys((*choice.list_where_args(tool.name), *by_schema)))
+    return {**dict.fromkeys(by_schema, "where"), **choice.get_argument_roles(tool.name)}
 
 
 def _holds_uri(schema: Any) -> bool:

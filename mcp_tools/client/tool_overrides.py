@@ -1,11 +1,11 @@
 """`ToolOverrides`: the key `tools` of a server's entry, by which an operator changes what the server offers."""
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.models import JsonObject
+from agent.core.models import ArgumentRole, JsonObject
 
 
 class ToolOverrides(BaseModel):
@@ -26,9 +26,10 @@ class ToolOverrides(BaseModel):
     approve: bool | tuple[str, ...] = Field(
         default=(), description="tools whose every call a person must approve; true: all tools"
     )
-    arguments: Mapping[str, Literal["where"]] = Field(
+    arguments: Mapping[str, ArgumentRole] = Field(
         default_factory=dict,
-        description="roles of arguments, by `tool.argument`; where: an address, path or recipient that a call goes to",
+        description="roles of arguments, by `tool.argument`. where: an address, path, account or recipient that a call "
+        "goes to; amount; content; id: of a thing of the user's own; other",
     )
     open_world: bool | tuple[str, ...] | None = Field(
         default=None,
@@ -49,9 +50,10 @@ class ToolOverrides(BaseModel):
             return self.approve
         return name in self.approve or self.get_local_name(name) in self.approve
 
-    def list_where_args(self, name: str) -> tuple[str, ...]:
-        """Returns the arguments of a tool that say where a call goes."""
-        return tuple(key.removeprefix(f"{name}.") for key in self.arguments if key.startswith(f"{name}."))
+    def get_argument_roles(self, name: str) -> dict[str, ArgumentRole]:
+        """Returns the roles that the operator gives to arguments of a tool."""
+        begin = f"{name}."
+        return {key.removeprefix(begin): role for key, role in self.arguments.items() if key.startswith(begin)}
 
     def get_open_world(self, name: str) -> bool | None:
         """Returns whether a tool reaches others than its server; None if the operator has not said."""

@@ -41,7 +41,9 @@ TOOLSETS: Final[Mapping[str, Toolset]] = {
         "reading documents in, checked answers with citations, research",
         ("answer_with_citations", "ingest", "list_documents", "spawn_researcher"),
     ),
-    "basics": Toolset("arithmetic, the time, and a text's parts", ("calculator", "current_time", "summarize")),
+    "basics": Toolset(
+        "arithmetic, the time, and a text's parts", ("calculator", "current_time", "extract", "summarize")
+    ),
     "incident": Toolset(
         "incidents and reports: priority, entities, deadlines, to-dos, earlier tickets, briefs",
         (

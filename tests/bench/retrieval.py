@@ -31,7 +31,7 @@ from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
-from gateway.features.documents.bootstrap_documents import build_embedder
+from gateway.bootstrap_memory import build_embedder
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.lexical import LexicalIndex
 from gateway.features.documents.engine.search.lexical_sqlite import create_sqlite_index

@@ -6,10 +6,10 @@ import asyncio
 
 from agent.core.models import JsonObject, Usage
 from agent.core.subagent_result import Uncertainty
+from gateway.features.documents.engine.ingest.source_store import SourceStore
 from gateway.features.documents.engine.search.models import ConnectorInput
 from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
 from gateway.features.pipeline_builder.engine.records import Conversation
-from gateway.features.pipeline_builder.engine.source_store import SourceStore
 from tests.contract.journal_stores import Clock
 
 Pair = tuple[BuilderConversationStore, BuilderConversationStore]

@@ -115,3 +115,15 @@ class ConversationsContract:
         assert len(await list_questions(None)) == 5
         assert await store.conversations.is_tainted("local", "chat", parent="run_2")
         assert not await store.conversations.is_tainted("local", "chat", parent="run_4")
+
+    async def test_the_newest_turn_names_its_run(self, store: Stores) -> None:
+        assert await store.conversations.find_last_run("local", "chat") is None
+        for run_id, parent in {"run_1": None, "run_2": None, "run_3": "run_1"}.items():
+            request = AgentRequest(prompt="?", conversation_id="chat", parent=parent)
+            body = RunCreated(request=request, room=Room(id="r"), owner="local")
+            await store.journal.create_run(run_id, body, worker=None, lease_s=1)
+            await store.conversations.add_exchange("local", "chat", run_id, "?", "a")
+        assert await store.conversations.find_last_run("local", "chat") == "run_3"
+        assert await store.conversations.find_last_run("local", "chat", parent="run_2") == "run_2"
+        assert await store.conversations.find_last_run("local", "chat", parent="root") is None
+        assert await store.conversations.find_last_run("bob", "chat") is None

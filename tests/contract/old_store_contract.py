@@ -13,6 +13,8 @@ from agent.storage.journal import Journal
 from agent.storage.sql import SqlClient
 from gateway.bootstrap import build_gateway
 from gateway.features.documents.engine.search.models import MemoryQuery
+from gateway.features.documents.parts import get_documents
+from gateway.features.protocols.parts import get_tasks
 from tests.support.old_store import read_expected
 
 ADDED_SINCE = {"client_tools.called", "input.requested", "intent.classified"}
@@ -63,13 +65,15 @@ class OldStoreContract:
             assert [key.name for key in await gateway.keys.list_keys()] == ["laptop"]
             assert [memory.text for memory in await gateway.memory.list_newest("local")] == ["my dog is called Fido"]
             assert len((await gateway.memory.search("local", "what is my dog called?")).memories) == 1
-            assert await gateway.library.list_collections("local") == {"work": 1}
-            found = await gateway.library.search("local", "work", MemoryQuery(query_text="days of paid holiday"))
+            assert await get_documents(gateway).library.list_collections("local") == {"work": 1}
+            found = await get_documents(gateway).library.search(
+                "local", "work", MemoryQuery(query_text="days of paid holiday")
+            )
             assert "28 days of paid holiday" in found.results[0].content
             assert [turn.role for turn in await gateway.sessions.list_turns("local", ["maths"])] == [
                 "user", "assistant", "user", "assistant",
             ]  # fmt: skip
-            assert len(await gateway.tasks.list_tasks()) == 2
+            assert len(await get_tasks(gateway).list_tasks()) == 2
             entries = await gateway.audit.list_entries()
             assert {entry.action for entry in entries} >= {"key.create", "approval.approve", "approval.reject"}
 

@@ -9,8 +9,8 @@ import pytest
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import SqliteStore, open_sqlite
 from agent.storage.sql import PostgresClient, SqliteClient
+from gateway.features.documents.engine.ingest.source_store import SourceStore
 from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
-from gateway.features.pipeline_builder.engine.source_store import SourceStore
 from tests.contract.builder_contract import BLOCKS, BuilderContract, Pair
 from tests.contract.journal_stores import Clock
 

@@ -18,7 +18,7 @@ from agent.runs.run_worker import ServiceLimits
 from agent.storage.audit import NO_AUDIT
 from agent.storage.journal_postgres import PostgresStore, open_postgres
 from agent.storage.sql import PostgresClient
-from gateway.bootstrap_dispatch import _SharedRuns
+from gateway.features.fleet.bootstrap_queue import _SharedRuns
 from gateway.features.fleet.engine import lane_worker, queue
 from gateway.features.fleet.engine.queue import QueueDispatcher, QueueOptions
 from gateway.features.fleet.engine.queue_run_worker import QueueRunWorker

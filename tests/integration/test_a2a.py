@@ -394,6 +394,9 @@ async def test_errors_are_those_of_the_protocol(serve: Serve, streaming: bool) -
         )
         with pytest.raises(ContentTypeNotSupportedError):
             await stream(client, SendMessageRequest(message=video))
+        many = Message(message_id="m", role=Role.ROLE_USER, parts=[Part(text="x") for _ in range(10_000)])
+        with pytest.raises((A2AError, A2AClientError), match="may have 1,000 parts; this one has 10,000"):
+            await stream(client, SendMessageRequest(message=many))
 
 
 async def test_a_failed_run_is_a_failed_task_that_says_why(serve: Serve, tmp_path: Path) -> None:

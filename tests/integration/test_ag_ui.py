@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from tests.integration.conftest import Serve
 from tests.support.script import Call, plans, says, script
+from tests.support.studio import acts, concludes, intent, routes
 
 PLANNED = script(
     plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
@@ -134,6 +135,32 @@ async def test_an_approval_is_an_interrupt_that_the_next_turn_answers(serve: Ser
     assert "TOOL_CALL_START" not in [event["type"] for event in asked], "nothing was done before the answer"
     assert (answered[0]["runId"], text_of(answered)) == ("r2", "It is 42.")
     assert "PLAN" not in [event.get("activityType") for event in answered[:3]]
+
+
+@pytest.mark.row("S002-49", "Scard-06")
+async def test_a_sub_agent_that_waits_ends_as_suspended_and_starts_again_after_the_answer(serve: Serve) -> None:
+    model = script(
+        routes(intent("room_management", "create", name="Ours")),
+        acts("rooms_list", times=1),
+        acts("room_create", {"name": "Ours"}, times=1, call_id="a2"),
+        concludes("Made Ours."),
+    )
+    props: dict[str, Any] = {"forwardedProps": {"room": "studio"}}
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        asked = await read(client, turn("make a room called Ours, as the others are", **props))
+        interrupt = asked[-1]["outcome"]["interrupts"][0]
+        entry = {"interruptId": interrupt["id"], "status": "resolved", "payload": {"decision": "approve"}}
+        answered = await read(client, turn("", "r2", resume=[entry], **props))
+    verify(asked)
+    verify(answered)
+    spans = [[one for one in events if one["type"].startswith("SUBAGENT_")] for events in (asked, answered)]
+    assert [one["type"] for one in spans[0]] == ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]
+    assert spans[0][1]["outcome"] == {"type": "suspended", "interruptIds": [interrupt["id"]]}
+    assert [one["type"] for one in spans[1]] == ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]
+    assert {one["subagentRunId"] for events in spans for one in events} == {spans[0][0]["subagentRunId"]}
+    assert spans[1][1].get("outcome") is None, "it has come to its own end"
+    called = [one for one in answered if one["type"] == "TOOL_CALL_START" and one["toolCallName"] == "room_create"]
+    assert [one["subagentRunId"] for one in called] == [spans[0][0]["subagentRunId"]]
 
 
 async def test_a_cancelled_interrupt_is_a_refusal(serve: Serve, tmp_path: Any) -> None:

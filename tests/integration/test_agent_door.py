@@ -263,8 +263,10 @@ async def test_a_failed_run_says_at_which_stage(
         ("/v1/agent", {"prompt": "hi", "client_tools": TEN_THOUSAND_TOOLS}, 413),
         ("/v1/agent", {"prompt": "hi", "metadata": {f"k{number}": 1 for number in range(10_000)}}, 413),
         ("/v1/agent", {"metadata": {"tool_calls": [{"tool": "current_time"}] * 10_000}}, 400),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}] * 10_000}, 400),
+        ("/v1/responses", {"input": [{"role": "user", "content": "hi"}] * 10_000}, 400),
     ],
-    ids=["chat tools", "responses tools", "client tools", "metadata", "calls"],
+    ids=["chat tools", "responses tools", "client tools", "metadata", "calls", "messages", "input items"],
 )
 async def test_ten_thousand_items_are_refused(serve: Serve, path: str, body: dict[str, Any], status: int) -> None:
     async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:

@@ -265,3 +265,24 @@ async def test_a_message_of_a_session_answers_the_run_that_waits_in_it(
     assert {step["status"] for step in done.json()["execution_plan"]} == {"completed"}
     assert other.headers["x-stepgate-run-id"] != asked.headers["x-stepgate-run-id"], "it is nobody else's session"
     assert len(runs) == 2
+
+
+@pytest.mark.row("S002-27", "S003-34")
+async def test_a_plan_is_edited_in_the_words_step_id_description_and_tool_call(serve: Serve, rooms: Path) -> None:
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        asked = (await client.post("/v1/agent", json={"prompt": ASK, "room": "careful"})).json()
+        run_id = asked["metadata"]["run_id"]
+        step = {
+            "step_id": 1,
+            "description": "Work it out",
+            "tool_call": "calculator(expression='8*8')",
+            "status": "pending",
+        }
+        decided = {"approvals": ids_of(asked), "plan": {"steps": [step]}}
+        approved = await client.post(f"/v1/runs/{run_id}/approve", json=decided)
+        assert approved.status_code == 202, approved.text
+        events = await client.get(f"/v1/runs/{run_id}/events", timeout=30)
+        assert events.status_code == 200
+        run = (await client.get(f"/v1/runs/{run_id}")).json()
+    first = run["plan"]["steps"][0]
+    assert (first["tool"], first["args"], first["intent"]) == ("calculator", {"expression": "8*8"}, "Work it out")

@@ -1,9 +1,12 @@
 """Conversations about pipelines over HTTP without a model: the rules carry the whole flow."""
 
 import asyncio
+import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from agent.storage.api_keys import KeyStore
@@ -227,3 +230,64 @@ async def test_what_belongs_to_somebody_else_is_not_there(serve: Serve, tmp_path
         assert [response.status_code for response in refused] == [404] * len(refused)
         assert (await client.get(API)).json()["data"] == []
         assert (await client.get("/v1/sources")).json()["data"] == []
+
+
+@pytest.mark.row("S000-13")
+async def test_applying_finds_what_blocks_by_its_index(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = papers(tmp_path / "data", 1)
+    (folder / "locked.pdf").write_bytes(encrypted_pdf())
+    asked: list[str] = []
+    read = SqliteClient.read
+
+    async def note(self: SqliteClient, statement: str, *values: object) -> list[tuple[object, ...]]:
+        asked.append(statement)
+        return await read(self, statement, *values)
+
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        await mine.say(INDEX)
+        monkeypatch.setattr(SqliteClient, "read", note)
+        assert (await mine.apply("papers")).json()["error"]["error_code"] == "ERR_BLOCKING_UNCERTAINTY"
+        monkeypatch.undo()
+    (statement,) = {one for one in asked if "conversation_uncertainties" in one and "blocking" in one}
+    (path,) = (tmp_path / "data").glob("*.db")
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as store:
+        plan = store.execute(f"EXPLAIN QUERY PLAN {statement}", (mine.id,)).fetchall()
+    assert "uncertainties_blocking_unresolved" in str(plan)
+
+
+@pytest.mark.row("S000-48")
+async def test_each_failure_has_a_code_and_the_details_that_its_caller_needs(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 1)
+    (folder / "locked.pdf").write_bytes(encrypted_pdf())
+    seen: dict[str, Any] = {}
+
+    def note(response: httpx.Response) -> Any:
+        failure = response.json()["error"]
+        assert response.json()["detail"] == failure["message"]
+        assert {"agent_id", "error_code", "message", "recoverable", "details", "timestamp"} <= set(failure)
+        seen[failure["error_code"]] = response.status_code
+        return failure["details"]
+
+    async with client_of(serve, conversations_require_llm=True) as client:
+        source = (await client.post("/v1/sources", json={"source_identifier": str(folder)})).json()
+        note(await client.post(API, json={"source_id": source["id"]}))
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        note(await mine.apply("papers"))
+        await mine.say(INDEX)
+        blocked = note(await mine.apply("papers"))
+        assert [one["severity"] for one in blocked["uncertainties"]] == ["blocking"]
+        assert all(one["message"] for one in blocked["uncertainties"])
+        assert (await mine.apply("papers", force=True)).status_code == 200
+        note(await mine.ask("one more thing"))
+        note(await client.get(f"{API}/none"))
+    assert seen == {
+        "ERR_LLM_NOT_CONFIGURED": 400,
+        "ERR_PIPELINE_MISSING": 400,
+        "ERR_BLOCKING_UNCERTAINTY": 400,
+        "ERR_CONVERSATION_NOT_ACTIVE": 400,
+        "ERR_NOT_FOUND": 404,
+    }

@@ -20,6 +20,7 @@ from gateway.features.documents.engine.ingest.collection_lock import lock_collec
 from gateway.features.documents.engine.ingest.corpus import CorpusDocument
 from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
 from gateway.features.documents.engine.search.models import MemoryQuery
+from gateway.features.documents.parts import get_documents
 from gateway.features.incident.tools.issues import SearchPreviousIssuesOutput
 from tests.support.engine import Bench, engine_bench
 from tests.support.postgres import fresh_database
@@ -119,11 +120,11 @@ async def hostile(folder: Path, database_url: str | None = None) -> None:
         _env_file=None, data_dir=folder / "data", skills_user_dir=False, database_url=database_url
     )
     async with build_gateway(configured, recover=False, foreign="ignored") as stepgate:
-        report = await stepgate.corpus.build("local", "issues", [folder / "corpus.jsonl"])
+        report = await get_documents(stepgate).corpus.build("local", "issues", [folder / "corpus.jsonl"])
         assert [fault.line for fault in report.faults.kept] == [5, 6, 7]
         assert (
             report.added,
-            (await stepgate.corpus.build("local", "issues", [folder / "corpus.jsonl"])).unchanged,
+            (await get_documents(stepgate).corpus.build("local", "issues", [folder / "corpus.jsonl"])).unchanged,
         ) == (4, 4)
         tool = stepgate.registry.get("search_previous_issues")
         found = await tool.call({"query": "words", "limit": 10}, ToolContext(run_id="", owner="local"))

@@ -1,11 +1,14 @@
 """Coverage over the doors: of a document, of an ingestion; and an answer from a text that used to be lost."""
 
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx
 
 from tests.integration.conftest import Serve
+from tests.support import documents
+from tests.support.documents import Words
 from tests.support.word_files import CHANGE, paragraph, run, word_file
 
 TERM = paragraph(run("The notice period is "), f"<w:ins {CHANGE}>{run('90')}</w:ins>", run(" days for tenant Birch."))
@@ -56,3 +59,15 @@ async def test_an_ingestion_sums_up_what_it_read(serve: Serve, tmp_path: Path) -
         assert done["status"] == "done", done
         report = done.get("report") or done["outcome"]["report"]
         assert report["coverage"] == {"documents": 2, "mean": 1.0, "lowest": 1.0, "incomplete": 0}
+
+
+async def test_a_pdf_that_claims_a_million_pages_is_read_for_those_it_has(serve: Serve) -> None:
+    data = documents.pdf([Words("The quay is closed on 4 May.")]).replace(b"/Count 1>>", b"/Count 1000000>>")
+    assert b"/Count 1000000" in data
+    async with serve() as url, client_of(url) as client:
+        started = monotonic()
+        sent = await send(client, data, "claims.pdf")
+        assert monotonic() - started < 50
+        found = (await client.get(f"/v1/documents/{sent['document_id']}")).json()
+    assert found["chunks"][0]["text"] == "The quay is closed on 4 May."
+    assert any("of 1,000,000 pages that the file claims could not be read" in note for note in sent["uncertainties"])

@@ -1,29 +1,86 @@
-"""docs/differences.md: every address that it names is one of this gateway."""
+"""docs/differences.md: what it says is here is here: addresses, commands, settings, files, SQL."""
 
 import re
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import httpx
+import typer.main
 
+from agent.core.settings import Settings
+from gateway.cli import app as stepgate_app
+from gateway.cli.groups import DeferredCommand
 from tests.integration.conftest import Serve
 from tests.requirements import DEVIATIONS
 
-PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "differences.md"
+PLACES = {"id": "none", "name": "work", "user_id": "u", "session_id": "s"}
+
+
+def list_here() -> list[str]:
+    """The right column of every table."""
+    lines = PAGE.read_text("utf-8").splitlines()
+    return [line.split("|")[2] for line in lines if line.startswith("| ") and not line.startswith("| ---")]
+
+
+def find_named(pattern: str) -> set[str]:
+    """What the right columns name in code, by a pattern for the whole of it."""
+    coded = {one for cell in list_here() for one in re.findall(r"`([^`]+)`", cell)}
+    return {one for one in coded if re.fullmatch(pattern, one)}
 
 
 async def test_every_address_of_the_page_is_served(serve: Serve) -> None:
-    text = PAGE.read_text("utf-8")
-    here = [line.split("|")[2] for line in text.splitlines() if line.startswith("| ") and "---" not in line]
-    named = {(method, path) for cell in here for method, path in re.findall(r"(GET|POST) (/[\w/{}-]+)", cell)}
-    assert len(named) >= 4
+    named = find_named(r"(?:GET|POST) /[\w/{}-]+")
+    assert len(named) >= 15
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        for method, path in named:
-            address = path.replace("{id}", "none").replace("{user_id}", "u").replace("{session_id}", "s")
+        for one in sorted(named):
+            method, path = one.split()
+            address = re.sub(r"{(\w+)}", lambda found: PLACES[found[1]], path)
             response = await client.request(method, address, json={} if method == "POST" else None)
-            assert response.status_code not in (405, 501), (method, path)
+            assert response.status_code not in (405, 501), one
             if response.status_code == 404:
-                assert response.json()["error"]["message"] != "Not Found", (method, path)
-                assert "no such" not in response.json()["error"]["message"].lower(), (method, path)
+                assert "no such" not in response.json()["error"]["message"].lower(), one
+                assert response.json()["error"]["message"] != "Not Found", one
+
+
+async def test_the_sql_of_the_page_runs_on_the_store_of_a_gateway(serve: Serve, tmp_path: Path) -> None:
+    named = find_named(r"SELECT .+")
+    assert len(named) >= 4
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        task = (await client.post("/tasks", json={"prompt": "Summarise this: the invoices were sent."})).json()[
+            "task_id"
+        ]
+        await client.post(f"/tasks/{task}/run")
+        (path,) = (tmp_path / "data").glob("*.db")
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as store:
+            for statement in named:
+                rows = store.execute(statement.replace("task_none", task)).fetchall()
+                assert rows or "agent_conversations" in statement, statement
+
+
+def test_the_commands_of_the_page_are_there() -> None:
+    named = find_named(r"stepgate .+")
+    assert len(named) >= 6
+    for one in named:
+        command: Any = typer.main.get_command(stepgate_app)
+        for word in one.split()[1:]:
+            if word.startswith("-") or word.isdigit():
+                continue
+            command = command.load() if isinstance(command, DeferredCommand) else command
+            command = command.commands.get(word)
+            assert command is not None, one
+
+
+def test_the_settings_and_the_files_of_the_page_are_there() -> None:
+    settings = find_named(r"AGENT_[A-Z_]+")
+    assert len(settings) >= 5
+    known = {f"AGENT_{name.upper()}" for name in Settings.model_fields}
+    assert settings - known == set()
+    files = find_named(r"(?:agent|gateway|docs)/[\w/.]+")
+    assert len(files) >= 8
+    assert [one for one in files if not (ROOT / one).exists()] == []
 
 
 def test_the_page_names_the_recorded_deviations() -> None:

@@ -1,10 +1,15 @@
 """Features that are off are not there, and what is left works."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
+from agent.core.errors import ConfigError, ConflictError
+from agent.core.settings import Settings
+from gateway.bootstrap import build_gateway
 from tests.integration.conftest import Serve
 from tests.support.scripted_server import ScriptedServer
 from tests.support.traced_turn import trace_turn
@@ -33,6 +38,42 @@ async def test_one_feature_is_off_and_on_again(serve: Serve, name: str) -> None:
     assert set(without) <= set(again)
     if name in ("recipes", "schedules"):
         assert f"/v1/{name}" in set(again) - set(without)
+
+
+def test_nothing_of_a_feature_that_is_off_is_imported_or_built(tmp_path: Path) -> None:
+    program = f"""
+import asyncio, sys
+from pathlib import Path
+from agent.core.settings import Settings
+from gateway.bootstrap import build_gateway
+
+async def main():
+    settings = Settings(_env_file=None, data_dir=Path({str(tmp_path)!r}), features="none", drain_seconds=1)
+    async with build_gateway(settings, foreign="ignored") as gateway:
+        print(gateway.host.parts, gateway.host.services)
+
+asyncio.run(main())
+print([name for name in sys.modules if name.startswith("gateway.features.") and name.count(".") > 2
+       and not name.endswith(".feature")])
+"""
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines() == ["{} {}", "[]"]
+
+
+async def test_an_owner_is_not_deleted_by_halves_while_a_feature_is_off(tmp_path: Path) -> None:
+    settings = Settings(_env_file=None, data_dir=tmp_path, features="-documents", drain_seconds=1)
+    async with build_gateway(settings, recover=False, foreign="ignored") as gateway:
+        await gateway.keys.create("anna", "a key", ["chat"])
+        with pytest.raises(ConflictError, match=r"'documents'.*AGENT_FEATURES"):
+            await gateway.owners.delete("anna", by="test")
+        assert await gateway.owners.count_rows("anna") == {"api_keys": 1}
+
+
+async def test_a_queue_without_its_feature_stops_the_start(tmp_path: Path) -> None:
+    settings = Settings(_env_file=None, data_dir=tmp_path, features="-fleet", dispatch="queue")
+    with pytest.raises(ConfigError, match="needs the feature 'fleet'"):
+        async with build_gateway(settings, recover=False, foreign="ignored"):
+            pass
 
 
 async def test_a_completion_of_the_kernel_alone_runs_no_file_of_a_feature_hook(

@@ -234,7 +234,7 @@ async def main():
             if done >= 30:  # held here until the kill, however late that comes
                 time.sleep(600)
 
-        await stepgate.library.ingest("local", "work", Path(sys.argv[2]), progress=tell)
+        await get_documents(stepgate).library.ingest("local", "work", Path(sys.argv[2]), progress=tell)
 
 asyncio.run(main())
 """

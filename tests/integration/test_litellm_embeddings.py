@@ -14,7 +14,7 @@ from agent.core.errors import EmbedderError
 from agent.core.settings import Settings
 from agent.core.vector_space import VectorSpace
 from agent.llm.embedder import MAX_BATCH, LiteLLMEmbedder
-from gateway.features.documents.bootstrap_documents import build_embedder
+from gateway.bootstrap_memory import build_embedder
 
 
 class Provider(ThreadingHTTPServer):
@@ -104,7 +104,7 @@ def test_a_model_without_a_url_is_litellm_s_which_is_not_imported_yet() -> None:
     assert isinstance(build_embedder(Settings(_env_file=None, embedder_model="cohere/embed-v4")), LiteLLMEmbedder)
     code = (
         "import sys; from agent.core.settings import Settings; "
-        "from gateway.features.documents.bootstrap_documents import build_embedder; "
+        "from gateway.bootstrap_memory import build_embedder; "
         "build_embedder(Settings(_env_file=None, embedder_model='a/b')); print('litellm' in sys.modules)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 import httpx
+import pytest
 
 from mcp_tools.server.tasks import TASKS_EXTENSION
 from tests.integration.conftest import Serve
@@ -53,6 +54,7 @@ async def test_a_client_of_2025_knows_no_tasks(serve: Serve) -> None:
     assert "-32601" in answer.text
 
 
+@pytest.mark.row("Scard-03")
 async def test_skills_are_served_with_the_digests_of_their_files(serve: Serve, tmp_path: Path) -> None:
     folder = tmp_path / "skills" / "weather-words"
     (folder / "assets").mkdir(parents=True)

@@ -125,7 +125,7 @@ async def test_every_built_in_tool_belongs_to_one_named_toolset(serve: Serve) ->
     ("words", "expected"),
     [
         ((), EXPECTED),
-        (("--toolsets", "basics"), {"calculator", "current_time", "summarize", "tools_find", "tools_call"}),
+        (("--toolsets", "basics"), {"calculator", "current_time", "extract", "summarize", "tools_find", "tools_call"}),
         (("--view", "lookup"), None),
     ],
 )

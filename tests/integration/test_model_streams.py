@@ -166,6 +166,23 @@ async def test_the_time_limit_counts_tokens_and_not_the_whole_answer(serve: Serv
     assert (answer["content"], answer["error"]) == ("word " * 10, "")
 
 
+async def test_a_model_that_trickles_ends_within_the_time_of_its_run(serve: Serve, tmp_path: Path) -> None:
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    (rooms / "brief.yaml").write_text("id: brief\nplanning: false\nbudgets: {max_seconds: 2}\n")
+    options = {"llm_timeout_s": 60, "rooms_dir": rooms}
+    async with (
+        raw_endpoint(say("word "), endless=True, pause_s=0.5) as endpoint,
+        serve(**settings_for(endpoint, **options)) as url,
+    ):
+        started = monotonic()
+        answer = await ask(url, stream=True, room="brief")
+        assert monotonic() - started < 20  # each gap is within the time for a token: only the run's own ends it
+        await endpoint.hung_up.wait()
+    assert 1 <= answer["content"].count("word ") <= 8
+    assert "the run has used its 2 seconds (budgets.max_seconds of the room)" in answer["content"]
+
+
 async def test_heartbeats_are_no_tokens(serve: Serve) -> None:
     options = {"llm_timeout_s": 0.6}
     async with (

@@ -18,10 +18,10 @@ from agent.storage.sql import SqlClient, SqlStatement
 from agent.storage.tables import metadata
 from gateway.bootstrap_database import build_statements, open_store
 from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore
+from gateway.features.documents.engine.ingest.source_store import SourceStore
 from gateway.features.documents.engine.ingest.templates import from_template
 from gateway.features.documents.engine.search.models import ConnectorInput
 from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
-from gateway.features.pipeline_builder.engine.source_store import SourceStore
 from gateway.features.studio.engine.generated_tools.version_store import ToolVersionStore
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate

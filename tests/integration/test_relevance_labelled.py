@@ -17,7 +17,8 @@ import pytest
 from agent.core.settings import Settings
 from agent.net import SafeClient
 from gateway.bootstrap_database import open_store
-from gateway.features.documents.bootstrap_documents import build_library, build_vector_index
+from gateway.bootstrap_memory import build_vector_index
+from gateway.features.documents.bootstrap_documents import build_library
 from gateway.features.documents.engine.grounded_answers import TailorInput, quote_passages
 from gateway.features.documents.engine.grounded_answers.from_tool_results import read_passages
 from gateway.features.documents.engine.grounded_answers.no_answer_text import get_closest_text

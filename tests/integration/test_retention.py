@@ -18,6 +18,7 @@ from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import EventBody, EventDraft, GivenPlan, RunCreated, RunSucceeded, StepFinished, StepOutput
 from agent.core.models import AgentRequest, JsonObject, Plan, Room
 from agent.core.own_ids import OwnIds
+from agent.runs.client_conversations import ClientConversations
 from agent.runs.retention import RunRetention
 from agent.storage.audit import StoredAuditLog
 from agent.storage.journal import Journal
@@ -25,7 +26,6 @@ from agent.storage.run_deletion import delete_runs
 from agent.storage.sql import Row, SqlClient, SqlStatement
 from agent.storage.usage import DAY_SECONDS, UsageLedger
 from gateway.bootstrap_database import build_statements
-from gateway.features.protocols.engine.client_conversations import ClientConversations
 from gateway.features.protocols.engine.task_store import TaskDocuments, TaskStore
 from tests.contract.journal_stores import Clock
 from tests.integration.test_cli import stepgate

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.features.studio.engine.room_files import FileRoomStore
 from tests.integration.conftest import Serve
 from tests.integration.test_keys import bearer, created_key
 
@@ -350,3 +351,61 @@ async def test_keys_need_the_scope_and_see_the_rooms_of_their_owner(serve: Serve
             assert refused.status_code == 403
             assert (await ops.delete("/v1/users/anna")).status_code == 200
             assert not (data / "rooms" / "annas.yaml").exists()
+
+
+@pytest.mark.row("S002-41")
+async def test_a_file_keeps_its_style_and_its_list_of_tools_its_form(serve: Serve, tmp_path: Path) -> None:
+    text = (
+        "# who does sums\nname: Desk\ndescription: >-\n  Does sums,\n  kindly.\n"
+        "tools:\n  - tool_name: calculator  # sums\n  - tool_name: current_time\n"
+    )
+    folder = tmp_path / "data" / "rooms"
+    folder.mkdir(parents=True)
+    async with serve() as url, client_of(url) as client:
+        made = await create(client, name="Sums", tools=[{"tool_name": "calculator"}])
+        assert (made["room"]["tools"], "- tool_name: calculator" in made["yaml"]) == (["calculator"], True)
+        (folder / "sums.yaml").write_text(text)
+        version = (await client.get("/v1/rooms/sums")).json()["version"]
+        body = {"version": version, "tools": ["calculator", "web_fetch"], "persona": "Be brief."}
+        edited = await client.patch("/v1/rooms/sums", json=body)
+        assert edited.status_code == 200, edited.text
+        assert edited.json()["room"]["tools"] == ["calculator", "web_fetch"]
+        changed = text.replace("tool_name: current_time", "tool_name: web_fetch") + "persona: Be brief.\n"
+        assert (folder / "sums.yaml").read_text() == edited.json()["yaml"] == changed
+        refused = await client.post("/v1/rooms", json={"name": "Other", "tools": [{"name": "calculator"}]})
+        assert refused.status_code == 400, "another form is none"
+
+
+@pytest.mark.row("S002-35")
+async def test_a_text_that_is_not_what_was_saved_is_refused_and_the_file_stays(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve() as url, client_of(url) as client:
+        made = await create(client, name="Sums", tools=["calculator"])
+        before = files_of(tmp_path / "data")
+        read = FileRoomStore._read_bytes
+
+        def read_damaged(store: FileRoomStore, room_id: str) -> bytes | None:
+            data = read(store, room_id)
+            return data + b": [{" if data is not None and b"Changed" in data else data
+
+        monkeypatch.setattr(FileRoomStore, "_read_bytes", read_damaged)
+        refused = await client.patch("/v1/rooms/sums", json={"version": made["version"], "description": "Changed"})
+        assert refused.status_code >= 400, refused.text
+        assert refused.json()["error"]["details"]["stage"] == "write"
+        monkeypatch.undo()
+        assert files_of(tmp_path / "data") == before
+        assert (await client.get("/v1/rooms/sums")).json()["room"]["description"] == made["room"]["description"]
+
+
+async def test_a_server_of_a_room_is_removed_by_null_and_the_others_stay(serve: Serve) -> None:
+    servers = {"notes": {"url": "https://notes.example/mcp"}, "orders": {"url": "https://orders.example/mcp"}}
+    async with serve() as url, client_of(url) as client:
+        made = await create(client, name="Ours", mcp_servers=servers)
+        body = {"version": made["version"], "mcp_servers": {"notes": None, "orders": {"timeout": 5}}}
+        left = (await client.patch("/v1/rooms/ours", json=body)).json()
+        assert list(left["room"]["mcp_servers"]) == ["orders"]
+        assert left["room"]["mcp_servers"]["orders"]["timeout"] == 5
+        assert left["room"]["mcp_servers"]["orders"]["url"] == servers["orders"]["url"]
+        none = await client.patch("/v1/rooms/ours", json={"version": left["version"], "mcp_servers": None})
+        assert none.json()["room"]["mcp_servers"] == {}

@@ -8,7 +8,7 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
-from gateway.bootstrap_rooms import build_room_store
+from gateway.features.studio.room_stores import build_room_store
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.integration.test_keys import bearer

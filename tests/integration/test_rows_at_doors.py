@@ -1,6 +1,7 @@
 """Requirements that other tests check in parts, here through the doors of a running gateway."""
 
 import json
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -127,6 +128,12 @@ async def test_an_answer_from_documents_has_all_fields_of_its_schema(serve: Serv
         assert {"source_id", "chunk_id", "text_snippet", "url"} <= set(citation)
         assert citation["text_snippet"] in "The sauna opens at seven."
         assert all(line["agent_id"] and line["started_at"] for line in answer["trace"])
+        agents = {one["agent_id"]: one for one in answer["agents"]}
+        assert list(agents) == list(dict.fromkeys(line["agent_id"] for line in answer["trace"]))
+        assert {one["model_version"] for one in agents.values()} == {"rules"}
+        assert all(datetime.fromisoformat(one["timestamp"]).tzinfo for one in agents.values())
+        named = (await client.get("/openapi.json")).json()["components"]["schemas"]["AgentMetadata"]["properties"]
+        assert set(named) == {"agent_id", "timestamp", "model_version"}
 
 
 @pytest.mark.row("S003-06")

@@ -20,10 +20,12 @@ from agent.core.settings import Settings
 from agent.storage.api_keys import KeyLimits
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.bootstrap_database import build_statements, open_store
+from gateway.features.protocols.parts import get_tasks
 from gateway.features.schedules.engine.model import ScheduleSpec
 from gateway.features.schedules.engine.schedule_store import ScheduleStore, Tick
 from gateway.features.schedules.engine.service import list_next_ticks
 from gateway.features.schedules.engine.ticker import ScheduleTicker, make_run_id
+from gateway.features.schedules.parts import get_schedules
 from gateway.features.schedules.schedule_callers import ScheduleCallers
 from tests.contract.journal_stores import Clock
 from tests.integration.conftest import Serve
@@ -41,7 +43,7 @@ class Fleet:
 
     def __init__(self, gateway: Stepgate, clock: Clock) -> None:
         self.gateway, self.clock = gateway, clock
-        self.service = gateway.schedules.service
+        self.service = get_schedules(gateway).service
         self.store = ScheduleStore(gateway.keys._statements, clock)
         self.service._clock = clock
         self.service.store = self.store
@@ -51,7 +53,7 @@ class Fleet:
         gateway = self.gateway
         callers = ScheduleCallers(gateway.keys, gateway.authenticator)
         return ScheduleTicker(
-            self.store, gateway.service, gateway.tasks, gateway.intake, callers.authorize,
+            self.store, gateway.service, get_tasks(gateway), gateway.intake, callers.authorize,
             clock=self.clock, count=self.count,
         )  # fmt: skip
 
@@ -120,6 +122,30 @@ async def test_a_run_that_was_started_by_a_process_that_died_is_not_started_agai
     assert await fleet.count_runs() == 1
     await fleet.ticker().handle_due()  # now the ticks since: one run for both
     assert [(tick.outcome, tick.missed) for tick in await fleet.ticks()] == [("started", 1), ("started", 0)]
+
+
+async def test_a_clock_that_jumps_forth_and_back_runs_each_tick_once(fleet: Fleet) -> None:
+    made = await fleet.service.create(DAILY, Principal())
+    ticker = fleet.ticker()
+    for day in (0, 3650, 1, 2):
+        fleet.clock.now = SEVEN + day * DAY + 1
+        await ticker.handle_due()
+        await ticker.handle_due()
+        await fleet.settle()
+        assert (await fleet.store.get("local", "morning")).next_tick == SEVEN + (day + 1) * DAY
+    fleet.clock.now = SEVEN + 3650 * DAY + 1  # now its time has really come
+    await fleet.ticker().handle_due()
+    started = [tick.run_id for tick in await fleet.ticks() if tick.outcome == "started"]
+    assert started == [make_run_id(made.id, SEVEN + day * DAY) for day in (3650, 2, 1, 0)]
+    assert await fleet.count_runs() == 4
+
+
+async def test_a_gateway_that_starts_after_its_clock_was_wrong_runs_schedules_again(fleet: Fleet) -> None:
+    fleet.clock.now = SEVEN + 3650 * DAY
+    await fleet.service.create(DAILY, Principal())
+    fleet.clock.now = SEVEN - 60
+    await fleet.ticker().handle_due()
+    assert (await fleet.store.get("local", "morning")).next_tick == SEVEN
 
 
 @pytest.mark.parametrize(("misfire", "outcome", "runs"), [("run_once", "started", 1), ("skip", "missed", 0)])
@@ -209,16 +235,16 @@ async def test_the_limits_of_the_key_hold_at_a_tick(fleet: Fleet) -> None:
 
 
 async def test_a_task_runs_at_its_ticks_and_not_beside_itself(fleet: Fleet) -> None:
-    task = await fleet.gateway.tasks.create_task("Summarise this: Anna sent the invoices.", {}, owner="local")
+    task = await get_tasks(fleet.gateway).create_task("Summarise this: Anna sent the invoices.", {}, owner="local")
     spec = ScheduleSpec(name="morning", cron="@daily", timezone="UTC", task_id=task.task_id)
     made = await fleet.service.create(spec, Principal())
     tick = made.next_tick or 0.0
     # A process died after the task had recorded the run, before the run was stored.
     fleet.clock.now = tick
-    await fleet.gateway.tasks._store.start_run(task, make_run_id(made.id, tick))
+    await get_tasks(fleet.gateway)._store.start_run(task, make_run_id(made.id, tick))
     await fleet.ticker().handle_due()
     assert await fleet.ticks() == []
-    await fleet.gateway.tasks._store.discard_run(make_run_id(made.id, tick), task)
+    await get_tasks(fleet.gateway)._store.discard_run(make_run_id(made.id, tick), task)
     fleet.clock.now = tick + 10
     await fleet.ticker().handle_due()
     await fleet.settle()
@@ -228,8 +254,8 @@ async def test_a_task_runs_at_its_ticks_and_not_beside_itself(fleet: Fleet) -> N
     assert (metadata["task_id"], metadata["schedule"]) == (
         task.task_id, {"id": made.id, "name": "morning", "tick": datetime.fromtimestamp(tick, UTC).isoformat()}
     )  # fmt: skip
-    await fleet.gateway.tasks.get_task(task.task_id)
-    await fleet.gateway.tasks._store.start_run(task, "run_by_somebody_else")
+    await get_tasks(fleet.gateway).get_task(task.task_id)
+    await get_tasks(fleet.gateway)._store.start_run(task, "run_by_somebody_else")
     fleet.clock.now = tick + DAY
     await fleet.ticker().handle_due()
     newest = (await fleet.ticks())[0]
@@ -293,7 +319,7 @@ async def test_a_secret_of_the_gateway_is_not_stored_with_a_schedule(tmp_path: P
     )
     async with build_gateway(settings, recover=False, foreign="ignored") as gateway:
         spec = DAILY.model_copy(update={"prompt": "say sk-very-secret-1234567890"})
-        made = await gateway.schedules.service.create(spec, Principal())
+        made = await get_schedules(gateway).service.create(spec, Principal())
         assert "very-secret" not in str(made.work)
 
 
@@ -351,7 +377,7 @@ async def test_a_due_schedule_of_a_stopped_gateway_runs_at_the_next_start(serve:
     """With the real clock and the ticker of a served gateway."""
     settings = Settings(_env_file=None, data_dir=tmp_path / "data", skills_user_dir=False)
     async with build_gateway(settings, recover=False, foreign="ignored") as gateway:
-        await gateway.schedules.service.create(DAILY, Principal())
+        await get_schedules(gateway).service.create(DAILY, Principal())
     store = await open_store(settings)
     await build_statements(store).write("UPDATE schedules SET next_tick = next_tick - 3 * 86400")
     await store.close()

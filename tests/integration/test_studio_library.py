@@ -105,6 +105,48 @@ def test_the_command_line_keeps_prompts(tmp_path: Path) -> None:
     assert (code, output) == (1, "stepgate: there is no prompt 'brief'; known prompts: none")
 
 
+@pytest.mark.row("S002-21", "S002-23")
+async def test_the_graph_knows_documents_and_files_and_where_each_thing_is_stored(serve: Serve) -> None:
+    async with serve() as url, client_of(url) as http, Client(f"{url}/mcp") as client:
+        await create(http, name="Ours", tools=["calculator"], collections=["work"])
+        sent = await http.post(
+            "/v1/documents",
+            files={"file": ("travel.md", b"# Trips\n\nTrips are booked early.")},
+            data={"collection": "work"},
+        )
+        document = f"document:{sent.json()['document_id']}"
+        (found,) = (await call(client, "search_entities", query="travel.md", entity_type="document"))["entities"]
+        assert (found["id"], found["title"], found["source"]) == (document, "travel.md", sent.json()["source"])
+        shown = await call(client, "get_entity_details", entity_id="travel.md")
+        assert {"source": "collection:work", "kind": "contains", "target": document} in shown["links"]
+        related = await call(client, "explain_relationship", entity_a="room:ours", entity_b=document)
+        assert related["explanation"].startswith(
+            "The room ours reads the collection work. The collection work contains"
+        )
+        sources = {
+            "tool:calculator": "mcp_tools/builtin/calculator.py:",
+            "skill:summarize": "skills/summarize/SKILL.md",
+            "prompt:summarize/SKILL.md": "skills/summarize/SKILL.md",
+            "room:ours": "rooms/ours.yaml",
+            "room:knowledge": "config/rooms/knowledge.yaml",
+            "collection:work": "table collections, name work",
+        }
+        for entity, source in sources.items():
+            details = (await http.get(f"/v1/studio/entities/{entity}")).json()
+            assert details["source"].startswith(source), details
+        instructions = await call(client, "get_entity_details", entity_id="prompt:summarize/SKILL.md")
+        assert [link["target"] for link in instructions["links"]] == ["skill:summarize"]
+        graph = (await http.get("/v1/studio/graph")).json()
+        files = [one for one in graph["entities"] if one["type"] == "file"]
+        assert all(one["source"].endswith(one["name"]) for one in files)
+        assert {link["source"] for link in graph["links"] if link["target"].startswith("file:")} == {
+            f"skill:{one['name'].partition('/')[0]}" for one in files
+        }
+        assert (await http.delete(f"/v1/documents/{sent.json()['document_id']}")).status_code == 204
+        gone = await call(client, "search_entities", query="travel.md", entity_type="document")
+        assert gone["entities"] == []
+
+
 @pytest.mark.row("S002-20", "S002-21", "S002-22", "S002-23")
 async def test_the_graph_answers_and_follows_changes(serve: Serve) -> None:
     async with serve() as url, client_of(url) as http, Client(f"{url}/mcp") as client:

@@ -12,10 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.core.errors import ConfigError
+from agent.core.errors import ConfigError, ToolError
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from gateway.bootstrap import build_gateway
+from gateway.features.incident.tools.summary import SummarizeOutput, SummarizeTool
 from tests.integration.conftest import Serve
 from tests.support.company import read_in
 from tests.support.postgres import fresh_database
@@ -132,8 +133,8 @@ async def test_an_incident_is_carried_out_verified_and_kept_without_a_model(serv
     verification = task["verification"]
     assert verification["incident_gate"] == {"required": True, "passed": True, "failures": []}
     assert verification["retry_budget"] == {"count": 0, "budget": 3, "remaining": 3, "budget_exhausted": False}
-    assert verification["runtime"]["planner"]["effective_mode"] == "rules"
-    assert verification["runtime"]["executor"]["effective_mode"] == "rules"
+    assert verification["runtime"]["planner"]["effective_mode"] == "deterministic"
+    assert verification["runtime"]["executor"]["effective_mode"] == "deterministic"
     assert task["output"]["results"]["classify_priority"]["priority"] == "high"
     assert [step["tool"] for step in run["plan"]["steps"]][-2:] == ["summarize", "completion"]
     searched = {search["tool"]: search["hits"] for search in run["state"]["runtime"]["retrieval"]["searches"]}
@@ -179,9 +180,9 @@ async def test_a_run_without_evidence_stops_at_its_budget_and_fails_by_the_gates
     assert "incident_evidence: search_previous_issues found nothing" in task["failure"]["message"]
     assert task["verification"]["incident_gate"]["passed"] is False
     budget = task["verification"]["retry_budget"]
-    assert (budget["count"], budget["remaining"], budget["budget_exhausted"]) == (3, 0, True)
+    assert (budget["count"], budget["remaining"], budget["budget_exhausted"]) == (2, 0, True)
     times = {tool: called_tools(run).count(tool) for tool in set(called_tools(run))}
-    assert times["search_previous_issues"] == 4
+    assert times["search_previous_issues"] == 3
     assert {tool: times[tool] for tool in CORE} == dict.fromkeys(CORE, 1), "what had succeeded was kept"
 
 
@@ -267,7 +268,7 @@ async def test_the_rules_take_over_and_it_is_told_why(
         task = await run_task(client, INCIDENT)
     planner = task["verification"]["runtime"]["planner"]
     assert task["status"] == "completed", task
-    assert (planner["requested"], planner["effective_mode"], planner["fallback_used"]) == ("llm", "rules", True)
+    assert (planner["requested"], planner["effective_mode"], planner["fallback_used"]) == ("llm", "deterministic", True)
     assert reason in planner["fallback_reason"]
 
 
@@ -284,9 +285,9 @@ async def test_modes_are_chosen_apart(serve: Serve) -> None:
         names = ("requested", "effective_mode", "fallback_used")
         return [tuple(runtime[part][name] for name in names) for part in ("planner", "executor")]
 
-    assert modes(written) == [("rules", "rules", False), ("llm", "llm", False)]
+    assert modes(written) == [("deterministic", "deterministic", False), ("llm", "llm", False)]
     assert written["output"]["response"] == "By the model."
-    assert modes(planned) == [("llm", "llm", False), ("rules", "rules", False)]
+    assert modes(planned) == [("llm", "llm", False), ("deterministic", "deterministic", False)]
     assert "By the model." not in planned["output"]["response"]
 
 
@@ -458,3 +459,42 @@ async def test_the_trace_of_a_task_goes_through_its_stages_in_order(serve: Serve
     without_stage = [{name: value for name, value in line.items() if name != "stage"} for line in task["trace"][:-1]]
     assert sorted(map(str, without_stage)) == sorted(map(str, run["state"]["steps"])), "the lines of every door"
     assert run["trace"] == again["trace"] == task["trace"]
+
+
+@pytest.mark.row("S004-31")
+async def test_a_required_tool_that_failed_or_never_ran_is_named(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise ToolError("the summary is out of order", agent_id="summarize")
+
+    monkeypatch.setattr(SummarizeTool, "run", fail)
+    async with client_of(serve) as client:
+        failing = await run_task(client, PLAIN)
+        monkeypatch.undo()
+        fine = await run_task(client, PLAIN)
+    assert (failing["status"], fine["status"]) == ("failed", "completed")
+    (gate,) = [one for one in failing["verification"]["gates"] if one["gate"] == "required_tools"]
+    assert gate["passed"] is False
+    assert "summarize" in " ".join(gate["failures"]), gate
+    assert "extract_entities" not in " ".join(gate["failures"]), "what ran is not named"
+    assert gates(fine)["required_tools"] is True
+
+
+@pytest.mark.row("S004-32")
+async def test_a_summary_that_leaves_out_what_the_text_is_about_does_not_pass(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "Summarise this: Maria Berg met Karl Lind of profile-media-api in Stockholm on 2026-03-01 about INC0010042."
+
+    async def say_little(*_: object) -> SummarizeOutput:
+        return SummarizeOutput.model_validate({**whole, "summary": "Somebody met somebody."})
+
+    async with client_of(serve) as client:
+        fine = await run_task(client, text)
+        run = await latest(client, fine)
+        (whole,) = [one["output"] for one in run["tool_results"] if one["tool"] == "summarize"]
+        monkeypatch.setattr(SummarizeTool, "run", say_little)
+        vague = await run_task(client, text)
+    assert gates(fine)["summary_consistent"] is True
+    assert (vague["status"], gates(vague)["summary_consistent"]) == ("failed", False)
+    (gate,) = [one for one in vague["verification"]["gates"] if one["gate"] == "summary_consistent"]
+    assert "Maria Berg" in gate["reason"], gate

@@ -18,6 +18,7 @@ from agent.core.settings import Settings
 from gateway.bootstrap import build_gateway
 from gateway.features.schedules.engine.model import ScheduleSpec
 from gateway.features.schedules.engine.webhooks.sender import WebhookSender
+from gateway.features.schedules.parts import get_schedules, get_webhooks
 from tests.integration.conftest import Serve
 from tests.support.script import says, script
 from tests.support.webhook_receiver import WebhookReceiver
@@ -226,15 +227,15 @@ async def test_a_deleted_run_or_owner_leaves_no_delivery(tmp_path: Path) -> None
         spec = ScheduleSpec.model_validate(
             {"name": "s", "cron": "@daily", "prompt": "calculate 1+1", "webhook": {"url": "https://93.184.216.34/"}}
         )
-        await gateway.schedules.service.create(spec, Principal("anna"))
-        runs = [await gateway.schedules.service.run_now("s", Principal("anna")) for _ in range(2)]
+        await get_schedules(gateway).service.create(spec, Principal("anna"))
+        runs = [await get_schedules(gateway).service.run_now("s", Principal("anna")) for _ in range(2)]
         for run in runs:
             await gateway.service.wait_until_end(run.run_id, owner="anna")
-        outbox = gateway.schedules.webhooks.outbox
+        outbox = get_webhooks(gateway).outbox
         assert len(await outbox.list_newest("anna", limit=9)) == 2
         await gateway.owners.delete_run(runs[0].run_id, owner="anna", by="anna")
         assert [row.run_id for row in await outbox.list_newest("anna", limit=9)] == [runs[1].run_id]
         removed = await gateway.owners.delete("anna", by="anna")
         assert {"schedules": 1, "schedule_ticks": 2, "webhook_deliveries": 1}.items() <= removed.items()
         assert await outbox.list_newest("anna", limit=9) == []
-        assert await gateway.schedules.store.list_all("anna") == []
+        assert await get_schedules(gateway).store.list_all("anna") == []

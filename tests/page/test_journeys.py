@@ -285,8 +285,12 @@ async def test_runs_are_searched_timed_and_compared(devtools: str, serve: Serve)
 
 
 async def test_long_chats_long_answers_and_other_scripts(devtools: str, serve: Serve) -> None:
-    huge = "".join(f"## Part {number}\n\n{'word ' * 200}\n\n" for number in range(400))
-    model = script(says(huge, about="huge", chunk=4000), says("שלום, **עולם**", chunk=8))
+    huge = "".join(f"## Part {number}\n\n{'word ' * 200}\n\n" for number in range(2_000))
+    model = script(
+        says(huge, about="huge", chunk=4000),
+        says("שלום, **עולם**\n\n- אחת\n- שתיים", about="שתיים", chunk=8),
+        says("שלום", chunk=8),
+    )
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
         chat = (await client.post("/v1/conversations", json={})).json()["id"]
         for number in range(40):
@@ -297,5 +301,10 @@ async def test_long_chats_long_answers_and_other_scripts(devtools: str, serve: S
             await page.evaluate("document.querySelector('.column > .button.plain').click()")
             await page.until("document.querySelectorAll('.answer').length === 40")
             assert await page.evaluate("getComputedStyle(document.querySelector('.mine')).direction") == "rtl"
+            await send(page, "שתיים")
+            await page.until("document.querySelector('.answer:last-of-type .prose li')")
+            for element in ("p", "ul"):
+                found = f"getComputedStyle(document.querySelector('.answer:last-of-type .prose {element}')).direction"
+                assert await page.evaluate(found) == "rtl"
             await send(page, "Something huge")
-            await page.until(f"{IS_DONE} && ({ANSWER}).includes('Part 399')", 120_000)
+            await page.until(f"{IS_DONE} && ({ANSWER}).includes('Part 1999')", 120_000)

@@ -48,6 +48,12 @@ def form_pdf(*fields: str, words: Iterable[Words] = ()) -> bytes:
     return _pdf([_shown(words)], resources="", objects=widgets, catalog=form, page_entries=f"/Annots[{kids}]")
 
 
+def annotated_pdf(words: Iterable[Words], annotations: Sequence[str]) -> bytes:
+    """A PDF of one page with these lines and annotations, each given by its entries without its place."""
+    listed = "".join(f"<</Type/Annot/Rect[300 300 400 320]{entries}>>" for entries in annotations)
+    return _pdf([_shown(words)], resources="", objects=[], page_entries=f"/Annots[{listed}]")
+
+
 def scanned_pdf(text_page: Iterable[Words] = ()) -> bytes:
     """A page that is one picture (black bars on white), after a page of text if there is any."""
     rows = b"".join(b"\x00" * 10 if y % 20 < 4 and y > 20 else b"\xff" * 10 for y in range(100))

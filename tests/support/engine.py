@@ -21,7 +21,7 @@ from agent.net import SafeClient
 from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
 from agent.run_context.extensions import Extension, merge_extensions
-from agent.run_context.ground import GroundSources
+from agent.run_context.ground import GroundCollections, GroundSources
 from agent.run_context.run import Run
 from agent.runs.response import build_response
 from agent.runs.run_worker import ServiceLimits, make_worker_name
@@ -33,7 +33,8 @@ from agent.subagents.spawn import make_spawn_tools
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store
-from gateway.features.documents.bootstrap_documents import build_connectors, build_library, build_vector_index
+from gateway.bootstrap_memory import build_vector_index
+from gateway.features.documents.bootstrap_documents import build_connectors, build_library
 from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.subagents.researcher import Researcher
@@ -132,7 +133,7 @@ async def engine_bench(
         subagents=SubAgentRunner(_register(kinds, configured, library, client_of_sources, languages)),
         observers=observers,
         extensions=merge_extensions(extensions),
-        ground=GroundSources(builtins.walk_files, library.list_collections),
+        ground=GroundSources(builtins.walk_files, collections=GroundCollections(library.list_collections)),
     )
     chosen = room or Room(id="test")
     rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)

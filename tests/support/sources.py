@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.core.errors import AgentError
 from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
-from gateway.features.documents.engine.ingest.local_files import TYPES
+from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.search.models import ConnectorInput, ConnectorOutput, SourceType
 
 REQUEST = ConnectorInput(source_type="web", source_identifier="https://site.example/", recursive=True)

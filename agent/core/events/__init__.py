@@ -46,6 +46,7 @@ from agent.core.events.plan import (
     TaintSource,
 )
 from agent.core.events.request import (
+    ConfirmedValue,
     EarlierResult,
     InputGuarded,
     IntentClassified,
@@ -90,6 +91,7 @@ __all__ = [
     "ClaimProblem",
     "ClientToolCall",
     "ClientToolsCalled",
+    "ConfirmedValue",
     "EarlierResult",
     "EventDraft",
     "FailedUpstream",

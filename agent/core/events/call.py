@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from agent.core.events.envelope import EventBody
-from agent.core.models import Effect, FrozenModel, JsonObject, Mode, Source, Tier, Usage
+from agent.core.models import ArgumentRole, Effect, FrozenModel, JsonObject, Mode, Source, Tier, Usage
 from agent.core.subagent_result import SubAgentResult
 
 Purpose = Literal[
@@ -75,6 +75,9 @@ class ToolCalled(EventBody):
     args: JsonObject
     effect: Effect
     key: str = Field(description="run:plan:step:attempt[:n], the idempotency key")
+    untrusted: dict[str, ArgumentRole] = Field(
+        default_factory=dict, description="arguments with values from outside, of a call that changes something"
+    )
     span: str = Field(default="", description="the sub-agent that makes the call, if one does")
 
 

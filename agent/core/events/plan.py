@@ -6,7 +6,7 @@ from pydantic import Field
 
 from agent.core.events.envelope import EventBody
 from agent.core.events.label import StepLabel
-from agent.core.models import Effect, FrozenModel, JsonObject, Mode, Plan
+from agent.core.models import ArgumentRole, Effect, FrozenModel, JsonObject, Mode, Plan
 
 TaintSource = Literal[
     "conversation", "history", "unknown_answers", "attachment", "results", "recipe", "reply", "ground"
@@ -99,6 +99,9 @@ class ApprovalItem(FrozenModel):
     changes: bool = False
     sources: dict[str, str] = Field(
         default_factory=dict, description="where the value of each argument comes from, for arguments of single calls"
+    )
+    roles: dict[str, ArgumentRole] = Field(
+        default_factory=dict, description="what the arguments say, for arguments of single calls"
     )
     shown: str = Field(default="", description="Markdown in which the tool shows what the call would do")
     shown_sha256: str = Field(default="", description="of the Markdown before redaction; the approval is bound to it")

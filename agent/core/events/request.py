@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from agent.core.events.envelope import EventBody
 from agent.core.events.label import TextLabel
@@ -73,6 +73,14 @@ class EarlierResult(FrozenModel):
     tainted: bool = False
 
 
+class ConfirmedValue(FrozenModel):
+    """A value that a person confirmed for an argument of a tool, by approving a call or a plan that showed it."""
+
+    tool: str
+    argument: str
+    value: JsonValue = None
+
+
 class MemoryRetrieved(EventBody):
     """The retrieve stage: earlier turns of the conversation and remembered items, as models may see them.
 
@@ -95,3 +103,6 @@ class MemoryRetrieved(EventBody):
         default=(), description="of the messages in `history` that the client sent, in their order"
     )
     prompt_label: TextLabel | None = Field(default=None, description="of the prompt, if text is attached to it")
+    confirmed: tuple[ConfirmedValue, ...] = Field(
+        default=(), description="what a person confirmed before in this conversation, if its id names its owner"
+    )

@@ -52,6 +52,9 @@ class RunCreated(EventBody):
     may_skip_approval: bool = Field(
         default=True, description="whether calls that the request names with their arguments count as approved"
     )
+    own_conversation: bool = Field(
+        default=False, description="whether this gateway made the conversation's id, so that nobody else knows it"
+    )
     scopes: tuple[str, ...] | None = Field(
         default=None, description="scopes of the caller's key or token; null for the machine's owner"
     )

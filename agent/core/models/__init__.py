@@ -21,7 +21,16 @@ from agent.core.models.request import (
     ChatMessage,
     ToolCallRequest,
 )
-from agent.core.models.room import AnswerPiiAction, Budgets, GuardAction, OutputGuards, Room, RoomGuards, RoomServer
+from agent.core.models.room import (
+    MODEL_MARK,
+    AnswerPiiAction,
+    Budgets,
+    GuardAction,
+    OutputGuards,
+    Room,
+    RoomGuards,
+    RoomServer,
+)
 from agent.core.models.webhook import MAX_WEBHOOK_URL_CHARS, Webhook
 from agent.core.models.words import (
     ENDED_STATUSES,
@@ -30,9 +39,11 @@ from agent.core.models.words import (
     PROVIDER_FIELDS,
     Action,
     ApprovalPolicy,
+    ArgumentRole,
     Completeness,
     DeferredModel,
     Effect,
+    EffectPolicy,
     Executor,
     FrozenModel,
     JsonObject,
@@ -51,6 +62,7 @@ __all__ = [
     "LOCAL_OWNER",
     "MAX_CONVERSATION_ID_CHARS",
     "MAX_WEBHOOK_URL_CHARS",
+    "MODEL_MARK",
     "MODEL_OPTIONS",
     "PROVIDER_FIELDS",
     "RESERVED_METADATA",
@@ -59,12 +71,14 @@ __all__ = [
     "AgentRequest",
     "AgentResponse",
     "ApprovalPolicy",
+    "ArgumentRole",
     "Budgets",
     "ChatMessage",
     "Citation",
     "Completeness",
     "DeferredModel",
     "Effect",
+    "EffectPolicy",
     "Executor",
     "FrozenModel",
     "GuardAction",

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from agent.core.models.room import MODEL_MARK
 from agent.core.models.words import PROVIDER_FIELDS, FrozenModel, JsonObject, Role
 
 RESERVED_METADATA = frozenset(
@@ -93,7 +94,7 @@ class AgentRequest(FrozenModel):
     prompt_position: int | None = Field(
         default=None, ge=0, description="how many of the messages come before the prompt; null: all of them"
     )
-    room: str | None = None
+    room: str | None = Field(default=None, description="a room, or `room@model`; null: the default room")
     images: tuple[str, ...] = ()
     client_tools: tuple[JsonObject, ...] = Field(
         default=(),
@@ -134,6 +135,16 @@ class AgentRequest(FrozenModel):
                 "'session_id' is another name of 'conversation_id': send one of them, or both with the same value"
             )
         return {**data, "conversation_id": session, "session_id": None}
+
+    def name_room(self, room_id: str) -> str:
+        """Makes the id of a room with the model that this request chose: `room@model`, or `room` without a choice."""
+        model = self.chosen_model
+        return room_id if model is None else f"{room_id}{MODEL_MARK}{model}"
+
+    @property
+    def chosen_model(self) -> str | None:
+        """The model that the caller chose with `room@model`; None for the room's own."""
+        return (self.room or "").partition(MODEL_MARK)[2] or None
 
     def get_caller_metadata(self) -> JsonObject:
         """Returns the caller's metadata without the keys that the engine writes."""

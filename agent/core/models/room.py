@@ -1,16 +1,27 @@
 """Rooms: what an assistant may use, what it guards against, and what one of its runs may spend."""
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from agent.core.models.words import LOCAL_OWNER, ApprovalPolicy, FrozenModel, JudgePolicy, RetrievalMode, Tier
+from agent.core.models.words import (
+    LOCAL_OWNER,
+    ApprovalPolicy,
+    EffectPolicy,
+    FrozenModel,
+    JudgePolicy,
+    RetrievalMode,
+    Tier,
+)
 
 GuardAction = Literal["off", "flag", "redact", "block"]
 AnswerPiiAction = Literal["auto", "off", "flag", "redact_answer", "redact", "block"]
 """`redact_answer` removes others' personal data from what a model writes as an answer; `redact` also from results."""
 
 
+MODEL_MARK: Final = "@"
+"""Separates a room's id from the model that a caller chose for it. A room's id has none; a model's name may."""
 LARGEST_PLAN = 32
 """The most steps of a plan that a room may allow."""
 
@@ -91,6 +102,13 @@ class RoomServer(FrozenModel):
         return (*((self.credential,) if self.credential is not None else ()), *self.secret_env.values())
 
 
+def read_tool_names(given: Any) -> Any:
+    """The names of a list of tools, each of them a name or `{tool_name: NAME}`."""
+    if not isinstance(given, list | tuple):
+        return given
+    return [one["tool_name"] if isinstance(one, dict) and one.keys() == {"tool_name"} else one for one in given]
+
+
 class Room(FrozenModel):
     """An assistant's profile. Each room is one model id in `/v1/models`."""
 
@@ -101,6 +119,11 @@ class Room(FrozenModel):
     persona: str = Field(default="", description="the style of answers; every answer then passes a completion")
     fast_model: str | None = Field(default=None, description="overrides AGENT_MODEL_FAST in this room")
     high_model: str | None = Field(default=None, description="overrides AGENT_MODEL_HIGH in this room")
+    models: tuple[str, ...] | None = Field(
+        default=None,
+        description="configured models that a caller may choose here as `room@model`; null: all of them, none where "
+        "the room names its own; empty: none",
+    )
     answer_tier: Tier = "fast"
     planning: bool = Field(default=True, description="false: a plain model, no plan, client tools passed through")
     client_tools: Literal["offer", "ignore"] = Field(
@@ -119,7 +142,9 @@ class Room(FrozenModel):
         description="true: without a model a skill fails with the model's error; false: the rules take over",
     )
     skills: tuple[str, ...] | None = Field(default=None, description="allowed skills; null allows all")
-    tools: tuple[str, ...] | None = Field(default=None, description="allowed tools; null allows all")
+    tools: Annotated[tuple[str, ...] | None, BeforeValidator(read_tool_names)] = Field(
+        default=None, description="allowed tools, each a name or `{tool_name: NAME}`; null allows all"
+    )
     mcp_servers: dict[str, RoomServer] = Field(
         default={}, description="MCP servers of this room's own, by name; their tools are usable here only"
     )
@@ -131,6 +156,11 @@ class Room(FrozenModel):
         default="never",
         description="what a person must allow first: nothing, what changes something, or every plan. A change with "
         "arguments that come from outside is always asked for",
+    )
+    effects: EffectPolicy = Field(
+        default="ask_any",
+        description="which values from outside a person must allow in a change: any, or those that say where it goes, "
+        "how much, or what nobody has described; content and ids of one's own things pass then",
     )
     memory: bool = Field(default=True, description="recall what is remembered for the user, and remember exchanges")
     guard_input: RoomGuards = Field(
@@ -167,6 +197,12 @@ class Room(FrozenModel):
     owner: str = Field(default=LOCAL_OWNER, description="who may use the room; the owner `local` shares it with all")
     suggestions: tuple[str, ...] = Field(default=(), description="requests that a client may offer to begin with")
     budgets: Budgets = Budgets()
+
+    def list_choosable(self, configured: Iterable[str]) -> list[str]:
+        """Filters the gateway's configured models by what a caller may choose in this room; keeps their order."""
+        if self.models is None:
+            return [] if self.fast_model or self.high_model else list(configured)
+        return [one for one in configured if one in self.models]
 
     def is_visible_to(self, owner: str) -> bool:
         """Returns whether this owner may use the room."""

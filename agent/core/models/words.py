@@ -25,6 +25,12 @@ run. `partial`: it has an answer, but did not do all that was asked."""
 Completeness = Literal["complete", "partial", "aborted"]
 JudgePolicy = Literal["checks", "auto", "always"]
 ApprovalPolicy = Literal["never", "side_effects", "always"]
+ArgumentRole = Literal["where", "amount", "content", "id", "other"]
+"""What an argument of a call says: where it goes (recipient, address, path, account, channel, URL), how much, with what
+content, which thing of the user's own; `other` is anything else, and is treated as `where`."""
+EffectPolicy = Literal["ask_any", "ask_where"]
+"""When a change with values from outside is asked about: with any such value, or only where it says where, how much, or
+what nobody has described."""
 RouteKind = Literal["plan", "direct", "greeting", "command", "skill", "recipe", "task", "tool_calls"]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 

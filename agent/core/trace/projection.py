@@ -120,6 +120,8 @@ class Projection:
 
     def _open_tool_call(self, event: ev.Event, body: ev.ToolCalled) -> None:
         detail: JsonObject = {"args": body.args, "effect": body.effect, "key": body.key}
+        if body.untrusted:
+            detail["from_outside"] = {**body.untrusted}
         key, span = ("tool", body.call_id, None), body.span or None
         index = self._lines.open_line(event, key, "tool", body.tool, detail, span=span)
         self._called[index] = body

@@ -22,7 +22,7 @@ from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue, list_callable
-from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
+from agent.execution.decide import Start, find_doubt, find_replan_reason, is_in_round, needs_round
 from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.open_questions import WITHHELD_QUESTION
 from agent.execution.plan_sources import find_first_plan, requires_tools
@@ -310,6 +310,7 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         has_changed=has_changed(state),
         has_read_outside=_has_read_outside(state),
         may_change=find_allowed_changes(state),
+        doubt=find_doubt(state, state.plan) if in_rounds and state.plan is not None else "",
         may_call=state.round_count < room.budgets.max_rounds,
         checks_answers=run.profile.checks_answers,
     )

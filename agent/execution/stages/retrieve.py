@@ -6,7 +6,7 @@ from itertools import pairwise
 from agent.core.errors import AgentError
 from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.models import ChatMessage, Role
-from agent.execution.earlier_run import find_earlier_results
+from agent.execution.earlier_run import find_confirmed_values, find_earlier_results
 from agent.memory.store import MemorySearchResult, format_exchange
 from agent.policy.redaction.inbound import HistoryRedactor, restore_text
 from agent.policy.redaction.requests import redact_history
@@ -27,6 +27,7 @@ async def retrieve(run: Run) -> None:
     history, labels = await label_messages(run, history) if source == "request" else (history, ())
     prompt_label = label_prompt(run.state.prompt)
     earlier = await find_earlier_results(run, history)
+    confirmed = await find_confirmed_values(run) if source == "conversation" else ()
     history = await redactor.redact_messages(history)
     earlier = tuple([one.model_copy(update={"text": await redactor.redact_text(one.text)}) for one in earlier])
     tainted = tainted or any(one.tainted for one in earlier)
@@ -45,6 +46,7 @@ async def retrieve(run: Run) -> None:
                 tainted=tainted,
                 labels=labels,
                 prompt_label=prompt_label,
+                confirmed=confirmed,
             )
         )
         return
@@ -77,6 +79,7 @@ async def retrieve(run: Run) -> None:
             tainted=tainted,
             labels=labels,
             prompt_label=prompt_label,
+            confirmed=confirmed,
         )
     )
 

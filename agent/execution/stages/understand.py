@@ -57,7 +57,7 @@ async def understand(run: Run) -> None:
 
 def describe_profile(run: Run) -> JsonObject:
     """Returns the profile of the run's model for the trace, and its source: a setting, a measurement or the default."""
-    source = get_profile_source(run.engine.settings.model_profile, run.engine.models.measured)
+    source = get_profile_source(run.engine.settings.model_profile, run.engine.models.find_measured(run.room))
     return {**run.profile.model_dump(mode="json"), "source": source}
 
 

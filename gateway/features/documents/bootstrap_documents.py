@@ -1,4 +1,4 @@
-"""The documents' part of the composition root: collections, memories, vectors, the embedder, connectors and jobs."""
+"""The documents' part of the composition root: collections, connectors and jobs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,7 @@ from urllib.parse import unquote, urlsplit
 from agent.core.errors import ConfigError
 from agent.core.extras import EXTRAS, format_install_hint
 from agent.core.settings import Settings
-from agent.llm.embedder import Embedder, LiteLLMEmbedder, OnnxEmbedder, check_model_folder
-from agent.memory.store import MemoryStore
+from agent.llm.embedder import Embedder
 from agent.net import SafeClient
 from agent.storage.audit import NO_AUDIT, AuditLog
 from agent.storage.credentials import Credentials
@@ -17,10 +16,8 @@ from agent.storage.journal_sqlite import SqliteStore
 from agent.storage.objects import ObjectStore
 from agent.storage.objects.folder import FolderObjectStore
 from agent.storage.vectors import VectorIndex
-from agent.storage.vectors.exact import ExactIndex
-from agent.storage.vectors.sqlite import SqliteVectorRows
-from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_database import Storage, build_statements
+from gateway.feature_host import FeatureHost
 from gateway.features.documents.engine.ingest.collection_store import CollectionStore
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.connectors.drive import DriveConnector
@@ -31,38 +28,39 @@ from gateway.features.documents.engine.ingest.connectors.web import WebConnector
 from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
 from gateway.features.documents.engine.ingest.job_runner import IngestJobs
 from gateway.features.documents.engine.ingest.jobs import JobStore
+from gateway.features.documents.engine.ingest.source_store import SourceStore
 from gateway.features.documents.engine.ingest.uploads import Uploads
 from gateway.features.documents.engine.search.documents import DocumentStore
 from gateway.features.documents.engine.search.lexical import LexicalIndex
 from gateway.features.documents.engine.search.lexical_sqlite import create_sqlite_index
 from gateway.features.documents.engine.search.models import SourceType
+from gateway.features.documents.installed_readers import add_installed_connectors, register_installed_parser
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """What the gateway remembers and searches, and the jobs that ingest it."""
+    """The documents that the gateway searches, and the jobs that ingest them."""
 
-    embedder: Embedder | None
-    """The configured embedder; None if texts are found by their words only."""
-    memory: MemoryStore
     connectors: Mapping[SourceType, Connector]
     library: Library
     corpus: CorpusIndexer
     jobs: IngestJobs
+    sources: SourceStore
 
 
-def build_documents(context: BuildContext) -> Documents:
-    """Returns the documents of the gateway. Raises `ConfigError`."""
-    settings, store, audit, client = context.settings, context.store, context.audit, context.client
-    vectors, embedder = build_vector_index(settings, store), build_embedder(settings)
-    memory = MemoryStore(vectors, embedder, store.clock, audit)
-    context.stack.push_async_callback(memory.close)
-    connectors = context.installed.add_connectors(build_connectors(settings, client), client)
-    library = build_library(settings, store, vectors, embedder, client, audit, connectors)
+def build_documents(host: FeatureHost) -> Documents:
+    """The documents of the gateway, after the parsers and connectors of installed packages. Raises
+    `ConfigError`."""
+    context, settings, memory = host.context, host.settings, host.memory
+    store, client = context.store, context.client
+    context.installed.register("stepgate.parsers", register_installed_parser)
+    connectors = add_installed_connectors(context.installed, build_connectors(settings, client), client)
+    library = build_library(settings, store, memory.vectors, memory.embedder, client, context.audit, connectors)
     jobs = IngestJobs(JobStore(context.statements, store.clock), library, settings.readable_roots)
     context.stack.push_async_callback(jobs.aclose)
-    corpus = build_corpus_indexer(settings, store, vectors, embedder)
-    return Documents(embedder, memory, connectors, library, corpus, jobs)
+    corpus = build_corpus_indexer(settings, store, memory.vectors, memory.embedder)
+    sources = SourceStore(context.statements, settings.readable_roots, store.clock, context.audit)
+    return Documents(connectors, library, corpus, jobs, sources)
 
 
 def build_library(
@@ -108,46 +106,6 @@ def build_connectors(settings: Settings, client: SafeClient) -> dict[SourceType,
     source_client, credentials = SourceClient(client), Credentials(settings.credentials_file)
     web = WebConnector(source_client, credentials=credentials)
     return {"local": LocalConnector(), "web": web, "gdrive": DriveConnector(source_client, credentials)}
-
-
-def build_vector_index(settings: Settings, store: Storage) -> VectorIndex:
-    """Returns the vector index: Qdrant if configured, else the store, with pgvector where the database has it."""
-    if settings.qdrant_url is not None or settings.qdrant_path is not None:
-        key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
-        from agent.storage.vectors.qdrant import QdrantIndex  # noqa: PLC0415 - httpx, 5 MB
-
-        return QdrantIndex(url=settings.qdrant_url, api_key=key, path=settings.qdrant_path or ":memory:")
-    if isinstance(store, SqliteStore):
-        return ExactIndex(SqliteVectorRows(store.database))
-    from agent.storage.vectors.pgvector import PgvectorIndex  # noqa: PLC0415 - as for the store
-
-    return PgvectorIndex(store.database)
-
-
-def build_embedder(settings: Settings) -> Embedder | None:
-    """Returns the configured embedder: an endpoint by URL, a model in a folder, or a LiteLLM model by name.
-
-    Returns None if none is set; texts are then found by their words. Raises `ConfigError` for more than one, and for a
-    folder that holds no model.
-    """
-    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
-    if settings.embedder_model_dir is not None:
-        if settings.embedder_url is not None or settings.embedder_model is not None:
-            raise ConfigError("AGENT_EMBEDDER_MODEL_DIR: unset it, or AGENT_EMBEDDER_URL and AGENT_EMBEDDER_MODEL")
-        return OnnxEmbedder(check_model_folder(settings.embedder_model_dir))
-    if settings.embedder_url is None:
-        if settings.embedder_model is None:
-            return None
-        return LiteLLMEmbedder(settings.embedder_model, key, timeout_s=settings.embedder_timeout_s)
-    from agent.llm.embedder.http import HttpEmbedder, build_pooled_transport  # noqa: PLC0415 - httpx, 5 MB
-
-    return HttpEmbedder(
-        settings.embedder_url,
-        settings.embedder_model,
-        key,
-        timeout_s=settings.embedder_timeout_s,
-        transport=build_pooled_transport(),
-    )
 
 
 def build_object_store(settings: Settings) -> ObjectStore:

@@ -4,6 +4,11 @@ from gateway.feature import Command, Door, Feature
 
 FEATURE = Feature(
     name="fleet",
+    build="gateway.features.fleet.bootstrap_queue:build_queue",
+    dispatch="gateway.features.fleet.bootstrap_queue:find_dispatch",
+    doctor_checks="gateway.features.fleet.commands.doctor:check_queue",
+    middleware="gateway.features.fleet.serve_workers.worker_sessions:WorkerSessionMiddleware",
+    serve_workers="gateway.features.fleet.serve_workers.worker_supervisor:run_workers",
     routes=(Door("gateway.features.fleet.doors.queue:router", place=320),),
     commands={
         "worker": Command(

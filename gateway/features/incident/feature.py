@@ -1,6 +1,6 @@
 """The feature `incident`: tools and gates of the incident desk."""
 
-from gateway.feature import Feature
+from gateway.feature import Command, Feature
 
 FEATURE = Feature(
     name="incident",
@@ -8,4 +8,11 @@ FEATURE = Feature(
     rooms=("incident",),
     tools="gateway.features.incident.hooks:list_tools",
     extensions="gateway.features.incident.hooks:list_extensions",
+    commands={
+        "corpus": Command(
+            "gateway.features.incident.commands.corpus:app",
+            "Table rows as documents: prepare a corpus, build a collection from it, query it.",
+            place=310,
+        ),
+    },
 )

@@ -2,30 +2,26 @@
 
 from collections.abc import Mapping
 
-from agent.core.models import Room
 from agent.core.settings import Settings
-from agent.llm.tiers import ModelTiers
-from agent.run_context.run import Run
-from agent.runs.service import AgentService
 from agent.storage.ttl_store import LocalTtlStore, TtlStore
 from agent.subagents.registry import RegisteredSubAgent, register_subagents
 from agent.text.language import LanguageDetector
 from agent.tools import Tool
-from gateway.bootstrap_context import BuildContext
-from gateway.features.documents.bootstrap_documents import Documents
+from gateway.feature_host import FeatureHost, RunServices
 from gateway.features.documents.engine.ingest.collection_store import CollectionStore
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.connectors.port import Connector
 from gateway.features.documents.engine.search.models import SourceType
+from gateway.features.documents.parts import get_documents
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
 from gateway.features.pipeline_builder.engine.conversations import BuilderConversations, ConversationSettings
 from gateway.features.pipeline_builder.engine.messages import MessageLog
-from gateway.features.pipeline_builder.engine.source_store import SourceStore
 from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
 from gateway.features.pipeline_builder.engine.subagents.source_analyzer import SourceAnalyzer
 from gateway.features.pipeline_builder.engine.subagents.source_context import find_by_address
 from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource, SourceResources
+from gateway.features.pipeline_builder.parts import get_builder
 from gateway.features.pipeline_builder.tools.pipelines import make_pipeline_tools
 from gateway.features.pipeline_builder.tools.pipelines_by_rule import SuggestPipelineTool
 
@@ -33,14 +29,15 @@ PIPELINES_ROOM = "pipelines"
 """The room of pipeline conversations."""
 
 
-def build_pipeline_builder(context: BuildContext, documents: Documents) -> PipelineBuilder:
+def build_pipeline_builder(host: FeatureHost) -> PipelineBuilder:
     """Returns the pipeline builder over the store."""
+    context, documents = host.context, get_documents(host)
     settings, statements = context.settings, context.statements
     ephemeral = _build_ttl_store(settings)
     context.stack.push_async_callback(ephemeral.aclose)
     return PipelineBuilder(
         BuilderConversationStore(statements, context.store.clock),
-        SourceStore(statements, settings.readable_roots, context.store.clock, context.audit),
+        documents.sources,
         MessageLog(ephemeral, settings.conversation_message_seconds),
         documents.library,
         CollectionStore(statements, context.store.clock),
@@ -81,11 +78,9 @@ def register_source_agents(
     return register_subagents((SourceAnalyzer, PipelineValidator), resources)
 
 
-def build_conversations(
-    context: BuildContext, builder: PipelineBuilder, service: AgentService[Run], models: ModelTiers
-) -> BuilderConversations:
+def build_conversations(host: FeatureHost, runs: RunServices) -> BuilderConversations:
     """Returns the conversations with the operator's settings."""
-    settings = context.settings
+    context, settings, models = host.context, host.settings, runs.models
     terms = ConversationSettings(
         room=PIPELINES_ROOM,
         requires_model=settings.conversations_require_llm,
@@ -97,17 +92,10 @@ def build_conversations(
         return models.is_configured and settings.executor_mode != "rules"
 
     conversations = BuilderConversations(
-        builder, service, terms, has_model=has_model, clock=context.store.clock, follows=context.recover
+        get_builder(host), runs.service, terms, has_model=has_model, clock=context.store.clock, follows=context.recover
     )
     context.stack.push_async_callback(conversations.aclose)
     return conversations
-
-
-def allow_room_without_model(room: Room, settings: Settings) -> Room:
-    """Returns the room; if conversations may run without a model, it requires none."""
-    if settings.conversations_require_llm:
-        return room
-    return room.model_copy(update={"requires_model": False})
 
 
 def _build_ttl_store(settings: Settings) -> TtlStore:

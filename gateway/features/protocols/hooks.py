@@ -1,12 +1,31 @@
 """Hooks of the feature `protocols`."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from agent.runs.run_intake import RequestHandler
-from gateway.feature_host import FeatureHost
-from gateway.features.protocols.engine.tasks import make_task_handler
+from gateway.feature_host import FeatureHost, RunServices
+from gateway.features.protocols.engine.task_store import TaskStore
+from gateway.features.protocols.engine.tasks import TaskService, make_task_handler
+from gateway.features.protocols.parts import get_tasks
+
+
+def build_tasks(host: FeatureHost, runs: RunServices) -> TaskService:
+    """The stored tasks, which start runs."""
+    clock = host.context.store.clock
+    tasks = TaskService(TaskStore(host.statements, clock), runs.service, room=host.settings.task_room, clock=clock)
+    host.context.stack.push_async_callback(tasks.aclose)
+    return tasks
 
 
 def list_request_handlers(host: FeatureHost) -> tuple[RequestHandler[Any], ...]:
     """Returns what accepts requests to run a task."""
-    return (make_task_handler(host.get_part("tasks")),)
+    return (make_task_handler(get_tasks(host)),)
+
+
+@asynccontextmanager
+async def watch_tasks(host: FeatureHost) -> AsyncIterator[None]:
+    """Follows the runs of tasks that an earlier process started."""
+    await get_tasks(host).resume_watching()
+    yield

@@ -11,6 +11,10 @@ FEATURE = Feature(
     mcp_prompts="gateway.features.recipes.bootstrap_recipes:list_mcp_prompts",
     routes=(Door("gateway.features.recipes.doors.recipes:router", place=250),),
     commands={
+        "runs save": Command(
+            "gateway.features.recipes.commands.save_run:save",
+            "Save a run that succeeded as a recipe: a skill with parameters that runs without planning anew.",
+        ),
         "recipes": Command(
             "gateway.features.recipes.commands.recipes:app",
             "Recipes: list, show, apply, discard, remove, export.",

@@ -5,6 +5,11 @@ from gateway.feature import Command, Door, Feature
 FEATURE = Feature(
     name="schedules",
     needs=("protocols", "studio"),
+    build="gateway.features.schedules.bootstrap_schedules:build_webhooks",
+    webhooks="gateway.features.schedules.hooks:find_webhooks",
+    build_services="gateway.features.schedules.bootstrap_schedules:build_schedules",
+    around_runs="gateway.features.schedules.hooks:send_webhooks",
+    background="gateway.features.schedules.hooks:start_ticks",
     tools="gateway.features.schedules.hooks:list_tools",
     routes=(
         Door("gateway.features.schedules.doors.schedules:router", place=300),

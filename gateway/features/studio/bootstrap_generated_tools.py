@@ -8,20 +8,18 @@ from collections.abc import Collection
 from agent.core.errors import ToolInputError
 from agent.core.principal import Principal
 from agent.core.settings import Settings
-from agent.rooms import Rooms
 from agent.sandbox.client import Sandbox
 from agent.sandbox.interpreter import InterpreterPool, find_missing_interpreter
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.probe import find_missing_feature
 from agent.storage.api_keys import KeyStore
 from agent.tools import ToolContext
-from gateway.bootstrap_context import BuildContext
-from gateway.bootstrap_tools import Tools
+from gateway.feature_host import FeatureHost
 from gateway.features.studio.engine.generated_tools.host_functions import HostFunctions, ReadFile
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
 from gateway.features.studio.engine.generated_tools.tool_runner import ToolRunner
 from gateway.features.studio.engine.generated_tools.version_store import ToolVersionStore
-from gateway.features.studio.tools.generated_tools import AuthorizeToolMaker, make_generated_tool_tools
+from gateway.features.studio.tools.generated_tools import AuthorizeToolMaker
 from gateway.features.studio.tools.rooms import AuthorizeEditor
 from mcp_tools.builtin.file_roots import FileRoots
 
@@ -29,31 +27,26 @@ MAX_FILE_BYTES = 2 * 2**20
 """The largest file that a generated tool reads."""
 
 
-async def add_generated_tools(
-    context: BuildContext, tools: Tools, rooms: Rooms, find_editor: AuthorizeEditor
-) -> GeneratedTools:
-    """Returns the service of generated tools, and registers the tools that are in use. `find_editor` says who makes
-    tools: the callers who may edit rooms.
-    """
+def build_generated_tools(host: FeatureHost) -> GeneratedTools:
+    """The service of generated tools. `refresh` registers those in use."""
+    context, rooms = host.context, host.rooms.rooms
 
     def list_rooms_with(name: str) -> Collection[str]:
         return [room.id for room in rooms if name in (*(room.tools or ()), *room.required_tools)]
 
     generated = GeneratedTools(
         ToolVersionStore(context.statements, context.store.clock),
-        tools.registry,
+        host.registry,
         build_tool_runner(context.settings),
-        HostFunctions(context.client, make_file_reader(tools.builtins.roots)),
+        HostFunctions(context.client, make_file_reader(host.tools.builtins.roots)),
         context.audit,
         list_rooms_with,
     )
     context.stack.push_async_callback(generated.aclose)
-    tools.registry.register(*make_generated_tool_tools(generated, _build_maker_authorizer(context.keys, find_editor)))
-    await generated.refresh()
     return generated
 
 
-def _build_maker_authorizer(keys: KeyStore, find_editor: AuthorizeEditor) -> AuthorizeToolMaker:
+def build_maker_authorizer(keys: KeyStore, find_editor: AuthorizeEditor) -> AuthorizeToolMaker:
     """Returns the check of who makes tools by tools."""
 
     async def authorize(context: ToolContext) -> Principal:

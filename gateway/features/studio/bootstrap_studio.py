@@ -12,22 +12,25 @@ from agent.rooms import parse_room
 from agent.storage.api_keys import KeyStore
 from agent.storage.credentials import Credentials
 from agent.storage.journal import Journal
-from agent.tools import ToolContext
-from gateway.bootstrap_context import BuildContext
-from gateway.bootstrap_rooms import SHIPPED_ROOMS, LoadedRooms, get_default_guards, list_required_rooms
-from gateway.bootstrap_tools import Tools
-from gateway.features.documents.engine.ingest.collections import Library
-from gateway.features.pipeline_builder.bootstrap_pipeline_builder import allow_room_without_model
-from gateway.features.studio.bootstrap_generated_tools import add_generated_tools
+from agent.tools import Tool, ToolContext
+from gateway.bootstrap_rooms import SHIPPED_ROOMS, allow_room_without_model, get_default_guards, list_required_rooms
+from gateway.feature_host import FeatureHost
+from gateway.features.documents.parts import get_documents
+from gateway.features.studio.bootstrap_generated_tools import build_generated_tools, build_maker_authorizer
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
 from gateway.features.studio.engine.graph_builder import GraphBuilder, GraphSources
 from gateway.features.studio.engine.live_rooms import LiveRooms
 from gateway.features.studio.engine.prompt_library import PromptLibrary
 from gateway.features.studio.engine.room_checks import RoomRegistries
 from gateway.features.studio.engine.room_editor import RoomEditor
+from gateway.features.studio.engine.room_files import FileRoomStore
+from gateway.features.studio.engine.room_store import RoomStore
 from gateway.features.studio.engine.room_view import Editor, ProgramRight
 from gateway.features.studio.engine.secret_names import SecretNames
+from gateway.features.studio.parts import get_studio
+from gateway.features.studio.room_stores import build_room_store
 from gateway.features.studio.tools.entity_graph import make_graph_tools
+from gateway.features.studio.tools.generated_tools import make_generated_tool_tools
 from gateway.features.studio.tools.mcp_servers import make_server_tools
 from gateway.features.studio.tools.prompts import make_prompt_tools
 from gateway.features.studio.tools.room_programs import RoomProgramsTool
@@ -46,39 +49,62 @@ class Studio:
     secrets: SecretNames
 
 
-async def build_studio(context: BuildContext, loaded: LoadedRooms, tools: Tools, library: Library) -> Studio:
-    """Returns the studio and registers its tools."""
-    settings, registry, rooms = context.settings, tools.registry, loaded.rooms
-    authorize = build_room_authorizer(context.keys, allow_programs=settings.allow_programs)
-    editor = _build_room_editor(context, loaded, tools)
-    registry.register(*make_room_tools(editor, authorize))
-    generated = await add_generated_tools(context, tools, rooms, authorize)
+def build_studio(host: FeatureHost) -> Studio:
+    """The studio. Raises `ConfigError` if the store of rooms cannot be used."""
+    context, settings, rooms, foreign = host.context, host.settings, host.rooms.rooms, host.tools.foreign
+    store = build_room_store(settings)
+    context.stack.callback(store.close)
+    editor = _build_room_editor(host, store)
     prompts = PromptLibrary(context.statements, context.audit, context.store.clock)
 
     def list_servers(owner: str) -> Mapping[str, str]:
         visible = {room.id for room in rooms.list_visible(owner)}
-        servers = tools.foreign.servers.items() if tools.foreign is not None else ()
+        servers = foreign.servers.items() if foreign is not None else ()
         return {
             name: server.status
             for name, server in servers
             if server.config.room is None or server.config.room in visible
         }
 
-    graphs = GraphBuilder(GraphSources(rooms, registry, loaded.skills, prompts, library.list_collections, list_servers))
-    secrets = SecretNames(settings.list_secret_settings(), Credentials(settings.credentials_file), lambda: rooms)
-    registry.register(
-        *make_graph_tools(graphs),
-        *make_prompt_tools(prompts, editor, authorize),
-        ListSecretsTool(secrets, authorize),
-        *make_server_tools(editor, registry, authorize, tools.foreign),
-        RoomProgramsTool(editor, authorize, partial(_read_withheld, context.store.journal)),
+    library = get_documents(host).library
+    graphs = GraphBuilder(
+        GraphSources(
+            rooms,
+            host.registry,
+            host.rooms.skills,
+            prompts,
+            library.list_collections,
+            library.stamp_documents,
+            library.list_newest_documents,
+            list_servers,
+            settings.mcp_servers_path.name,
+            partial(_find_room_source, store),
+        )
     )
-    return Studio(editor, generated, prompts, graphs, secrets)
+    secrets = SecretNames(settings.list_secret_settings(), Credentials(settings.credentials_file), lambda: rooms)
+    return Studio(editor, build_generated_tools(host), prompts, graphs, secrets)
 
 
-def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools) -> RoomEditor:
+def list_tools(host: FeatureHost) -> list[Tool]:
+    """The tools over rooms, generated tools, prompts, servers and the graph."""
+    context, studio = host.context, get_studio(host)
+    authorize = build_room_authorizer(context.keys, allow_programs=host.settings.allow_programs)
+    editor = studio.room_editor
+    return [
+        *make_room_tools(editor, authorize),
+        *make_generated_tool_tools(studio.generated_tools, build_maker_authorizer(context.keys, authorize)),
+        *make_graph_tools(studio.graphs),
+        *make_prompt_tools(studio.prompts, editor, authorize),
+        ListSecretsTool(studio.secrets, authorize),
+        *make_server_tools(editor, host.registry, authorize, host.tools.foreign),
+        RoomProgramsTool(editor, authorize, partial(_read_withheld, context.store.journal)),
+    ]
+
+
+def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
     """Returns the editor of the rooms, which changes them while the gateway runs."""
-    settings, registry, skills, foreign = context.settings, tools.registry, loaded.skills, tools.foreign
+    settings, registry, skills = host.settings, host.registry, host.rooms.skills
+    context, foreign = host.context, host.tools.foreign
 
     def read(text: str, room_id: str) -> Room:
         return allow_room_without_model(parse_room(text, room_id, get_default_guards(settings)), settings)
@@ -89,22 +115,29 @@ def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools)
     registries = RoomRegistries(
         tools=lambda: {spec.name for spec in registry.list_specs()},
         skills=lambda: [skill.name for skill in skills],
-        gates=lambda: (*GATES, *context.extensions.gates),
-        topics=lambda: (*context.extensions.topics,),
+        gates=lambda: (*GATES, *host.context.extensions.gates),
+        topics=lambda: (*host.context.extensions.topics,),
         has_skill=lambda name: name in skills,
         server_prefixes=lambda: None if foreign is None else foreign.list_tool_prefixes(),
     )
     live = LiveRooms(
-        loaded.rooms,
+        host.rooms.rooms,
         [read(text, room_id) for room_id, text in texts.items()],
         texts,
-        loaded.store,
+        store,
         read,
         registries,
         required=list_required_rooms(settings, missing),
         after_change=None if foreign is None else foreign.refresh_after_change,
     )
     return RoomEditor(live, context.audit)
+
+
+def _find_room_source(store: RoomStore, room_id: str) -> str:
+    """Says where a room is stored: the operator's folder or table if it is there, else among the shipped ones."""
+    if room_id in (store.list_stamps() or {}):
+        return f"rooms/{room_id}.yaml" if isinstance(store, FileRoomStore) else f"table room_versions, room {room_id}"
+    return f"config/rooms/{room_id}.yaml"
 
 
 async def _read_withheld(journal: Journal, run_id: str) -> JsonObject:

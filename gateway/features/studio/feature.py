@@ -6,6 +6,13 @@ FEATURE = Feature(
     name="studio",
     needs=("documents", "pipeline_builder"),
     rooms=("studio",),
+    room_texts="gateway.features.studio.room_stores:read_room_texts",
+    build="gateway.features.studio.bootstrap_studio:build_studio",
+    tools="gateway.features.studio.bootstrap_studio:list_tools",
+    prepare="gateway.features.studio.hooks:prepare",
+    owned_stores="gateway.features.studio.hooks:list_owned_stores",
+    around_runs="gateway.features.studio.hooks:follow_changes",
+    doctor_checks="gateway.features.studio.commands.doctor:check_rooms",
     subagents="gateway.features.studio.hooks:list_subagents",
     extensions="gateway.features.studio.hooks:list_extensions",
     mcp_prompts="gateway.features.studio.hooks:list_mcp_prompts",
@@ -16,6 +23,51 @@ FEATURE = Feature(
         Door("gateway.features.studio.doors.studio_tools:router", place=290),
     ),
     commands={
+        "tools generate": Command(
+            "gateway.features.studio.commands.generated_tools:generate",
+            "Make a tool with the model: tests, code, checks, review. It is staged, not in use.",
+            place=-9,
+        ),
+        "tools refine": Command(
+            "gateway.features.studio.commands.generated_tools:refine",
+            "Make a changed version of a tool. It is staged; the version in use stays.",
+            place=-8,
+        ),
+        "tools show": Command(
+            "gateway.features.studio.commands.generated_tools:show",
+            "Print a generated tool: its code, tests, permissions and review.",
+            place=-7,
+        ),
+        "tools apply": Command(
+            "gateway.features.studio.commands.generated_tools:apply",
+            "Put a staged version into use, after showing its code, or what has changed about it.",
+            place=-6,
+        ),
+        "tools restore": Command(
+            "gateway.features.studio.commands.generated_tools:restore",
+            "Put an earlier version into use again.",
+            place=-5,
+        ),
+        "tools discard": Command(
+            "gateway.features.studio.commands.generated_tools:discard",
+            "Discard a staged version.",
+            place=-4,
+        ),
+        "tools remove": Command(
+            "gateway.features.studio.commands.generated_tools:remove",
+            "Delete a generated tool with all of its versions.",
+            place=-3,
+        ),
+        "tools versions": Command(
+            "gateway.features.studio.commands.generated_tools:list_versions",
+            "List the versions of a generated tool, the newest first.",
+            place=-2,
+        ),
+        "tools list --generated": Command(
+            "gateway.features.studio.commands.generated_tools:list_generated",
+            "Prints the generated tools, each with its newest version.",
+            place=-1,
+        ),
         "studio": Command(
             "gateway.features.studio.commands.studio:studio",
             "Make and change rooms, tools and prompts by talking. What changes something waits for your yes.",

@@ -1,11 +1,21 @@
 """Hooks of the feature `studio`."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from agent.core.cancellation import cancel_and_wait
 from agent.run_context.extensions import Extension
 from agent.subagents.registry import RegisteredSubAgent, register_subagents
+from gateway.bootstrap_rooms import list_checked_rooms
 from gateway.feature_host import FeatureHost
 from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
+from gateway.features.studio.engine.room_checks import check_rooms_at_start
+from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
 from gateway.features.studio.mcp_prompts import SavedPrompts
+from gateway.features.studio.parts import get_studio
 
 
 def list_subagents(_: FeatureHost) -> tuple[RegisteredSubAgent, ...]:
@@ -20,4 +30,41 @@ def list_extensions(_: FeatureHost) -> tuple[Extension, ...]:
 
 def list_mcp_prompts(host: FeatureHost) -> tuple[SavedPrompts, ...]:
     """Returns the prompts that owners saved."""
-    return (SavedPrompts(host.get_part("studio").prompts),)
+    return (SavedPrompts(get_studio(host).prompts),)
+
+
+async def prepare(host: FeatureHost) -> None:
+    """Registers the generated tools in use, then checks what the rooms name. Raises `ConfigError`."""
+    studio = get_studio(host)
+    await studio.generated_tools.refresh()
+    if host.checks_rooms:
+        check_rooms_at_start(list_checked_rooms(host.context, host.rooms), studio.room_editor.live.registries)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedRooms:
+    """The rooms of owners. Implements `agent.owners.OwnedStore`."""
+
+    editor: RoomEditor
+
+    async def remove_owner(self, owner: str, *, by: str) -> None:
+        """Deletes the managed rooms of an owner."""
+        await self.editor.remove_owner(owner)
+
+
+def list_owned_stores(host: FeatureHost) -> tuple[OwnedRooms, ...]:
+    """The rooms of owners."""
+    return (OwnedRooms(get_studio(host).room_editor),)
+
+
+@asynccontextmanager
+async def follow_changes(host: FeatureHost) -> AsyncIterator[None]:
+    """Takes up what other processes, and people by hand, change: rooms and generated tools."""
+    studio = get_studio(host)
+    await studio.room_editor.live.start()
+    rooms = asyncio.create_task(studio.room_editor.live.watch(), name="changes of rooms")
+    tools = asyncio.create_task(studio.generated_tools.watch(), name="changes of generated tools")
+    try:
+        yield
+    finally:
+        await cancel_and_wait(rooms, tools)

@@ -9,7 +9,8 @@ from typing import Any
 from agent.core.settings import Settings
 from agent.net import SafeClient
 from gateway.bootstrap_database import open_store
-from gateway.features.documents.bootstrap_documents import build_library, build_vector_index
+from gateway.bootstrap_memory import build_vector_index
+from gateway.features.documents.bootstrap_documents import build_library
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext

@@ -110,3 +110,55 @@ def test_coverage_falls_when_a_part_is_not_read(tmp_path: Path, monkeypatch: pyt
     output = read(multipart("mixed", part(PLAIN, "Come."), calendar), tmp_path)
     assert output.coverage is not None
     assert output.coverage.missing == {"calendar entry": 3}
+
+
+def test_alternatives_that_differ_are_both_read(tmp_path: Path) -> None:
+    page = part(HTML, "<p>The crane is booked for 3 June at the north quay.</p>")
+    output = read(
+        multipart("alternative", part(PLAIN, "Invoice 4711 is due.\r\n\r\nThe crane is booked."), page), tmp_path
+    )
+    assert body(output) == ["The crane is booked for 3 June at the north quay.", "Invoice 4711 is due."]
+    assert complete(output)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "stored"),
+    [("BASE64 ", "UmVudCBpcyA5MC4="), ("base64", "Rent is 90."), ("x-unknown", "Rent is 90."), ("8bit", "Rent is 90.")],
+)
+def test_a_text_is_read_whatever_its_encoding_claims(encoding: str, stored: str, tmp_path: Path) -> None:
+    output = read(part(PLAIN, f"{stored}\r\n", f"Content-Transfer-Encoding: {encoding}"), tmp_path)
+    assert body(output) == ["Rent is 90."]
+    assert complete(output)
+
+
+def test_a_report_of_a_mail_server_is_read(tmp_path: Path) -> None:
+    report = part(
+        "message/delivery-status",
+        "Reporting-MTA: dns; mx\r\n\r\nFinal-Recipient: rfc822; bo@example.org\r\nStatus: 5.1.1\r\n",
+    )
+    output = read(multipart("report", part(PLAIN, "Not delivered."), report), tmp_path)
+    assert body(output) == [
+        "Not delivered.", "Reporting-MTA: dns; mx", "Final-Recipient: rfc822; bo@example.org\nStatus: 5.1.1",
+    ]  # fmt: skip
+    assert complete(output)
+
+
+def test_marks_of_enriched_text_go_and_its_brackets_stay(tmp_path: Path) -> None:
+    output = read(part("text/enriched", "<bold>Fee</bold> <<90> now"), tmp_path)
+    assert body(output) == ["Fee <90> now"]
+
+
+def test_an_entry_names_its_other_days_and_its_meeting(tmp_path: Path) -> None:
+    entry = (
+        "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Board\r\nDTSTART:20260302T090000Z\r\nRRULE:FREQ=WEEKLY\r\n"
+        "EXDATE:20260309T090000Z,20260316T090000Z\r\nURL:https://meet.example/7\r\nCATEGORIES:Finance\r\n"
+        "END:VEVENT\r\nEND:VCALENDAR\r\n"
+    )
+    text = body(read(part("text/calendar", entry), tmp_path))[0]
+    assert "Not on: 2026-03-09 09:00 UTC, 2026-03-16 09:00 UTC" in text
+    assert "Link: https://meet.example/7\nCategories: Finance" in text
+
+
+def test_addresses_that_get_copies_and_answers_are_shown(tmp_path: Path) -> None:
+    output = read("Reply-To: desk@example.org\r\nBcc: cy@example.org\r\n" + part(PLAIN, "Hi."), tmp_path)
+    assert output.chunks[1].content.splitlines()[1:] == ["Reply-To: desk@example.org", "Bcc: cy@example.org"]

@@ -178,3 +178,62 @@ def test_raised_figures_do_not_join_those_before_them(tmp_path: Path) -> None:
 
 def test_lines_of_preformatted_text_stay_lines(tmp_path: Path) -> None:
     assert lines(read("<pre>a = 1<br>b = 2\n  c</pre>", "html", tmp_path)) == ["a = 1\nb = 2\n  c"]
+
+
+def test_only_an_open_dialog_is_shown(tmp_path: Path) -> None:
+    output = read("<dialog>Closed 5</dialog><dialog open>Open 6</dialog><p>Text.</p>", "html", tmp_path)
+    assert lines(output) == ["Open 6", "Text."]
+    assert output.coverage is not None
+    assert output.coverage.omitted == {"hidden text": 2}
+
+
+def test_the_declared_content_of_a_custom_element_is_shown(tmp_path: Path) -> None:
+    page = "<x-card><template shadowrootmode=open><p>Fee 90</p></template></x-card><template><p>Unused</p></template>"
+    output = read(page, "html", tmp_path)
+    assert lines(output) == ["Fee 90"]
+    assert output.coverage is not None
+    assert output.coverage.omitted == {"hidden text": 1}
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("<x-row><x-cell>12</x-cell><x-cell>34</x-cell></x-row>", "12 34"),
+        ("<p>The <x-b>notice</x-b> is<x-b> 90</x-b> days</p>", "The notice is 90 days"),
+        ("<p>Fee<svg><path/></svg>90</p>", "Fee 90"),
+        ("<p>Fee<img src=a>90</p>", "Fee 90"),
+        ("<p>Press <input type=image alt='Pay 90'></p>", "Press Pay 90"),
+        ("<p><input type=checkbox checked> ash <input type=radio> oak</p>", "☒ ash ☐ oak"),
+        (
+            "<table><tr><td>Fee<td><x-n>1</x-n><x-n>2</x-n><tr><td>Paid<td><input type=checkbox checked></table>",
+            "| Paid | ☒ |",
+        ),
+    ],
+)
+def test_what_stands_side_by_side_is_apart(page: str, shown: str, tmp_path: Path) -> None:
+    output = read(page, "html", tmp_path)
+    assert shown in "\n".join(lines(output))
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+def test_the_addresses_that_links_name_are_read(tmp_path: Path) -> None:
+    text = "See [the plan].\n\n[the plan]: https://example.org/plan 'Plan of 2026'\n\n# Next\n\nText.\n\n"
+    output = read(text + "[b]: /b 'Fee 90'\n", "md", tmp_path)
+    assert lines(output) == [
+        "See [the plan].", "[the plan]: https://example.org/plan 'Plan of 2026'", "# Next", "Text.", "[b]: /b 'Fee 90'",
+    ]  # fmt: skip
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("Name\tPlace, day\nBolt\tA, 2\n", "| Bolt | A, 2 |"),
+        ('Name, Note\nBolt, "long, thin"\nNut, "x"\n', "| Bolt | long, thin |"),
+        ("Name\nBolt\n", "| Bolt |"),
+    ],
+)
+def test_the_delimiter_of_rows_is_found(text: str, row: str, tmp_path: Path) -> None:
+    assert row in lines(read(text, "csv", tmp_path))[0].splitlines()

@@ -220,3 +220,11 @@ def test_what_stands_before_a_table_is_no_row_of_it(text: str, expected: list[st
     output = read(text.encode(), "csv", tmp_path)
     assert lines(output) == expected
     assert complete(output)
+
+
+def test_what_people_wrote_on_a_page_is_read(tmp_path: Path) -> None:
+    output = read(documents.annotated_pdf([*BODY], [
+        "/Subtype/FreeText/Contents(Paid 12 May)", "/Subtype/Text/Contents(Is it net?)/T(Ann)",
+        "/Subtype/Highlight/Contents(Check 68)", "/Subtype/Popup/Contents(Is it net?)", "/Subtype/Link",
+    ]), "pdf", tmp_path)  # fmt: skip
+    assert lines(output)[-3:] == ["Paid 12 May", "Comment by Ann: Is it net?", "Comment: Check 68"]

@@ -1,6 +1,8 @@
 """A workbook is read as its sheets show it; what is hidden or has no value is told."""
 
 import datetime as dt
+import io
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,58 @@ def test_the_1904_system_is_followed(tmp_path: Path) -> None:
     rows = [["Day"], [dt.date(2026, 3, 1)]]
     output = read(workbook({"S": rows}, date1904=True, formats={"A2": "yyyy-mm-dd"}), tmp_path)
     assert "2026-03-01" in table(output)
+
+
+def with_remarks(data: bytes) -> bytes:
+    """The workbook with comments of the newer kind on its first sheet."""
+    office = "http://schemas.microsoft.com/office"
+    threads = (
+        f'<ThreadedComments xmlns="{office}/spreadsheetml/2018/threadedcomments">'
+        '<threadedComment ref="B2" id="a"><text>Is it net?</text></threadedComment>'
+        '<threadedComment ref="B2" id="b" parentId="a"><text>Gross, 77.</text></threadedComment></ThreadedComments>'
+    )
+    relation = f'<Relationship Id="t9" Type="{office}/2017/10/relationships/threadedComment" Target="../threads.xml"/>'
+    place = "xl/worksheets/_rels/sheet1.xml.rels"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(buffer, "w") as target:
+        for name in source.namelist():
+            text = source.read(name)
+            if name == place:
+                text = text.replace(b"</Relationships>", relation.encode() + b"</Relationships>")
+            target.writestr(name, text)
+        target.writestr("xl/threads.xml", threads)
+    return buffer.getvalue()
+
+
+def test_comments_of_the_newer_kind_take_the_place_of_their_copies(tmp_path: Path) -> None:
+    made = workbook({"Ledger": [["Item", "Price"], ["Bolt", 77]]}, comments={"B2": "[Threaded comment] open in Excel"})
+    output = read(with_remarks(made), tmp_path)
+    assert [chunk.content for chunk in output.chunks[2:]] == ["Comment on B2: Is it net? / Gross, 77."]
+    assert complete(output)
+
+
+def test_headers_and_footers_of_pages_are_read_without_their_codes(tmp_path: Path) -> None:
+    heads = '<headerFooter><oddHeader>&amp;L&amp;"Arial,Bold"&amp;12Harbour &amp;&amp; Sons&amp;RPage &amp;P of &amp;N'
+    heads += "</oddHeader>"
+    heads += "<oddFooter>&amp;CExcludes VAT of 25 %</oddFooter></headerFooter>"
+    made = workbook({"Ledger": [["Item", "Price"], ["Bolt", 77]]})
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(made)) as source, zipfile.ZipFile(buffer, "w") as target:
+        for name in source.namelist():
+            text = source.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                text = text.replace(b"</worksheet>", heads.encode() + b"</worksheet>")
+            target.writestr(name, text)
+    output = read(buffer.getvalue(), tmp_path)
+    assert [chunk.content for chunk in output.chunks[2:]] == [
+        "Page header or footer: Harbour & Sons",
+        "Page header or footer: Excludes VAT of 25 %",
+    ]
+    assert complete(output)
+
+
+def test_a_number_of_sixteen_digits_and_a_fraction_of_seconds_are_shown_whole(tmp_path: Path) -> None:
+    rows = [["Card", "Sum", "Lap"], [4111111111111111, 0.1 + 0.2, 0.0012]]
+    output = read(workbook({"S": rows}, formats={"C2": "mm:ss.0"}), tmp_path)
+    assert table(output).splitlines()[2] == "| 4111111111111111 | 0.3 | 01:43.7 |"
+    assert complete(output)

@@ -280,3 +280,40 @@ def _make_strict(data: bytes) -> bytes:
             )
             copy.writestr(name, strict)
     return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("head", "shown"),
+    [
+        (run("2026-0417"), "Page footer: 2026-0417\n"),
+        (run("- 7 -"), ""),
+        (run("12 / ") + '<w:fldSimple w:instr=" NUMPAGES ">' + run("12345") + "</w:fldSimple>", ""),
+    ],
+)
+def test_the_number_of_a_document_is_no_page_number(head: str, shown: str, tmp_path: Path) -> None:
+    parts = {"f": ("footer", head_part("ftr", paragraph(head)))}
+    section = '<w:footerReference w:type="default" r:id="f"/>'
+    output = read(word_file(paragraph(run("Text.")), parts=parts, section=section), tmp_path)
+    assert f"{text_of(output)}\n" == f"Text.\n{shown}"
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+def test_embedded_objects_and_parts_of_master_documents_are_told(tmp_path: Path) -> None:
+    sheet = '<w:r><w:object><o:OLEObject xmlns:o="urn:schemas-microsoft-com:office:office" ProgID="Excel.Sheet.12"/>'
+    body = paragraph(run("Text."), f"{sheet}</w:object></w:r>") + '<w:p><w:subDoc r:id="none"/></w:p>'
+    assert read(word_file(body), tmp_path).uncertainties == (
+        "an embedded object was not read (Excel.Sheet.12)",
+        "an embedded document was not read: missing in the file",
+    )
+
+
+def test_what_was_deleted_in_equations_and_cells_is_counted_as_left_out(tmp_path: Path) -> None:
+    gone = f"<w:del {CHANGE}><m:r><m:t>dead</m:t></m:r></w:del>"
+    equation = paragraph(f"<m:oMath>{gone}<m:r><m:t>k=7</m:t></m:r></m:oMath>")
+    cells = row(*text_cells("a"), cell(paragraph(run("Gone")), properties=f"<w:cellDel {CHANGE}/>"))
+    output = read(word_file(equation + table(cells)), tmp_path)
+    assert text_of(output) == "k=7\n| a |\n| --- |"
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+    assert output.coverage.omitted == {"deleted text": 2}

@@ -4,9 +4,12 @@ import pytest
 
 from agent.core.models import JsonObject
 from agent.planning.amendments import apply_reply_to_args, explain_pending_call
-from agent.tools import ToolAnnotations, ToolSpec
+from agent.tools import PlanHints, ToolAnnotations, ToolSpec
 
-APPLY = ToolSpec("apply_pipeline", "Make it.", {}, None, ToolAnnotations(read_only=False), tainted=False)
+APPLY = ToolSpec(
+    "apply_pipeline", "Make it.", {}, None, ToolAnnotations(read_only=False), tainted=False,
+    hints=PlanHints(accepted_wishes="`use the name NAME`"),
+)  # fmt: skip
 MAIL = ToolSpec("send_mail", "Send it.", {}, None, ToolAnnotations(read_only=False), tainted=False)
 ARGS: JsonObject = {"collection_name": "kelp"}
 

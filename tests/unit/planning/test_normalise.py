@@ -287,3 +287,33 @@ def test_what_stands_around_the_steps() -> None:
     bare = normal({"intent": "i" * 900, "tier": "huge"}, answer_tier="medium", language="")
     assert (bare.goal, bare.language, bare.reasoning, bare.answer_tier) == ("", "en", "", None)
     assert (len(bare.steps[0].intent), bare.steps[0].tier) == (500, None)
+
+
+@pytest.mark.row("S003-34")
+@pytest.mark.parametrize(
+    ("call", "args"),
+    [
+        ("calculator", {}),
+        ('calculator({"expression": "6*7"})', {"expression": "6*7"}),
+        ("calculator(expression='6*7')", {"expression": "6*7"}),
+        ({"name": "calculator", "arguments": {"expression": "6*7"}}, {"expression": "6*7"}),
+    ],
+)
+def test_steps_in_the_words_step_id_description_and_tool_call(call: JsonValue, args: JsonObject) -> None:
+    step: JsonObject = {"step_id": 1, "description": "Work it out", "tool_call": call, "status": "pending"}
+    (read,) = normal(step).steps
+    assert (read.id, read.tool, read.args, read.intent) == ("s1", "calculator", args, "Work it out")
+
+
+@pytest.mark.parametrize(
+    "call", ["calculator(", "calculator(open('x'))", "calculator(*x)", "f(" * 5_000, 3, None, {}, []]
+)
+def test_what_is_no_call_is_left_to_the_check_of_names(call: JsonValue) -> None:
+    (read,) = normal({"step_id": 1, "tool_call": call}).steps
+    assert (read.tool != "calculator", read.args) == (True, {})
+
+
+def test_a_call_beside_a_tool_means_two_things() -> None:
+    assert problems({"tool": "calculator", "tool_call": "calculator"}) == [
+        'step 1 has "tool" twice (as "tool_call")',
+    ]  # fmt: skip

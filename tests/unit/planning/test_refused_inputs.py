@@ -39,6 +39,12 @@ def test_the_values_that_an_error_lists_come_first(error: str, values: list[str]
     assert not any("the boss" in value for value in found["name"])
 
 
+@pytest.mark.parametrize(("tried", "meant"), [("carl", "Carla"), ("Benn", "Ben"), ("Ann-Marie", "Annmarie")])
+def test_a_misspelt_value_leaves_the_ones_that_are_like_it(tried: str, meant: str) -> None:
+    error = f"there is no person '{tried}'; known: Dana, Carla, Annmarie, Emil, Ben"
+    assert list_other_values(FIND, make_failure(tried, error), ["Dora"], "Who is it?") == {"name": [meant]}
+
+
 def test_values_of_results_and_of_the_request_may_be_meant_too() -> None:
     failure = make_failure("the assignee", "there is no person 'the assignee'")
     found = list_other_values(FIND, failure, ['{"id": "T-4", "assignee": "ben"}'], "Who has T-4?")

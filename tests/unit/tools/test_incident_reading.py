@@ -172,6 +172,37 @@ def test_a_time_is_one_of_the_day_that_its_sentence_names() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "due"),
+    [
+        ("Meet on Friday at 10:00, and send the invoice by noon.", "by noon", WEDNESDAY.replace(hour=12)),
+        ("Ship before Friday or by 20:00 today.", "by 20:00 today", WEDNESDAY.replace(hour=20)),
+        (
+            "Draft it on Friday and send the rest by 17:00 tomorrow.",
+            "by 17:00 tomorrow",
+            WEDNESDAY.replace(day=5, hour=17),
+        ),
+        ("By Friday, no later than 17:00.", "no later than 17:00", FRIDAY.replace(hour=17)),
+        ("The outage began on 2026-11-01 and is due by Friday.", "due by Friday", FRIDAY.replace(hour=23, minute=59)),
+    ],
+)
+def test_a_date_belongs_to_its_own_phrase(text: str, words: str, due: datetime) -> None:
+    assert (words, due) == [(one.text, one.due) for one in extract_deadlines(text, WEDNESDAY)][-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("On Monday the api failed. Friday Night was bad. In March we met Anna Berg on Tuesday.", ["Anna Berg"]),
+        ("We met Monday with Karl Lind, and December Sales fell.", ["Karl Lind"]),
+        ("Am Montag kam Anna Berg, im Mai auch Eva Lang.", ["Anna Berg", "Eva Lang"]),
+        ("We asked April Jones, May Smith and August Strand.", ["April Jones", "May Smith", "August Strand"]),
+    ],
+)
+def test_days_and_months_are_no_names(text: str, names: list[str]) -> None:
+    assert [found for kind, found in named(text) if kind == "name"] == names
+
+
 @pytest.mark.parametrize("text", ["It started on 3 March.", "by the way", "the outage happened on Monday", "", "by 7"])
 def test_what_is_no_deadline(text: str) -> None:
     assert extract_deadlines(text, WEDNESDAY) == []

@@ -11,6 +11,7 @@ from agent.text.plurals import format_count
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import format_local_time, gateway_command, get_operator_name
+from gateway.features.documents.parts import get_documents
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -63,11 +64,11 @@ async def ingest(
     password = read_password_file(password_file) if password_file is not None else None
     chosen = build_requested_pipeline(template, None, _read_pipeline_file(pipeline))
     if dry_run:
-        tried = await stepgate.library.dry_run(wanted, chosen or from_template(), sample_count=sample)
+        tried = await get_documents(stepgate).library.dry_run(wanted, chosen or from_template(), sample_count=sample)
         _print_dry_run(tried)
         return 0 if tried.assessment != "blocking_issues" else 1
     with lazy_rich.show_progress("Reading") as progress:
-        report = await stepgate.library.ingest(
+        report = await get_documents(stepgate).library.ingest(
             LOCAL_OWNER, collection, wanted, pipeline=chosen, password=password, progress=progress
         )
     _print_report(report)
@@ -78,10 +79,10 @@ async def ingest(
 @gateway_command()
 async def list_collections(stepgate: "Stepgate") -> None:
     """List the collections."""
-    found = await stepgate.library.list_collections(LOCAL_OWNER)
+    found = await get_documents(stepgate).library.list_collections(LOCAL_OWNER)
     rows = []
     for name, count in found.items():
-        row = await stepgate.library.get_collection(LOCAL_OWNER, name)
+        row = await get_documents(stepgate).library.get_collection(LOCAL_OWNER, name)
         rows.append((name, str(count), row.pipeline.template or "its own", row.status, row.embedder or "none"))
     lazy_rich.print_rows(
         ("collection", "documents", "pipeline", "state", "vectors"),
@@ -111,7 +112,7 @@ async def show(stepgate: "Stepgate", collection: Annotated[str, typer.Argument(h
     """List the documents of a collection."""
     rows = [
         (one.name, one.file_type, str(one.pages or ""), str(len(one.chunk_ids)), format_local_time(one.at))
-        for one in await stepgate.library.list_documents(LOCAL_OWNER, collection)
+        for one in await get_documents(stepgate).library.list_documents(LOCAL_OWNER, collection)
     ]
     lazy_rich.print_rows(("document", "type", "pages", "passages", "read"), rows, pad_edge=True)
 
@@ -122,7 +123,7 @@ async def show_pipeline(
     stepgate: "Stepgate", collection: Annotated[str, typer.Argument(help="The collection.")]
 ) -> None:
     """Print the pipeline of a collection as JSON, to edit and pass to `stepgate ingest --pipeline`."""
-    row = await stepgate.library.get_collection(LOCAL_OWNER, collection)
+    row = await get_documents(stepgate).library.get_collection(LOCAL_OWNER, collection)
     print(row.pipeline.model_dump_json(indent=2))
 
 
@@ -130,7 +131,7 @@ async def show_pipeline(
 @gateway_command()
 async def delete(stepgate: "Stepgate", collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
     """Remove a collection with its passages, vectors and uploads; your files stay."""
-    count = await stepgate.library.drop_collection(LOCAL_OWNER, collection, by=get_operator_name())
+    count = await get_documents(stepgate).library.drop_collection(LOCAL_OWNER, collection, by=get_operator_name())
     print(f"removed {collection!r}: {count} document{'s' if count != 1 else ''}")
 
 
@@ -141,7 +142,7 @@ async def reindex(stepgate: "Stepgate", collection: Annotated[str, typer.Argumen
     continue.
     """
     with lazy_rich.show_progress("Embedding") as progress:
-        made = await stepgate.library.reindex(LOCAL_OWNER, collection, progress)
+        made = await get_documents(stepgate).library.reindex(LOCAL_OWNER, collection, progress)
     if made.words:
         print(f"{made.collection}: {format_count(made.words, 'passage')} have new stems")
     if not made.embedder:

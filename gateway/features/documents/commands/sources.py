@@ -9,10 +9,11 @@ from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import format_utc_time, gateway_command, get_operator_name, print_json, run_with_gateway
+from gateway.features.documents.parts import get_documents
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
-    from gateway.features.pipeline_builder.engine.source_store import NamedSource
+    from gateway.features.documents.engine.ingest.source_store import NamedSource
 
 app = typer.Typer(help="Sources: named sources of documents.", cls=HelpfulGroup)
 
@@ -42,7 +43,7 @@ def add(
 
         wanted = parse_source_address(source if here is None else str(here), recursive, credentials)
         wanted = wanted.model_copy(update={"max_depth": max_depth, "max_pages": max_pages})
-        added = await stepgate.conversations.builder.sources.add(owner, wanted, name)
+        added = await get_documents(stepgate).sources.add(owner, wanted, name)
         print(f"{added.id}  {added.request.source_type}: {added.request.source_identifier}")
         print(f'Build a pipeline for it: stepgate ask --room pipelines --conversation NAME "the source is {added.id}"')
 
@@ -58,7 +59,7 @@ async def list_sources(
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the registered sources."""
-    found = await stepgate.conversations.builder.sources.list(owner, limit=limit)
+    found = await get_documents(stepgate).sources.list(owner, limit=limit)
     if as_json:
         print_json([_to_row(one) for one in found])
         return
@@ -82,7 +83,7 @@ async def delete(
     owner: _Owner = LOCAL_OWNER,
 ) -> None:
     """Delete a source. Its conversations stay, without it; collections and files are not changed."""
-    await stepgate.conversations.builder.sources.remove(source_id, owner, by=get_operator_name())
+    await get_documents(stepgate).sources.remove(source_id, owner, by=get_operator_name())
     print(f"deleted {source_id}; collections read from it are unchanged")
 
 

@@ -19,6 +19,7 @@ from gateway.doors.dependencies import Gateway
 from gateway.features.documents.engine.grounded_answers.locate import parse_run_id
 from gateway.features.documents.engine.grounded_answers.verify_citation import Proof, ProofCheck, compare_with_index
 from gateway.features.documents.engine.ingest.collections import FoundDocument
+from gateway.features.documents.parts import get_documents
 
 log = logging.getLogger(__name__)
 router = APIRouter(tags=["knowledge"], route_class=DeferredRoute, dependencies=[require_scope("agent")])
@@ -102,7 +103,7 @@ async def _verify_citation(stepgate: Stepgate, owner: str, cited: SourceCitation
         nothing = ProofCheck(check="document", result="not_checked", detail="it was not a document of a collection")
         return compare_with_index(cited, None, document=nothing, file=nothing.model_copy(update={"check": "file"}))
     try:
-        found = await stepgate.library.get_document(owner, cited.source_id, cited.collection)
+        found = await get_documents(stepgate).library.get_document(owner, cited.source_id, cited.collection)
     except NotFoundError:
         reason = "the document is no longer in the collection, or was read again after a change"
         document = ProofCheck(check="document", result="failed", detail=reason)
@@ -111,7 +112,7 @@ async def _verify_citation(stepgate: Stepgate, owner: str, cited: SourceCitation
     same = found.document.checksum == cited.file_checksum
     detail = "the document is unchanged in the index" if same else "the document was read from another file"
     document = ProofCheck(check="document", result="passed" if same else "failed", detail=detail)
-    passages = await stepgate.library.list_passages(owner, found)
+    passages = await get_documents(stepgate).library.list_passages(owner, found)
     passage = next((one for one in passages if one.chunk_id == cited.chunk_id), None)
     return compare_with_index(
         cited, passage, document=document, file=await asyncio.to_thread(_check_file, stepgate, owner, found, cited)
@@ -121,7 +122,9 @@ async def _verify_citation(stepgate: Stepgate, owner: str, cited: SourceCitation
 def _check_file(stepgate: Stepgate, owner: str, found: FoundDocument, cited: SourceCitation) -> ProofCheck:
     """Compares the file's checksum, if the file can still be read. Blocks."""
     try:
-        stepgate.library.open_file(owner, found).close()  # it compares the file with the document's checksum
+        get_documents(stepgate).library.open_file(
+            owner, found
+        ).close()  # it compares the file with the document's checksum
     except ConflictError as error:
         return ProofCheck(check="file", result="failed", detail=error.message)
     except NotFoundError as error:

@@ -16,6 +16,7 @@ from gateway.features.documents.engine.ingest.collection_store import Collection
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import ConnectorInput, MemoryOutput, MemoryQuery
+from gateway.features.documents.parts import get_documents
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
@@ -57,8 +58,8 @@ class SearchBody(MemoryQuery):
 @router.get("/v1/collections", responses=ERRORS)
 async def list_collections(stepgate: Gateway, caller: CurrentCaller) -> CollectionEntries:
     """List the caller's collections."""
-    counts = await stepgate.library.list_collections(caller.owner)
-    rows = {name: await stepgate.library.get_collection(caller.owner, name) for name in counts}
+    counts = await get_documents(stepgate).library.list_collections(caller.owner)
+    rows = {name: await get_documents(stepgate).library.get_collection(caller.owner, name) for name in counts}
     return CollectionEntries(
         data=[
             CollectionEntry(
@@ -76,10 +77,10 @@ async def list_collections(stepgate: Gateway, caller: CurrentCaller) -> Collecti
 @router.get("/v1/collections/{name}", responses=ERRORS)
 async def get_collection(name: str, stepgate: Gateway, caller: CurrentCaller) -> CollectionDetail:
     """Return a collection; 404 if the caller has none of this name."""
-    row = await stepgate.library.get_collection(caller.owner, name)
+    row = await get_documents(stepgate).library.get_collection(caller.owner, name)
     return CollectionDetail(
         name=name,
-        documents=len(await stepgate.library.list_documents(caller.owner, name)),
+        documents=len(await get_documents(stepgate).library.list_documents(caller.owner, name)),
         status=row.status,
         template=row.pipeline.template,
         embedder=row.embedder,
@@ -93,14 +94,14 @@ async def get_collection(name: str, stepgate: Gateway, caller: CurrentCaller) ->
 @router.get("/v1/collections/{name}/documents", responses=ERRORS, dependencies=[require_tool("list_documents")])
 async def list_documents(name: str, stepgate: Gateway, caller: CurrentCaller) -> DocumentEntries:
     """List the documents of a collection; 404 if the caller has none of this name."""
-    documents = await stepgate.library.list_documents(caller.owner, name)
+    documents = await get_documents(stepgate).library.list_documents(caller.owner, name)
     return DocumentEntries(data=[to_document_entry(name, document) for document in documents])
 
 
 @router.delete("/v1/collections/{name}", status_code=204, responses=ERRORS, dependencies=[require_scope("ingest")])
 async def delete_collection(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Remove a collection with its passages, vectors and uploads; 404 if the caller has none of this name."""
-    await stepgate.library.drop_collection(caller.owner, name, by=caller.name)
+    await get_documents(stepgate).library.drop_collection(caller.owner, name, by=caller.name)
 
 
 @router.post("/v1/search", responses=ERRORS, dependencies=[require_tool("search_knowledge")])
@@ -109,7 +110,7 @@ async def search_collection(body: SearchBody, stepgate: Gateway, caller: Current
     query = MemoryQuery.model_validate(body.model_dump(exclude={"collection", "mode"}))
     if not body.collection:
         return await _search_everywhere(stepgate, caller.owner, query, body.mode)
-    return await stepgate.library.search(caller.owner, body.collection, query, mode=body.mode)
+    return await get_documents(stepgate).library.search(caller.owner, body.collection, query, mode=body.mode)
 
 
 async def _search_everywhere(
@@ -118,9 +119,9 @@ async def _search_everywhere(
     """Returns the best passages of all collections. Raises `MemoryNoResultsError` if none is relevant enough."""
     outputs: list[MemoryOutput] = []
     missed: MemoryNoResultsError | None = None
-    for name in await stepgate.library.list_collections(owner):
+    for name in await get_documents(stepgate).library.list_collections(owner):
         try:
-            outputs.append(await stepgate.library.search(owner, name, query, mode=mode))
+            outputs.append(await get_documents(stepgate).library.search(owner, name, query, mode=mode))
         except MemoryNoResultsError as error:
             missed = error
     if not outputs:

@@ -28,6 +28,7 @@ from gateway.features.documents.engine.ingest.templates import build_requested_p
 from gateway.features.documents.engine.ingest.uploads import SOURCE_PREFIX
 from gateway.features.documents.engine.search.documents import Document
 from gateway.features.documents.engine.search.models import Coverage, FileType
+from gateway.features.documents.parts import get_documents
 
 router = APIRouter(tags=["knowledge"], route_class=DeferredRoute, dependencies=[require_scope("agent")])
 
@@ -100,8 +101,10 @@ class ChunkEntry(RecordItem):
 
 
 class DocumentDetail(DocumentEntry):
-    """A document with its passages in the order of its text."""
+    """A document with its passages in the order of its text. `source_metadata` is what the source says of the file."""
 
+    processing_time_ms: float = Field(description="of reading and splitting it")
+    source_metadata: JsonObject
     chunks: list[ChunkEntry]
 
 
@@ -145,9 +148,15 @@ async def list_documents(
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> DocumentEntries:
     """List the documents of one collection, or of all; 404 for a collection that is not the caller's."""
-    names = [collection] if collection is not None else list(await stepgate.library.list_collections(caller.owner))
+    names = (
+        [collection]
+        if collection is not None
+        else list(await get_documents(stepgate).library.list_collections(caller.owner))
+    )
     found = [
-        (name, document) for name in names for document in await stepgate.library.list_documents(caller.owner, name)
+        (name, document)
+        for name in names
+        for document in await get_documents(stepgate).library.list_documents(caller.owner, name)
     ]
     return DocumentEntries(data=[to_document_entry(*one) for one in found[offset : offset + limit]])
 
@@ -168,7 +177,7 @@ async def upload_document(
     """
     async with _open_form(http) as form:
         file, fields = _split_form(form)
-        added = await stepgate.library.add_upload(
+        added = await get_documents(stepgate).library.add_upload(
             caller.owner,
             fields.get("collection", "documents"),
             file.filename,
@@ -186,10 +195,15 @@ async def get_document(
     document_id: str, stepgate: Gateway, caller: CurrentCaller, collection: str | None = None
 ) -> DocumentDetail:
     """Return a document and its passages; 404 if the caller has no such document."""
-    found = await stepgate.library.get_document(caller.owner, document_id, collection)
-    passages = await stepgate.library.list_passages(caller.owner, found)
+    found = await get_documents(stepgate).library.get_document(caller.owner, document_id, collection)
+    passages = await get_documents(stepgate).library.list_passages(caller.owner, found)
     entry = to_document_entry(found.collection, found.document)
-    return DocumentDetail(**entry.model_dump(), chunks=ChunkEntry.from_records(passages))
+    return DocumentDetail(
+        **entry.model_dump(),
+        processing_time_ms=found.document.processing_time_ms,
+        source_metadata=found.document.source_metadata,
+        chunks=ChunkEntry.from_records(passages),
+    )
 
 
 @router.delete("/v1/documents/{document_id}", status_code=204, responses=ERRORS, dependencies=[require_scope("ingest")])
@@ -199,7 +213,7 @@ async def delete_document(
     """Remove a document with its passages, vectors and uploaded bytes. One that is still at its source returns with the
     next reading.
     """
-    await stepgate.library.remove_document(caller.owner, document_id, collection, by=caller.name)
+    await get_documents(stepgate).library.remove_document(caller.owner, document_id, collection, by=caller.name)
 
 
 @router.get(
@@ -213,8 +227,8 @@ async def get_file(
     """Return the bytes that were read, to open a citation at its page: uploads, and files on this machine that have not
     changed (else 409). 404 for web documents, which are at their `url`.
     """
-    found = await stepgate.library.get_document(caller.owner, document_id, collection)
-    file = await asyncio.to_thread(stepgate.library.open_file, caller.owner, found)
+    found = await get_documents(stepgate).library.get_document(caller.owner, document_id, collection)
+    file = await asyncio.to_thread(get_documents(stepgate).library.open_file, caller.owner, found)
     return StreamingResponse(
         _read_chunks(file),
         media_type="application/pdf" if found.document.file_type == "pdf" else "application/octet-stream",

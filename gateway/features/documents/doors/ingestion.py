@@ -26,6 +26,7 @@ from gateway.features.documents.engine.ingest.templates import (
     list_templates,
 )
 from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
+from gateway.features.documents.parts import get_documents
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[require_scope("ingest")])
 
@@ -114,8 +115,10 @@ async def ingest_source(name: str, body: SourceBody, stepgate: Gateway, caller: 
     """
     source = resolve_allowed(body.source, stepgate.settings.readable_roots)
     pipeline = body.build_pipeline()
-    await stepgate.library.check_ingest(caller.owner, name, source, pipeline)
-    return _to_job_entry(await stepgate.jobs.submit(caller.owner, name, JobRequest(source=source, pipeline=pipeline)))
+    await get_documents(stepgate).library.check_ingest(caller.owner, name, source, pipeline)
+    return _to_job_entry(
+        await get_documents(stepgate).jobs.submit(caller.owner, name, JobRequest(source=source, pipeline=pipeline))
+    )
 
 
 @router.post("/v1/collections/{name}/reindex", status_code=202, responses=ERRORS, dependencies=[require_tool("ingest")])
@@ -124,8 +127,8 @@ async def reindex_collection(name: str, stepgate: Gateway, caller: CurrentCaller
 
     Until it has ended, searches use words only and say so. 404 for an unknown collection.
     """
-    await stepgate.library.get_collection(caller.owner, name)
-    return _to_job_entry(await stepgate.jobs.submit(caller.owner, name, JobRequest()))
+    await get_documents(stepgate).library.get_collection(caller.owner, name)
+    return _to_job_entry(await get_documents(stepgate).jobs.submit(caller.owner, name, JobRequest()))
 
 
 @router.get("/v1/jobs", responses=ERRORS)
@@ -133,7 +136,9 @@ async def list_jobs(
     stepgate: Gateway, caller: CurrentCaller, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> JobEntries:
     """List the caller's newest jobs."""
-    return JobEntries(data=[_to_job_entry(job) for job in await stepgate.jobs.store.list(caller.owner, limit)])
+    return JobEntries(
+        data=[_to_job_entry(job) for job in await get_documents(stepgate).jobs.store.list(caller.owner, limit)]
+    )
 
 
 @router.get("/v1/jobs/{job_id}", responses=ERRORS)
@@ -141,7 +146,7 @@ async def get_job(
     job_id: str, stepgate: Gateway, caller: CurrentCaller, wait_s: Annotated[float, Query(ge=0, le=60)] = 0
 ) -> JobEntry:
     """Return a job; with `wait_s`, once it has ended or that many seconds have passed."""
-    return _to_job_entry(await stepgate.jobs.wait(caller.owner, job_id, wait_s))
+    return _to_job_entry(await get_documents(stepgate).jobs.wait(caller.owner, job_id, wait_s))
 
 
 @router.post("/v1/pipelines/dry-run", responses=ERRORS)
@@ -152,7 +157,7 @@ async def dry_run_pipeline(
     disconnects.
     """
     roots = stepgate.settings.readable_roots
-    trial = stepgate.library.dry_run(
+    trial = get_documents(stepgate).library.dry_run(
         resolve_allowed(body.source, roots),
         body.build_pipeline() or from_template(),
         sample_count=body.sample_count,

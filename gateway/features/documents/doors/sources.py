@@ -1,5 +1,6 @@
 """`/v1/sources`: named sources of documents, referred to by id."""
 
+import asyncio
 from datetime import datetime
 from typing import Annotated
 
@@ -12,8 +13,10 @@ from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
+from gateway.features.documents.engine.ingest.folder_list import list_folders
+from gateway.features.documents.engine.ingest.source_store import NamedSource
 from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
-from gateway.features.pipeline_builder.engine.source_store import NamedSource
+from gateway.features.documents.parts import get_documents
 
 router = APIRouter(
     prefix="/v1/sources", tags=["sources"], route_class=JsonRoute, dependencies=[require_scope("ingest")]
@@ -50,6 +53,23 @@ class SourceItem(RecordItem):
     created_at: datetime
 
 
+class FolderItem(RecordItem):
+    """A folder with its absolute path."""
+
+    name: str
+    path: str
+
+
+class FolderItems(RecordItem):
+    """The folders in `path`; without one, the file roots."""
+
+    path: str | None
+    parent: str | None = Field(description="null at a root")
+    folders: list[FolderItem] = Field(description="by name, without hidden ones and links")
+    files: int = Field(description="in the folder itself")
+    is_cut: bool = Field(description="whether there is more than is listed")
+
+
 class SourceList(DeferredModel):
     """Sources, newest first."""
 
@@ -61,9 +81,9 @@ async def add_source(body: NewSource, stepgate: Gateway, caller: CurrentCaller) 
     """Register a source; an existing one is returned as it is. 403 for a path outside the folders that the operator
     allows.
     """
-    stepgate.library.check_source_type(body.source_type)
+    get_documents(stepgate).library.check_source_type(body.source_type)
     request = ConnectorInput.model_validate(body.model_dump(exclude={"name"}))
-    return _to_source_item(await stepgate.conversations.builder.sources.add(caller.owner, request, body.name))
+    return _to_source_item(await get_documents(stepgate).sources.add(caller.owner, request, body.name))
 
 
 @router.get("", responses=ERRORS)
@@ -71,20 +91,30 @@ async def list_sources(
     stepgate: Gateway, caller: CurrentCaller, limit: Annotated[int, Query(ge=1, le=1000)] = 200
 ) -> SourceList:
     """List the caller's sources."""
-    found = await stepgate.conversations.builder.sources.list(caller.owner, limit=limit)
+    found = await get_documents(stepgate).sources.list(caller.owner, limit=limit)
     return SourceList(data=[_to_source_item(one) for one in found])
+
+
+@router.get("/folders", responses=ERRORS)
+async def get_folders(
+    stepgate: Gateway,
+    path: Annotated[str | None, Query(min_length=1, max_length=4000, description="unset: the file roots")] = None,
+) -> FolderItems:
+    """List the folders in a folder that may be read. 403 for a path outside the folders that the operator allows."""
+    found = await asyncio.to_thread(list_folders, path, stepgate.settings.readable_roots)
+    return FolderItems.model_validate(found)
 
 
 @router.get("/{source_id}", responses=ERRORS)
 async def get_source(source_id: str, stepgate: Gateway, caller: CurrentCaller) -> SourceItem:
     """Return one source."""
-    return _to_source_item(await stepgate.conversations.builder.sources.get(source_id, caller.owner))
+    return _to_source_item(await get_documents(stepgate).sources.get(source_id, caller.owner))
 
 
 @router.delete("/{source_id}", status_code=204, responses=ERRORS)
 async def remove_source(source_id: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Delete a source. Its conversations stay, without it; collections are not changed."""
-    await stepgate.conversations.builder.sources.remove(source_id, caller.owner, by=caller.name)
+    await get_documents(stepgate).sources.remove(source_id, caller.owner, by=caller.name)
 
 
 def _to_source_item(source: NamedSource) -> SourceItem:

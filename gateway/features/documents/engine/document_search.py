@@ -15,7 +15,7 @@ from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
-from agent.planning.round_planner import build_plan_more
+from agent.planning.round_steps import build_plan_more
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
@@ -156,7 +156,7 @@ async def _is_clear(run: Run, searches: _Searches) -> bool:
     """Returns whether each part of each query has a passage that is relevant beyond doubt."""
     parts = [part for query, _ in searches.queries for part in split_questions(remove_form(query))]
     collection = run.state.request.metadata.get("collection")
-    measure = run.engine.ground.measure_relevance
+    measure = run.engine.ground.collections.measure_relevance
     for part in parts:
         try:
             best = await measure(run.state.owner, run.room, part, collection if isinstance(collection, str) else "")

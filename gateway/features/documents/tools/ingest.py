@@ -8,7 +8,7 @@ from pydantic import Field
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.text.plurals import format_count
-from agent.tools import ToolAnnotations, ToolContext, TypedTool
+from agent.tools import ToolAnnotations, ToolContext, TypedTool, declare_roles
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.collections import IngestReport, Library
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError
@@ -81,6 +81,15 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
         "Read the user's documents (a folder, a file, a web page) into a collection, so that it can be searched."
     )
     annotations = INGEST_ANNOTATIONS
+    argument_roles = declare_roles(
+        source="where",
+        source_type="other",
+        source_identifier="where",
+        collection="where",
+        recursive="other",
+        template="other",
+        credentials="where",
+    )
     tainted = True
     timeout_s = TIMEOUT_S
     keywords = ("ingest", "import", "index")

@@ -11,12 +11,12 @@ from agent.core.errors import BadRequestError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject, RetrievalMode, Room, Source
 from agent.text.requested_form import remove_form, split_questions
 from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, TypedTool
+from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.grounded_answers.no_answer_text import make_clarifying_question
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
-from gateway.features.incident.tools.evidence import strip_footnote_marks
 
 QUERY_CHARS = 4_000
 QUOTE_CHARS = 1_200

@@ -4,8 +4,8 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, FrozenModel
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
+from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.ingest.collections import Library
-from gateway.features.incident.tools.evidence import strip_footnote_marks
 
 MAX_SHOWN = 50
 """The most document names of one collection; the others are counted."""

@@ -16,6 +16,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
+from gateway.features.fleet import parts
 from gateway.features.fleet.engine.queue_state import QueueDepth, QueueState, find_unserved
 
 router = APIRouter(tags=["queue"], route_class=DeferredRoute, dependencies=[require_scope("admin")])
@@ -112,12 +113,13 @@ async def discard_job(job_id: JobId, stepgate: Gateway, caller: CurrentCaller) -
 
 
 def _require_queue(stepgate: Stepgate) -> QueueState:
-    if stepgate.dispatch.state is None:
+    queue = parts.get_queue(stepgate)
+    if queue is None:
         raise ConflictError(
             "this gateway executes its runs itself and has no queue (AGENT_DISPATCH=local); to share runs with "
             "workers, set AGENT_DISPATCH=queue and AGENT_DATABASE_URL=postgresql://... (docs/scale.md)"
         )
-    return stepgate.dispatch.state
+    return queue.state
 
 
 def _to_queue_item(one: QueueDepth, *, is_served: bool) -> QueueItem:

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
+from gateway.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
     import httpx

@@ -23,7 +23,7 @@ import typer
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.cli.bind_address import bind_socket, describe_default_port
-from gateway.features.fleet.serve_workers.worker_process import WorkerProcess
+from gateway.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.tools import READ_ONLY, CompleteMessages, PlanHints, ToolContext, ToolResult, TypedTool
+from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.documents.engine.search.severity import Severity
@@ -19,7 +20,6 @@ from gateway.features.incident.tools.evidence import (
     format_source_name,
     format_title,
     is_policy,
-    strip_footnote_marks,
 )
 from gateway.features.incident.tools.issues import (
     NO_SIMILAR_ISSUE,

@@ -65,9 +65,14 @@ _WITHIN = re.compile(
 )
 _TIME = re.compile(
     rf"\b{_LEAD}\s+(?P<hour>\d{{1,2}})(?=:\d{{2}}|\s*[ap]\.?m)(?::(?P<minute>\d{{2}}))?\s*(?P<half>[ap]\.?m\.?)?"
-    r"(?:\s*(?:UTC|GMT|CET|EST))?(?![\w/-])",
+    r"(?:\s*(?:UTC|GMT|CET|EST))?"
+    rf"(?:\s+(?:(?P<near>today|tonight|tomorrow)|(?:on\s+)?(?P<day>{'|'.join(_DAYS)})))?(?![\w/-])",
     re.IGNORECASE,
 )
+_OTHER_CLAUSE = re.compile(
+    r"[^\W\d_]+(?:\W+[^\W\d_]+){4}|[;:(]|(?:^|\W)(?:and|or|then|but)\W+(?!by\b)[^\W\d_]+\W+[^\W\d_]"
+)
+"""What stands between a day and a time that belongs to something else: several words, or another clause."""
 _PAST = re.compile(
     r"\b(?:started|began|since|happened|opened|reported|occurred|was|were|ago)\b[^.;]{0,30}$", re.IGNORECASE
 )
@@ -136,7 +141,7 @@ def _extract_from_sentence(sentence: Sentence, now: datetime) -> Iterator[Deadli
     """Yields the deadlines of a sentence in order."""
     readings = _find_phrases(sentence.text)
     day: date | None = None
-    at = 0
+    at = said_until = 0
     while at < len(readings):
         one = readings[at]
         start, end, due = one.start, one.end, _resolve_due(one.resolve, one.match, now)
@@ -145,11 +150,14 @@ def _extract_from_sentence(sentence: Sentence, now: datetime) -> Iterator[Deadli
             if after is not None and after.names_day and not sentence.text[end : after.start].strip(" ,"):
                 there = _resolve_due(after.resolve, after.match, now)
                 day, end, at = there.date() if there else None, after.end, at + 1
+            elif _OTHER_CLAUSE.search(sentence.text[said_until:start]):
+                day = None
             if day is not None:
                 due = _resolve_due(one.resolve, one.match, datetime.combine(day, now.time(), now.tzinfo))
         elif one.names_day:
             day = due.date() if due else None
         yield Deadline(text=sentence.text[start:end].strip(" ,."), kind=one.kind, due=due, sentence=sentence.text)
+        said_until = end
         at += 1
 
 
@@ -173,27 +181,27 @@ class _DatePhrase:
     def is_time(self) -> bool:
         """Whether it names a time without a day."""
         if self.kind != "day" or self.resolve is not _resolve_near_day:
-            return self.kind == "time"
+            return self.kind == "time" and not (self.match["near"] or self.match["day"])
         return _TIME_ONLY.fullmatch(self.match["when"] or self.match["alone"]) is not None
 
     @property
     def names_day(self) -> bool:
         """Whether a time next to it belongs to its day."""
-        return self.kind in ("date", "weekday", "day") and not self.is_time
+        return self.kind in ("date", "weekday", "day", "time") and not self.is_time
 
 
 def _find_phrases(text: str) -> list[_DatePhrase]:
     """Returns the phrases of a text in order; of overlapping ones the longest."""
-    found = [
-        _DatePhrase(kind, match, meaning)
-        for kind, form, meaning in _FORMS
-        for match in form.finditer(text)
-        if not _PAST.search(text[max(0, match.start() - 60) : match.start()])
-    ]
+    found = [_DatePhrase(kind, match, meaning) for kind, form, meaning in _FORMS for match in form.finditer(text)]
     chosen: list[_DatePhrase] = []
+    before = 0
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
-        if not chosen or one.start >= chosen[-1].end:
+        if one.start < before:
+            continue
+        # A word for the past belongs to the date after it, not to those that follow.
+        if not _PAST.search(text[max(before, one.start - 60) : one.start]):
             chosen.append(one)
+        before = one.end
     return chosen
 
 
@@ -266,7 +274,12 @@ def _resolve_duration(match: re.Match[str], now: datetime) -> datetime | None:
 
 
 def _resolve_time(match: re.Match[str], now: datetime) -> datetime | None:
-    return _combine_time(now.date(), match, now)
+    day = now.date()
+    if match["day"]:
+        day += timedelta(days=(_DAYS.index(match["day"].lower()) - now.weekday()) % 7)
+    elif (match["near"] or "").lower() == "tomorrow":
+        day += timedelta(days=1)
+    return _combine_time(day, match, now)
 
 
 _FORMS: tuple[tuple[str, re.Pattern[str], _ResolveDate], ...] = (

@@ -7,6 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from agent.core.models import DeferredModel, FrozenModel
+from agent.text.dates import MONTHS, WEEKDAYS
+from agent.text.given_names import GIVEN_NAMES
 from agent.text.stop_words import ENGLISH
 from agent.tools import PlanHints, ToolContext, TypedTool
 from gateway.features.incident.tools.text import cut_text
@@ -26,6 +28,8 @@ _STANDARDS = "UTF SHA ISO RFC AES RSA MD TLS SSL HTTP IPV COVID CVE WEB SEV EC B
 _STANDARD_PREFIXES = frozenset(_STANDARDS.split())
 
 _CAPITALISED = r"[A-Z][\w'-]{1,40}"
+_NAMED_MONTHS = GIVEN_NAMES | {"april", "june", "may"}
+"""Months that are given names too, before another word."""
 _STOP_WORDS = "|".join(ENGLISH.split())
 """A sentence that begins with one of these begins with no name. Else two words with capitals are one: Anna Berg."""
 
@@ -143,13 +147,41 @@ def extract_entities(text: str) -> list[Entity]:
             if _is_standard(kind, match[0]):
                 continue
             text_form = match[0].rstrip(".,;:!?'")
+            start = match.start()
+            if kind == "name":
+                text_form, skipped = _remove_calendar_words(text_form)
+                start += skipped
+                if not text_form:
+                    continue
             key = (kind, text_form.casefold())
             known = found.get(key)
             if known is not None:
                 found[key] = known.model_copy(update={"count": known.count + 1})
             else:
-                found[key] = Entity(text=text_form, type=kind, start=match.start())
+                found[key] = Entity(text=text_form, type=kind, start=start)
     return sorted(found.values(), key=lambda entity: entity.start)[:MAX_ENTITIES]
+
+
+def _remove_calendar_words(name: str) -> tuple[str, int]:
+    """Removes days and months before a name and days after it; the name and how many characters came before it.
+
+    Empty if no name is left. A month that people are called after (`April Jones`) stays before another word.
+    """
+    words = list(re.finditer(r"\S+", name))
+    first, last = 0, len(words)
+    while first < last and _is_calendar_word(words[first][0], is_alone=last - first == 1):
+        first += 1
+    while first < last and words[last - 1][0].casefold() in WEEKDAYS:
+        last -= 1
+    if last - first < min(2, len(words)):
+        return "", 0
+    start = words[first].start()
+    return name[start : words[last - 1].end()], start
+
+
+def _is_calendar_word(word: str, *, is_alone: bool) -> bool:
+    plain = word.casefold()
+    return plain in WEEKDAYS or (plain in MONTHS and len(plain) > 2 and (is_alone or plain not in _NAMED_MONTHS))
 
 
 def _is_standard(kind: EntityType, text_form: str) -> bool:

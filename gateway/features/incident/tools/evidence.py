@@ -29,7 +29,6 @@ sev4 sev5 severe severity since status system systems ticket tickets today trivi
 users
 """
 """Words that every incident report uses. Having only these in common proves nothing."""
-_FOOTNOTE = re.compile(r"\[\d{1,3}\](?!\()")
 _LINE = re.compile(r"[^\n]+")
 _RATED = re.compile(r"\b(?:priority|severity)\s?:\s?([^\n.,;]{1,40})", re.IGNORECASE)
 _CODE = re.compile(r"\b(?:P|SEV[\s-]?)[0-5]\b")
@@ -111,11 +110,6 @@ def get_metadata_text(found: RetrievedContext, *names: str) -> str:
         if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
             return str(value).strip()
     return ""
-
-
-def strip_footnote_marks(text: str) -> str:
-    """Returns the text without its own footnote marks, which would look like our citations."""
-    return _FOOTNOTE.sub("", text).strip()
 
 
 def format_source_name(found: RetrievedContext) -> str:

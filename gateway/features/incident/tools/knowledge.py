@@ -10,6 +10,7 @@ from pydantic import Field
 from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
+from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.incident.tools.evidence import (
@@ -22,8 +23,8 @@ from gateway.features.incident.tools.evidence import (
     matches_service,
     require_collection,
     search_evidence,
-    strip_footnote_marks,
 )
+from gateway.features.incident.tools.issues import get_ticket
 from gateway.features.incident.tools.text import remove_pasted_logs
 
 MAX_CANDIDATES = 50
@@ -51,7 +52,7 @@ class KnowledgeHit(FrozenModel):
     title: str
     snippet: str = Field(description="words of the document, as they stand there")
     source_type: str = Field(description="policy, runbook, doc or ticket")
-    source_id: str = Field(description="the document as it is cited: its path, or the ticket")
+    source_id: str = Field(description="the document as it is cited: its path, or the key of the ticket")
     score: float = Field(description="relevance, from 0 to 1")
     scores: dict[str, float] = Field(
         default_factory=dict,
@@ -228,7 +229,7 @@ def _make_hit(document: Document, query: str) -> KnowledgeHit:
         title=format_title(found),
         snippet=extract_snippet(found.content, query),
         source_type=document.kind,
-        source_id=document.name,
+        source_id=get_ticket(found) if document.kind in _TICKETS else document.name,
         score=document.score,
         scores={"relevance": document.score, "overlap": compute_overlap(query, found.content)},
         why_selected=document.reason,

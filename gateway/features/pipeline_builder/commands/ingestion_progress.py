@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
+from gateway.features.documents.parts import get_documents
+from gateway.features.pipeline_builder.parts import get_conversations
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -23,16 +25,16 @@ async def follow_ingestion(
     `conversation_id` may also be the id of the conversation's run. A running gateway may be the process that does the
     work.
     """
-    conversation = await stepgate.conversations.builder.store.get(conversation_id, owner)
+    conversation = await get_conversations(stepgate).builder.store.get(conversation_id, owner)
     if conversation is None or conversation.job_id is None:
         return True
-    job = await stepgate.jobs.wait(owner, conversation.job_id, 0)
+    job = await get_documents(stepgate).jobs.wait(owner, conversation.job_id, 0)
     if job.is_finished:
         return True  # its result was printed when it ended
-    stepgate.jobs.start()
+    get_documents(stepgate).jobs.start()
     with lazy_rich.show_progress("Reading") as progress:
         while True:
-            job = await stepgate.jobs.wait(owner, job.id, POLL_SECONDS)
+            job = await get_documents(stepgate).jobs.wait(owner, job.id, POLL_SECONDS)
             progress(job.progress.current, job.progress.done, job.progress.total)
             if job.is_finished or (stopped is not None and stopped.is_set()):
                 return _print_job_result(job)

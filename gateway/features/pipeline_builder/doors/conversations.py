@@ -40,6 +40,7 @@ from gateway.features.pipeline_builder.engine.conversations import MessageReques
 from gateway.features.pipeline_builder.engine.messages import MAX_MESSAGES
 from gateway.features.pipeline_builder.engine.records import Conversation, ConversationStatus
 from gateway.features.pipeline_builder.engine.run_messages import find_answer
+from gateway.features.pipeline_builder.parts import get_conversations
 from gateway.features.pipeline_builder.render.conversation import (
     ConversationEncoder,
     build_conversation_frame,
@@ -72,7 +73,9 @@ async def create_conversation(body: CreateConversation, stepgate: Gateway, calle
     """Start a conversation about a source, or from another conversation's pipeline to make another collection
     with it.
     """
-    made = await stepgate.conversations.create(body.source_id, owner=caller.owner, copied_from=body.from_conversation)
+    made = await get_conversations(stepgate).create(
+        body.source_id, owner=caller.owner, copied_from=body.from_conversation
+    )
     return ConversationItem.model_validate(made)
 
 
@@ -87,7 +90,7 @@ async def list_conversations(
     archived: bool = False,
 ) -> ConversationList:
     """List conversations."""
-    conversations, store = stepgate.conversations, stepgate.conversations.builder.store
+    conversations, store = get_conversations(stepgate), get_conversations(stepgate).builder.store
     last = await conversations.builder.get(before, caller.owner) if before is not None else None
     found = await conversations.list_newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
     return ConversationList(
@@ -100,7 +103,7 @@ async def list_conversations(
 @router.get("/{conversation_id}", responses=ERRORS)
 async def get_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> ConversationDetail:
     """Return a conversation: state, pipeline, analysis, uncertainties, messages and summary."""
-    conversation = await stepgate.conversations.get(conversation_id, owner=caller.owner)
+    conversation = await get_conversations(stepgate).get(conversation_id, owner=caller.owner)
     return await _build_detail(stepgate, conversation)
 
 
@@ -126,7 +129,7 @@ async def send_message(
         if _wants_stream(body, http):
             return stream.build_response(_stream_answer(stepgate, conversation_id, sent), _build_error_frame, headers)
     state = await cancel_on_disconnect(
-        http, stepgate.conversations.wait_for_run(conversation_id, sent, owner=caller.owner)
+        http, get_conversations(stepgate).wait_for_run(conversation_id, sent, owner=caller.owner)
     )
     if state.failure is not None:
         # For users of a conversation, every failure of a model is an upstream error.
@@ -134,8 +137,8 @@ async def send_message(
         status = 502 if code.startswith("ERR_MODEL") and code != "ERR_MODEL_RATE_LIMIT" else None
         failed = RunFailedError(state.failure)
         return build_error_response(failed, http.url.path, run_started=True, status=status, headers=headers)
-    conversation = await stepgate.conversations.get(conversation_id, owner=caller.owner)
-    uncertainties = await stepgate.conversations.builder.store.list_uncertainties(conversation)
+    conversation = await get_conversations(stepgate).get(conversation_id, owner=caller.owner)
+    uncertainties = await get_conversations(stepgate).builder.store.list_uncertainties(conversation)
     answered = MessageAnswer(
         run_id=sent.run_id,
         status=state.completeness or state.status,
@@ -155,7 +158,7 @@ async def apply_pipeline(
 ) -> AppliedPipeline:
     """Create the collection and start reading the source into it."""
     try:
-        applied = await stepgate.conversations.apply(
+        applied = await get_conversations(stepgate).apply(
             conversation_id, body.collection_name, force=body.force, owner=caller.owner, by=caller.name
         )
     except BadRequestError as error:
@@ -174,7 +177,7 @@ async def apply_pipeline(
 async def abandon_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> ConversationItem:
     """End a conversation without applying anything."""
     return ConversationItem.model_validate(
-        await stepgate.conversations.abandon(conversation_id, owner=caller.owner, by=caller.name)
+        await get_conversations(stepgate).abandon(conversation_id, owner=caller.owner, by=caller.name)
     )
 
 
@@ -183,8 +186,8 @@ async def resolve_uncertainty(
     conversation_id: str, uncertainty_id: str, body: ResolveUncertainty, stepgate: Gateway, caller: CurrentCaller
 ) -> UncertaintyItem:
     """Resolve an uncertainty; stores who did it and how."""
-    conversation = await stepgate.conversations.get(conversation_id, owner=caller.owner)
-    uncertainty = await stepgate.conversations.builder.resolve_uncertainty(
+    conversation = await get_conversations(stepgate).get(conversation_id, owner=caller.owner)
+    uncertainty = await get_conversations(stepgate).builder.resolve_uncertainty(
         conversation, uncertainty_id, how=body.resolved_by, by=caller.name, note=body.note
     )
     return UncertaintyItem.model_validate(uncertainty)
@@ -213,7 +216,7 @@ async def _stream_answer(stepgate: Stepgate, conversation_id: str, sent: Accepte
         if events and isinstance(events[-1].body, RunWaiting):
             yield build_conversation_frame(frames.encoder.encode_question(state))
         # A client that has read `done` must find the answer in the conversation.
-        await stepgate.conversations.get(conversation_id, owner=sent.owner)
+        await get_conversations(stepgate).get(conversation_id, owner=sent.owner)
         status = state.completeness or state.status
     except AgentError as error:
         yield build_conversation_frame(build_error_object(error.to_failure()))
@@ -242,8 +245,8 @@ class _ConversationFrames:
             yield build_conversation_frame(body)
         if not may_change_state(event):
             return
-        conversation = await self._stepgate.conversations.builder.get(self._id, self._owner)
-        for uncertainty in await self._stepgate.conversations.builder.store.list_uncertainties(conversation):
+        conversation = await get_conversations(self._stepgate).builder.get(self._id, self._owner)
+        for uncertainty in await get_conversations(self._stepgate).builder.store.list_uncertainties(conversation):
             if (uncertainty.id, uncertainty.resolved) not in self._uncertainties:
                 self._uncertainties.add((uncertainty.id, uncertainty.resolved))
                 yield build_conversation_frame(build_uncertainty_object(uncertainty))
@@ -254,14 +257,14 @@ class _ConversationFrames:
 
 async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> ConversationDetail:
     try:
-        messages = await stepgate.conversations.list_messages(conversation)
+        messages = await get_conversations(stepgate).list_messages(conversation)
     except StoreError as error:  # the rest is in the store and useful without them
         messages, note = [], error.message
     else:
         answers = sum(one.role == "assistant" for one in messages)
         missing = EARLIER_MESSAGES_EXPIRED if messages else MESSAGES_EXPIRED
         note = missing if answers < conversation.turns or (conversation.run_id and not messages) else ""
-    uncertainties = await stepgate.conversations.builder.store.list_uncertainties(conversation)
+    uncertainties = await get_conversations(stepgate).builder.store.list_uncertainties(conversation)
     return ConversationDetail(
         **ConversationItem.model_validate(conversation).model_dump(),
         current_pipeline=conversation.pipeline,
@@ -270,7 +273,7 @@ async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> Conve
         uncertainties=UncertaintyItem.from_records(uncertainties),
         messages=MessageItem.from_records(messages),
         messages_note=note,
-        question=await stepgate.conversations.get_pending_question(conversation),
+        question=await get_conversations(stepgate).get_pending_question(conversation),
         summary=conversation.summary,
         usage=UsageTotals.model_validate(conversation.usage),
         applied=conversation.applied,

@@ -19,6 +19,7 @@ from gateway.features.documents.engine.ingest.job_runner import IngestJobs
 from gateway.features.documents.engine.ingest.jobs import JobRequest
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import parse_pipeline
+from gateway.features.documents.engine.ingest.source_store import PREFIX, NamedSource, SourceStore
 from gateway.features.documents.engine.search.models import ConnectorInput
 from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
 from gateway.features.pipeline_builder.engine.errors import (
@@ -28,7 +29,6 @@ from gateway.features.pipeline_builder.engine.errors import (
 )
 from gateway.features.pipeline_builder.engine.messages import MessageLog, list_chat_history
 from gateway.features.pipeline_builder.engine.records import Conversation, ConversationUncertainty
-from gateway.features.pipeline_builder.engine.source_store import PREFIX, NamedSource, SourceStore
 from gateway.features.pipeline_builder.engine.subagent_findings import SubAgentFindings, has_report, is_validated
 from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource
 from gateway.features.pipeline_builder.engine.summary import build_briefing, build_summary

@@ -163,6 +163,15 @@ class BuilderConversations:
         """Returns whether requests in this room belong to a pipeline conversation."""
         return room.id == self._settings.room
 
+    async def find_id(self, name: str, *, owner: str) -> str | None:
+        """The id of the conversation with this id or of this chat; None if there is none."""
+        found = await self.builder.store.get(name, owner)
+        return found.id if found is not None else None
+
+    async def forget_messages(self, name: str) -> None:
+        """Deletes the messages of a conversation before they expire. Raises `StoreError`."""
+        await self.builder.messages.delete(name)
+
     async def get_id_for_chat(self, chat_id: str, *, owner: str) -> str:
         """Returns the id of the conversation of a chat or session at another door, or with this id; creates it at first
         use."""

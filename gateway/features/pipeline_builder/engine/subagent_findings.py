@@ -21,10 +21,10 @@ from gateway.features.documents.engine.ingest.pipeline_check import (
     parse_pipeline,
 )
 from gateway.features.documents.engine.ingest.plugins import SourceOptions
+from gateway.features.documents.engine.ingest.source_store import PREFIX, SourceStore
 from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
 from gateway.features.pipeline_builder.engine.pipeline_edits import has_forced_ocr
 from gateway.features.pipeline_builder.engine.records import Conversation, Origin
-from gateway.features.pipeline_builder.engine.source_store import PREFIX, SourceStore
 from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import ValidationTask
 from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource
 from gateway.features.pipeline_builder.engine.subagents.source_uncertainties import SCANNED

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from agent.core.models import JsonObject
 from gateway.features.documents.engine.ingest.pipeline_check import PipelineInvalidError, parse_pipeline
+from gateway.features.documents.engine.ingest.source_store import NamedSource
 from gateway.features.pipeline_builder.engine.pipeline_edits import describe_deviations
 from gateway.features.pipeline_builder.engine.records import Conversation, ConversationUncertainty, number_open
-from gateway.features.pipeline_builder.engine.source_store import NamedSource
 from gateway.features.pipeline_builder.engine.subagent_findings import has_report
 
 MAX_REQUESTS = 8

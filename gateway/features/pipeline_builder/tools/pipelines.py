@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, StrictBool
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
-from agent.tools import Tool, ToolAnnotations, ToolContext, TypedTool
+from agent.tools import PlanHints, Tool, ToolAnnotations, ToolContext, TypedTool, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.documents.engine.ingest.pipeline import NodeKind
 from gateway.features.documents.engine.ingest.plugins import PluginInfo, get_plugin, list_plugins
@@ -236,7 +236,9 @@ class ApplyPipelineTool(ConversationTool[ApplyInput, ApplyOutput]):
         "blocking issues are unresolved, unless forced."
     )
     annotations = APPLY_ANNOTATIONS
+    argument_roles = declare_roles(collection_name="where", force="other")
     keywords = ("apply", "pipeline", "collection")
+    hints = PlanHints(accepted_wishes="`use the name NAME`, or `apply NAME anyway` over blocking issues")
 
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
         """Raises `ToolInputError` if the pipeline, an open uncertainty or the name forbids it, and `ToolDeniedError`

@@ -12,7 +12,7 @@ from pydantic import Field
 from agent.core.errors import AgentError, SubAgentFailedError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult
-from agent.tools import READ_ONLY_WEB, ToolContext
+from agent.tools import READ_ONLY_WEB, ToolContext, declare_roles
 from gateway.features.documents.engine.ingest.dry_run_report import PipelineFix
 from gateway.features.documents.engine.ingest.pipeline import NodeKind, PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import PipelineInvalidError, check_pipeline, parse_pipeline
@@ -85,7 +85,7 @@ class SuggestPipelineTool(ConversationTool[SuggestInput, SuggestOutput]):
         "uncertainties; all by rule."
     )
     annotations = READ_ONLY_WEB
-    where_args = ("request",)
+    argument_roles = declare_roles(request="where")
     timeout_s = TIMEOUT_S
     uses_subagents = True
 

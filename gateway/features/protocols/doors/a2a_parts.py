@@ -23,6 +23,8 @@ from gateway.features.documents.engine.search.models import FileType, ParserInpu
 
 FILE_CHARS = 100_000
 """Most characters of a file that models are shown."""
+PARTS = 1_000
+"""Most parts of a message."""
 FILES = 20
 """Most files of a message."""
 NAME_CHARS = 120
@@ -47,8 +49,10 @@ class _File:
 
 async def read_parts(parts: Sequence[Part]) -> MessageContent:
     """Returns the content of a message. Raises `ContentTypeNotSupportedError` for a part that nothing here reads, and
-    `InvalidParamsError` for a broken file.
+    `InvalidParamsError` for a broken file, or too many parts.
     """
+    if len(parts) > PARTS:
+        raise a2a_errors.InvalidParamsError(f"a message may have {PARTS:,} parts; this one has {len(parts):,}")
     texts: list[str] = []
     images: list[str] = []
     files: list[_File] = []

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from agent.core.models import JsonObject
 from agent.policy.redaction.secrets import make_secret_finder
+from agent.runs.client_conversations import ClientConversation
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.dependencies import Gateway
@@ -19,7 +20,6 @@ from gateway.doors.item_pages import ItemPage, format_page
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.features.protocols.doors.response_input import convert_input, list_input_items
-from gateway.features.protocols.engine.client_conversations import ClientConversation
 
 router = APIRouter(
     prefix="/v1/conversations", tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")]

@@ -141,8 +141,8 @@ class CompletionChunks:
         """Yields the chunks that the event adds."""
         self._events.append(event)
         match event.body:
-            case RunCreated(room=room):
-                self._base |= {"created": int(event.at), "model": room.id}
+            case RunCreated(request=request, room=room):
+                self._base |= {"created": int(event.at), "model": request.name_room(room.id)}
             case AnswerStarted(restarted=True) if self._sent:
                 yield self._chunk(RESTARTED_NOTE)
                 self._sent = ""

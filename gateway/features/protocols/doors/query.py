@@ -2,16 +2,19 @@
 names.
 """
 
+from collections.abc import Sequence
+from datetime import datetime
 from time import monotonic
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import AgentRequest, DeferredModel, JsonObject, TailorOutput, TraceStep
-from agent.core.run_state import RunState, StepStatus
+from agent.core.run_state import RunState
 from agent.runs.response import build_response
+from agent.runs.sessions import build_session_name
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
@@ -20,21 +23,12 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.features.documents.engine.grounded_answers import Persona
+from gateway.render.plan_view import PlanStepView, build_plan_view
 
 router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 KNOWLEDGE_ROOM = "knowledge"
 
-_STEP_STATUSES: dict[StepStatus, Literal["pending", "in_progress", "completed", "failed"]] = {
-    "pending": "pending",
-    "running": "in_progress",
-    "executed": "in_progress",
-    "retry": "in_progress",
-    "succeeded": "completed",
-    "replan": "failed",
-    "aborted": "failed",
-    "unknown": "failed",
-}
 Name = Annotated[str, Field(min_length=1, max_length=90)]
 
 
@@ -55,21 +49,23 @@ class OrchestratorInput(BaseModel):
     collection: str | None = Field(default=None, max_length=200, description="where to look; unset: everywhere")
 
 
-class PlanStepView(DeferredModel):
-    """A step of the plan, numbered from 1."""
+class AgentMetadata(DeferredModel):
+    """An agent that took part in the answer: when it first did, and the model it used last (`rules` without one)."""
 
-    step_id: int
-    description: str
-    tool_call: str
-    status: Literal["pending", "in_progress", "completed", "failed"]
+    agent_id: str
+    timestamp: datetime
+    model_version: str
 
 
 class OrchestratorOutput(DeferredModel):
-    """The answer, the plan behind it, the duration in milliseconds, and the trace (`steps` at other endpoints)."""
+    """The answer, the plan behind it, the duration in milliseconds, the agents in the order in which they took part,
+    and the trace (`steps` at other endpoints).
+    """
 
     final_response: TailorOutput
     execution_plan: list[PlanStepView]
     processing_time_total_ms: float
+    agents: list[AgentMetadata]
     trace: list[TraceStep]
 
 
@@ -89,6 +85,7 @@ async def run_query(body: OrchestratorInput, http: Request, stepgate: Gateway, c
         final_response=_build_tailor_output(stopped.state, response.response),
         execution_plan=build_plan_view(stopped.state),
         processing_time_total_ms=round((monotonic() - started) * 1000, 1),
+        agents=_list_agents(response.steps),
         trace=list(response.steps),
     )
     headers = {RUN_ID_HEADER: run.run_id}
@@ -107,11 +104,6 @@ def _to_agent_request(stepgate: Stepgate, body: OrchestratorInput) -> AgentReque
         room=body.room or (KNOWLEDGE_ROOM if KNOWLEDGE_ROOM in known_rooms else None),
         metadata=metadata | options,
     )
-
-
-def build_session_name(user_id: str, session_id: str) -> str:
-    """Returns the name of a user's session among the conversations of the API key's owner."""
-    return f"{user_id}/{session_id}"
 
 
 def _build_tailor_output(state: RunState, text: str) -> TailorOutput:
@@ -139,14 +131,14 @@ def _is_calculated(state: RunState) -> bool:
     return bool(outputs) and calculated == outputs and not others and state.completeness == "complete"
 
 
-def build_plan_view(state: RunState) -> list[PlanStepView]:
-    """Returns the current plan with the status of each step."""
+def _list_agents(steps: Sequence[TraceStep]) -> list[AgentMetadata]:
+    first: dict[str, TraceStep] = {}
+    models: dict[str, str] = {}
+    for step in steps:
+        first.setdefault(step.agent_id, step)
+        if step.model is not None:
+            models[step.agent_id] = step.model
     return [
-        PlanStepView(
-            step_id=number,
-            description=step.intent or step.title,
-            tool_call=step.tool,
-            status=_STEP_STATUSES[state.get_step(step.id).status],
-        )
-        for number, step in enumerate(state.plan.steps if state.plan else (), start=1)
+        AgentMetadata(agent_id=name, timestamp=step.started_at, model_version=models.get(name, "rules"))
+        for name, step in first.items()
     ]

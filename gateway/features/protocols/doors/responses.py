@@ -164,7 +164,7 @@ async def _build_request(
         return await _check_replies(stepgate, caller, body, replies, previous)
     history: list[ChatMessage] = []
     room = stepgate.rooms.get(body.model, caller.owner)
-    keeps_history = stepgate.conversations.handles_room(room)
+    keeps_history = stepgate.intake.keeps_conversations(room)
     conversation_id = body.conversation_id
     if previous is not None:
         state = fold(previous.run_id, previous.events)
@@ -230,8 +230,9 @@ async def _check_replies(
     open_ids = {asked.approval_id for asked in state.pending_approvals}
     if state.is_finished or not open_ids.issuperset(decisions):
         raise build_approval_decided_error()
-    if body.model != state.room.id:
-        message = f"model: the response that waits is of the model '{state.room.id}'."
+    model = state.request.name_room(state.room.id)
+    if body.model != model:
+        message = f"model: the response that waits is of the model '{model}'."
         raise RequestFormatError(message, "model", "invalid_value")
     return ApprovalReplies(run_id, decisions)
 
@@ -247,9 +248,10 @@ def _read_approval_text(body: ResponsesRequest, items: Sequence[JsonObject], sta
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "\n".join(text for text in texts if isinstance(text, str))
-    if len(items) != 1 or not isinstance(content, str) or not content.strip() or body.model != state.room.id:
+    model = state.request.name_room(state.room.id)
+    if len(items) != 1 or not isinstance(content, str) or not content.strip() or body.model != model:
         message = (
-            f"input: the response '{body.previous_response_id}' of the model '{state.room.id}' waits for approval; "
+            f"input: the response '{body.previous_response_id}' of the model '{model}' waits for approval; "
             "send an mcp_approval_response, or one message with the decision."
         )
         raise RequestFormatError(message, "input", "approval_required")

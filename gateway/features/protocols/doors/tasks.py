@@ -21,6 +21,7 @@ from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.errors import FieldError
 from gateway.features.protocols.engine.task_store import MAX_RUN_NUMBER, Task, TaskRun, TaskStatus
 from gateway.features.protocols.engine.tasks import TaskRunRequest
+from gateway.features.protocols.parts import get_tasks
 from gateway.render.errors import FailureBody
 
 router = APIRouter(tags=["tasks"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -110,8 +111,8 @@ async def create_task(body: NewTask, stepgate: Gateway, caller: CurrentCaller) -
     context, dropped = _check_context(body.context)
     prompt = _check_prompt(body.prompt)
     if body.webhook is not None:
-        await stepgate.schedules.webhooks.check(body.webhook, caller.owner)
-    task = await stepgate.tasks.create_task(prompt, context, owner=caller.owner, webhook=body.webhook)
+        await stepgate.intake.check_webhook(body.webhook, caller.owner)
+    task = await get_tasks(stepgate).create_task(prompt, context, owner=caller.owner, webhook=body.webhook)
     return CreatedTask(**_to_task_record(task, None).model_dump(), dropped_context=dropped)
 
 
@@ -120,7 +121,7 @@ async def list_tasks(
     stepgate: Gateway, caller: CurrentCaller, limit: Annotated[int, Query(ge=1, le=200)] = 50, before: str | None = None
 ) -> TaskList:
     """List tasks."""
-    tasks = await stepgate.tasks.list_tasks(owner=caller.owner, limit=limit, before=before)
+    tasks = await get_tasks(stepgate).list_tasks(owner=caller.owner, limit=limit, before=before)
     return TaskList(
         data=[_to_task_record(task, None) for task in tasks], next=tasks[-1].task_id if len(tasks) == limit else None
     )
@@ -129,7 +130,7 @@ async def list_tasks(
 @router.get("/tasks/{task_id}", responses=ERRORS)
 async def get_task(task_id: str, stepgate: Gateway, caller: CurrentCaller) -> TaskRecord:
     """Return one task with its result."""
-    return _to_task_record(*await stepgate.tasks.get_task(task_id, owner=caller.owner))
+    return _to_task_record(*await get_tasks(stepgate).get_task(task_id, owner=caller.owner))
 
 
 @router.post("/tasks/{task_id}/run", responses={202: {"model": TaskRecord}, **ERRORS})
@@ -143,8 +144,8 @@ async def run_task(
     accepted = await accept_run(http, stepgate, caller, TaskRunRequest(task_id))
     response.headers[RUN_ID_HEADER] = accepted.run_id
     if wait:
-        await cancel_on_disconnect(http, stepgate.tasks.wait_for_run(accepted.run_id, owner=caller.owner))
-    task, run = await stepgate.tasks.get_task(task_id, owner=caller.owner)
+        await cancel_on_disconnect(http, get_tasks(stepgate).wait_for_run(accepted.run_id, owner=caller.owner))
+    task, run = await get_tasks(stepgate).get_task(task_id, owner=caller.owner)
     # Still in progress: `wait=false`, a person must decide, or the gateway is stopping.
     if run is None or not run.is_ended:
         response.status_code = 202
@@ -160,14 +161,14 @@ async def list_task_runs(
     before: Annotated[int, Query(ge=1, le=MAX_RUN_NUMBER)] = MAX_RUN_NUMBER,
 ) -> TaskRunList:
     """List the runs of a task."""
-    runs = await stepgate.tasks.list_runs(task_id, owner=caller.owner, limit=limit, before=before)
+    runs = await get_tasks(stepgate).list_runs(task_id, owner=caller.owner, limit=limit, before=before)
     return TaskRunList(data=TaskRunItem.from_records(runs), next=runs[-1].number if len(runs) == limit else None)
 
 
 @router.get("/tasks/{task_id}/runs/latest", responses=ERRORS)
 async def get_latest_task_run(task_id: str, stepgate: Gateway, caller: CurrentCaller) -> TaskRunDetail:
     """Return the newest run of a task with its state, plan, tool results and verification."""
-    run = await stepgate.tasks.get_latest_run(task_id, owner=caller.owner)
+    run = await get_tasks(stepgate).get_latest_run(task_id, owner=caller.owner)
     if run is None or run.state is None or run.verification is None:
         raise NotFoundError(f"task {task_id!r} has not been run yet: POST /tasks/{task_id}/run")
     return TaskRunDetail(

@@ -240,8 +240,22 @@ async def build_documents(events: Sequence[ev.Event], state: RunState, blob: Fet
         state=kept,
         plan=state.plan.to_public_json() if state.plan is not None else None,
         tool_results=tuple(results),
-        verification=build_gate_summary(state),
+        verification=_name_modes(build_gate_summary(state)),
     )
+
+
+def _name_modes(verification: JsonObject) -> JsonObject:
+    """Names the modes of a verification as these endpoints do: `deterministic` for rules."""
+    runtime = verification.get("runtime")
+    if not isinstance(runtime, dict):
+        return verification
+    renamed: JsonObject = {
+        part: {name: "deterministic" if value == "rules" else value for name, value in modes.items()}
+        if isinstance(modes, dict)
+        else modes
+        for part, modes in runtime.items()
+    }
+    return {**verification, "runtime": renamed}
 
 
 def get_task_status(state: RunState) -> TaskStatus:

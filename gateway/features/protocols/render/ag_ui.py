@@ -32,9 +32,6 @@ from ag_ui.core import (
     StateSnapshotEvent,
     StepFinishedEvent,
     StepStartedEvent,
-    SubagentErrorEvent,
-    SubagentFinishedEvent,
-    SubagentStartedEvent,
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
@@ -52,6 +49,7 @@ from agent.core.run_state import RunState
 from agent.core.trace.details import describe_intents
 from agent.policy.approval import format_approval_question
 from agent.policy.plain_text import escape_markdown, format_literal
+from gateway.features.protocols.render.ag_ui_subagents import SubAgentSpans
 
 PLAN_ACTIVITY = "PLAN"
 DECISION_SCHEMA: dict[str, Any] = {
@@ -77,7 +75,7 @@ class AgUiEvents:
         self._is_current = protocol_version is not None
         self._events: list[ev.Event] = []
         self._open_steps: list[str] = []
-        self._open_subagents: dict[str, str] = {}
+        self._subagents = SubAgentSpans(is_current=self._is_current)
         self._open_text: str | None = None
         self._open_reasoning: str | None = None
         self._text_sent = ""
@@ -98,6 +96,7 @@ class AgUiEvents:
     def encode_event(self, event: ev.Event) -> Iterator[BaseEvent]:  # noqa: C901, PLR0912, PLR0915 - one case an event
         """Yields what an event of the log adds to the stream, in order."""
         self._events.append(event)
+        yield from self._subagents.resume(event.body)
         match event.body:
             case ev.RunCreated():
                 yield StateDeltaEvent.model_validate({"delta": [_replace("/run_id", event.run_id)]})
@@ -127,9 +126,9 @@ class AgUiEvents:
             case ev.ToolReturned() as returned if returned.call_id in self._called:
                 yield self._build_result(returned.call_id, returned.error or returned.text)
             case ev.SubAgentStarted() as started:
-                yield from self._start_subagent(started)
-            case ev.SubAgentFinished() as finished if finished.span in self._open_subagents:
-                yield from self._finish_subagent(finished)
+                yield from self._subagents.start(started)
+            case ev.SubAgentFinished() as finished if finished.span in self._subagents:
+                yield from self._subagents.finish(finished)
             case ev.AnswerStarted(restarted=True) if self._text_sent:
                 yield from self._close_text()
                 self._text_sent = ""
@@ -157,6 +156,9 @@ class AgUiEvents:
         state = self._fold()
         if not self._is_current:  # clients before 1.0 may not know interrupts: the question is a message too
             yield from self._add_text(format_approval_question(state))
+        yield from self._close_reasoning()
+        yield from self._close_text()
+        yield from self._subagents.suspend([asked.approval_id for asked in state.pending_approvals])
         yield from self._close_all()
         yield self._build_final_state("awaiting_approval")
         waiting = [
@@ -166,7 +168,10 @@ class AgUiEvents:
         yield self._finish(RunFinishedInterruptOutcome(interrupts=waiting))
 
     def end_earlier_turn(self) -> None:
-        """Forgets what was open when the turn before this one ended: that turn has closed it."""
+        """Forgets what was open when the turn before this one ended: that turn has closed it. Sub-agents start again
+        with their next event.
+        """
+        self._subagents.forget_turn()
         for _ in self._close_all():
             pass
         self._text_sent = ""
@@ -253,7 +258,7 @@ class AgUiEvents:
     def _encode_call(self, call_id: str, tool: str, args: JsonObject, span: str = "") -> Iterator[BaseEvent]:
         self._called.add(call_id)
         call_id = self._to_wire_id(call_id)
-        by = span if span in self._open_subagents and self._is_current else None
+        by = span if span in self._subagents and self._is_current else None
         yield ToolCallStartEvent(tool_call_id=call_id, tool_call_name=tool, subagent_run_id=by)
         yield ToolCallArgsEvent(tool_call_id=call_id, delta=json.dumps(args, ensure_ascii=False), subagent_run_id=by)
         yield ToolCallEndEvent(tool_call_id=call_id, subagent_run_id=by)
@@ -265,28 +270,6 @@ class AgUiEvents:
     def _build_result(self, call_id: str, text: str) -> ToolCallResultEvent:
         call_id = self._to_wire_id(call_id)
         return ToolCallResultEvent(message_id=f"{call_id}-result", tool_call_id=call_id, content=text, role="tool")
-
-    def _start_subagent(self, started: ev.SubAgentStarted) -> Iterator[BaseEvent]:
-        self._open_subagents[started.span] = started.agent_id
-        if self._is_current:
-            parent = started.parent if started.parent in self._open_subagents else None
-            yield SubagentStartedEvent(
-                subagent_run_id=started.span, name=started.agent_id, parent_subagent_run_id=parent
-            )
-        else:
-            yield CustomEvent(name="subagent_started", value={"id": started.span, "name": started.agent_id})
-
-    def _finish_subagent(self, finished: ev.SubAgentFinished) -> Iterator[BaseEvent]:
-        del self._open_subagents[finished.span]
-        summary = finished.result.summary
-        if not self._is_current:
-            yield CustomEvent(name="subagent_finished", value={"id": finished.span, "outcome": finished.outcome})
-        elif finished.outcome == "done":
-            yield SubagentFinishedEvent(subagent_run_id=finished.span, result=summary)
-        else:
-            yield SubagentErrorEvent(
-                subagent_run_id=finished.span, message=summary or finished.outcome, code=finished.outcome
-            )
 
     def _explain(self, text: str) -> Iterator[BaseEvent]:
         """Yields one whole reasoning message."""
@@ -342,10 +325,7 @@ class AgUiEvents:
         """Yields an end for everything that is open, innermost first."""
         yield from self._close_reasoning()
         yield from self._close_text()
-        for span in reversed([*self._open_subagents]):
-            if self._is_current:
-                yield SubagentErrorEvent(subagent_run_id=span, message="the run ended first", code="ended")
-        self._open_subagents.clear()
+        yield from self._subagents.end()
         for name in reversed(self._open_steps):
             yield StepFinishedEvent(step_name=name)
         self._open_steps.clear()

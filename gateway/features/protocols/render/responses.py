@@ -109,7 +109,7 @@ class ResponseProjection:
             "id": self.id,
             "object": "response",
             "created_at": int(own[0].at if own else last.at),
-            "model": created.room.id,
+            "model": created.request.name_room(created.room.id),
             "status": self._get_status(),
             "error": self._build_error(),
             "incomplete_details": self._build_incomplete_details(),

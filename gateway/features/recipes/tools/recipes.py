@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from agent.core.models import DeferredModel, JsonObject
-from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext
+from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.recipes.engine import Recipe, RecipeParameter, RecipeTrial, StoredRecipe, compute_version
 from gateway.features.recipes.engine.card import render_body
@@ -55,6 +55,7 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
         "It is tried and shown to the user, who confirms it."
     )
     annotations = SAVES
+    argument_roles = declare_roles(run_id="id", name="content", description="content", try_values="other")
     hints = PlanHints(source="runs")
     is_opt_in = False
     timeout_s = 3 * TRIAL_SECONDS
@@ -103,6 +104,7 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     name = "recipe_apply"
     description = "Take a staged recipe into use. The user is always asked first."
     annotations = SAVES
+    argument_roles = declare_roles(name="id", rename="other")
     hints = PlanHints(source="runs")
     is_opt_in = False
     requires_approval = True
@@ -153,6 +155,7 @@ class RecipeRemoveTool(_RecipeTool[RecipeNameInput, RecipeRemoveOutput]):
     name = "recipe_remove"
     description = "Remove a recipe of the user, with what is staged of it."
     annotations = DESTROYS
+    argument_roles = declare_roles(name="id")
 
     async def check(self, args: RecipeNameInput, context: ToolContext) -> None:
         """Raises `NotFoundError` if there is no such recipe."""

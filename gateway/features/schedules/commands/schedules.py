@@ -9,6 +9,7 @@ from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import gateway_command, get_operator_name, print_json, run_with_gateway
+from gateway.features.schedules.parts import get_schedules
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,7 +33,7 @@ async def list_schedules(stepgate: "Stepgate", owner: Owner = LOCAL_OWNER, as_js
     """List the schedules with their next ticks."""
     from gateway.features.schedules.doors.schedules import to_schedule_item  # noqa: PLC0415 - loaded with the engine
 
-    found = [to_schedule_item(one) for one in await stepgate.schedules.store.list_all(owner)]
+    found = [to_schedule_item(one) for one in await get_schedules(stepgate).store.list_all(owner)]
     if as_json:
         print_json(found)
         return
@@ -54,7 +55,7 @@ async def show(
     """Show a schedule and what was done at its last ticks."""
     from gateway.features.schedules.doors.schedules import TickItem, to_schedule_item  # noqa: PLC0415 - loaded with the engine
 
-    store = stepgate.schedules.store
+    store = get_schedules(stepgate).store
     schedule = await store.get(owner, name)
     item = to_schedule_item(schedule)
     past = TickItem.from_records(await store.list_ticks(schedule, limit=ticks))
@@ -99,7 +100,9 @@ def create(
         from gateway.features.schedules.engine.model import parse_spec  # noqa: PLC0415 - loaded with the engine
 
         caller = Caller(await stepgate.keys.get_valid(key)).principal if key is not None else Principal(owner)
-        print(_format_schedule(to_schedule_item(await stepgate.schedules.service.create(parse_spec(fields), caller))))
+        print(
+            _format_schedule(to_schedule_item(await get_schedules(stepgate).service.create(parse_spec(fields), caller)))
+        )
 
     run_with_gateway(work)
 
@@ -123,7 +126,7 @@ async def run(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> N
     from gateway.cli.progress import follow_run  # noqa: PLC0415 - loaded with the engine
 
     caller = Principal(owner, display_name=get_operator_name(), is_operator=True)
-    response = await follow_run(stepgate.service, await stepgate.schedules.service.run_now(name, caller))
+    response = await follow_run(stepgate.service, await get_schedules(stepgate).service.run_now(name, caller))
     print(response.response)
 
 
@@ -131,7 +134,7 @@ async def run(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> N
 @gateway_command()
 async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """Remove a schedule with the record of its ticks. Its runs stay."""
-    await stepgate.schedules.store.remove(await stepgate.schedules.store.get(owner, name))
+    await get_schedules(stepgate).store.remove(await get_schedules(stepgate).store.get(owner, name))
     print(f"Removed {name}.")
 
 
@@ -139,7 +142,7 @@ def _set_enabled(name: str, owner: str, *, enabled: bool) -> None:
     async def work(stepgate: "Stepgate") -> None:
         from gateway.features.schedules.doors.schedules import to_schedule_item  # noqa: PLC0415 - loaded with the engine
 
-        changed = await stepgate.schedules.service.change(name, {"enabled": enabled}, Principal(owner))
+        changed = await get_schedules(stepgate).service.change(name, {"enabled": enabled}, Principal(owner))
         print(_format_schedule(to_schedule_item(changed)))
 
     run_with_gateway(work)

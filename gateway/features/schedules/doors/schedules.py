@@ -18,6 +18,7 @@ from gateway.doors.json_body import JsonRoute, StrictBody, refuse_unknown_fields
 from gateway.features.schedules.engine.model import ScheduleSpec, to_spec
 from gateway.features.schedules.engine.schedule_store import Misfire, Overlap, Schedule, TickOrigin, TickOutcome
 from gateway.features.schedules.engine.service import list_next_ticks
+from gateway.features.schedules.parts import get_schedules
 from gateway.idempotency.middleware import start_once
 
 router = APIRouter(tags=["schedules"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -100,19 +101,21 @@ class TickList(DeferredModel):
 async def create_schedule(body: ScheduleSpec, http: Request, stepgate: Gateway, caller: CurrentCaller) -> ScheduleItem:
     """Create a schedule. It runs on behalf of the caller's API key, with its tools and limits."""
     refuse_unknown_fields(await http.json(), ScheduleSpec)
-    return to_schedule_item(await stepgate.schedules.service.create(body, require_lasting_key(caller)))
+    return to_schedule_item(await get_schedules(stepgate).service.create(body, require_lasting_key(caller)))
 
 
 @router.get("/v1/schedules", responses=ERRORS, dependencies=[require_tool("schedules_list")])
 async def list_schedules(stepgate: Gateway, caller: CurrentCaller) -> ScheduleList:
     """List the schedules."""
-    return ScheduleList(data=[to_schedule_item(one) for one in await stepgate.schedules.store.list_all(caller.owner)])
+    return ScheduleList(
+        data=[to_schedule_item(one) for one in await get_schedules(stepgate).store.list_all(caller.owner)]
+    )
 
 
 @router.get("/v1/schedules/{schedule}", responses=ERRORS, dependencies=[require_tool("schedules_list")])
 async def get_schedule(schedule: str, stepgate: Gateway, caller: CurrentCaller) -> ScheduleItem:
     """Return a schedule by its id or name."""
-    return to_schedule_item(await stepgate.schedules.store.get(caller.owner, schedule))
+    return to_schedule_item(await get_schedules(stepgate).store.get(caller.owner, schedule))
 
 
 @router.patch("/v1/schedules/{schedule}", responses=ERRORS, dependencies=[require_tool("schedule_create")])
@@ -126,7 +129,7 @@ async def change_schedule(
     for name, empty in (("prompt", ""), ("metadata", {})):
         if name in changes and changes[name] is None:
             changes[name] = empty
-    changed = await stepgate.schedules.service.change(schedule, changes, require_lasting_key(caller))
+    changed = await get_schedules(stepgate).service.change(schedule, changes, require_lasting_key(caller))
     return to_schedule_item(changed)
 
 
@@ -135,7 +138,7 @@ async def change_schedule(
 )
 async def delete_schedule(schedule: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Delete a schedule with the record of its ticks. Its runs stay."""
-    await stepgate.schedules.store.remove(await stepgate.schedules.store.get(caller.owner, schedule))
+    await get_schedules(stepgate).store.remove(await get_schedules(stepgate).store.get(caller.owner, schedule))
 
 
 @router.post("/v1/schedules/{schedule}/run", status_code=202, responses=ERRORS)
@@ -144,7 +147,7 @@ async def run_schedule(schedule: str, http: Request, stepgate: Gateway, caller: 
     accepted = await start_once(
         http,
         caller.owner,
-        lambda run_id: stepgate.schedules.service.run_now(schedule, caller.principal, run_id=run_id),
+        lambda run_id: get_schedules(stepgate).service.run_now(schedule, caller.principal, run_id=run_id),
     )
     http.state.run_started, http.state.run_id = True, accepted.run_id
     row = await stepgate.service.get_run(accepted.run_id, owner=accepted.owner)
@@ -161,8 +164,8 @@ async def list_schedule_ticks(
     before: Annotated[float | None, Query(ge=0, le=MAX_TICK, allow_inf_nan=False)] = None,
 ) -> TickList:
     """List the ticks of a schedule with their runs, and why there was none."""
-    found = await stepgate.schedules.store.get(caller.owner, schedule)
-    ticks = await stepgate.schedules.store.list_ticks(found, limit=limit, before=before)
+    found = await get_schedules(stepgate).store.get(caller.owner, schedule)
+    ticks = await get_schedules(stepgate).store.list_ticks(found, limit=limit, before=before)
     return TickList(data=TickItem.from_records(ticks), next=ticks[-1].tick if len(ticks) == limit else None)
 
 

@@ -13,6 +13,7 @@ from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.features.schedules.engine.webhook_outbox import DeliveryState, WebhookDelivery
+from gateway.features.schedules.parts import get_webhooks
 
 router = APIRouter(tags=["webhooks"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
@@ -51,7 +52,7 @@ async def list_deliveries(
     run_id: Annotated[str | None, Query(max_length=200)] = None,
 ) -> DeliveryList:
     """List the deliveries of webhooks, of all runs or of one."""
-    outbox = stepgate.schedules.webhooks.outbox
+    outbox = get_webhooks(stepgate).outbox
     found = await outbox.list_newest(caller.owner, limit=limit, run_id=run_id, before=before)
     return DeliveryList(
         data=[to_delivery_item(one) for one in found], next=found[-1].id if len(found) == limit else None
@@ -61,8 +62,8 @@ async def list_deliveries(
 @router.post("/v1/webhooks/deliveries/{delivery_id}/retry", status_code=202, responses=ERRORS)
 async def retry_delivery(delivery_id: str, stepgate: Gateway, caller: CurrentCaller) -> DeliveryItem:
     """Send a delivery again now, also one that was given up or accepted, under the same `webhook-id`."""
-    found = await stepgate.schedules.webhooks.outbox.retry(delivery_id, caller.owner)
-    stepgate.schedules.webhooks.wake()
+    found = await get_webhooks(stepgate).outbox.retry(delivery_id, caller.owner)
+    get_webhooks(stepgate).wake()
     return to_delivery_item(found)
 
 

@@ -143,6 +143,25 @@ class ScheduleStore:
             "enabled = 1 AND next_tick <= ? AND held_until < ? ORDER BY next_tick LIMIT ?", now, now, limit
         )
 
+    async def list_later(self, now: float) -> list[Schedule]:
+        """Returns the enabled schedules whose next tick is still to come."""
+        return await self._read("enabled = 1 AND next_tick > ? ORDER BY next_tick", now)
+
+    async def find_last_time(self, schedule: Schedule, now: float) -> float:
+        """Returns the last time up to `now` when the schedule had a tick or was changed; `now` if there was none."""
+        ((tick,),) = await self._statements.read(
+            "SELECT max(tick) FROM schedule_ticks WHERE schedule_id = ? AND tick <= ?", schedule.id, now
+        )
+        times = [time for time in (_to_float(tick), schedule.updated) if time is not None and time <= now]
+        return max(times, default=now)
+
+    async def move_back(self, schedule: Schedule, next_tick: float) -> None:
+        """Lets a schedule have an earlier next tick, unless it was changed since it was read."""
+        await self._statements.write(
+            "UPDATE schedules SET next_tick = ?, held_until = 0 WHERE id = ? AND next_tick = ? AND updated = ?",
+            next_tick, schedule.id, schedule.next_tick, schedule.updated,
+        )  # fmt: skip
+
     async def find_next_tick(self) -> float | None:
         """Returns the time of the next tick of any schedule."""
         ((tick,),) = await self._statements.read("SELECT min(next_tick) FROM schedules WHERE enabled = 1")

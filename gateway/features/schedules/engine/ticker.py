@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
@@ -80,6 +81,8 @@ class ScheduleTicker:
         self._count = count
         self._wake = asyncio.Event()
         self._is_stopping = False
+        self._latest = math.inf
+        """The latest time that the clock showed; at the start, later than any."""
 
     def wake(self) -> None:
         """Makes the ticker look for due ticks now."""
@@ -102,12 +105,30 @@ class ScheduleTicker:
 
         Raises `StoreError`, after all of them were tried.
         """
+        await self._follow_clock()
         due = await self._store.list_due(MAX_DUE)
         results = await asyncio.gather(*(self._handle_safely(schedule) for schedule in due))
         for result in results:
             if isinstance(result, StoreError):
                 raise result
         return sum(map(bool, results))
+
+    async def _follow_clock(self) -> None:
+        """Moves next ticks back, at the start and after the clock went back.
+
+        A clock that was wrong for a minute would otherwise silence schedules until the time that it showed. A tick that
+        had its run then gets no second one when its time comes, because the run has the same id.
+        """
+        now = self._clock()
+        if now < self._latest - GRACE_SECONDS:
+            for schedule in await self._store.list_later(now):
+                with contextlib.suppress(BadRequestError, ValueError):  # its tick says what is wrong with it
+                    last = await self._store.find_last_time(schedule, now)
+                    next_tick = CronTimes(schedule.cron, schedule.timezone).find_next(last)
+                    if schedule.next_tick is not None and next_tick < schedule.next_tick:
+                        await self._store.move_back(schedule, next_tick)
+            self._latest = now
+        self._latest = max(self._latest, now)
 
     async def _run(self) -> None:
         trouble = ThrottledLog(log, "ticks of schedules cannot be handled")

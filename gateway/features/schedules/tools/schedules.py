@@ -7,7 +7,7 @@ from pydantic import Field
 from agent.core.errors import ToolInputError
 from agent.core.models import LOCAL_OWNER, DeferredModel
 from agent.core.principal import Principal
-from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.schedules.engine.cron import CronTimes
 from gateway.features.schedules.engine.model import parse_spec
@@ -53,6 +53,7 @@ class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
     name = "schedule_create"
     description = "Run a request at regular times, such as every morning. The user is always asked first."
     annotations = CHANGES
+    argument_roles = declare_roles(name="id", cron="other", prompt="other", timezone="other", room="where")
     requires_approval = True
     keywords = ("schedule", "cron", "every", "daily")
 
@@ -112,6 +113,7 @@ class ScheduleRemoveTool(_ScheduleTool[ScheduleNameInput, ScheduleRemoveOutput])
     name = "schedule_remove"
     description = "Remove a schedule of the user. Its runs stay."
     annotations = DESTROYS
+    argument_roles = declare_roles(name="id")
 
     async def check(self, args: ScheduleNameInput, context: ToolContext) -> None:
         """Raises `NotFoundError` if there is no such schedule."""

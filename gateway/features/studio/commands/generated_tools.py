@@ -14,6 +14,7 @@ from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from gateway.cli import lazy_rich
 from gateway.cli.session import AsyncCommand, gateway_command, get_operator_name, print_json
+from gateway.features.studio.parts import get_studio
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -59,7 +60,7 @@ async def generate(
     as_json: AsJson = False,
 ) -> None:
     """Make a tool with the model: tests, code, checks, review. It is staged, not in use."""
-    made = await stepgate.generated_tools.generate(
+    made = await get_studio(stepgate).generated_tools.generate(
         _act_for(owner), description, model=_build_model(stepgate, owner), name=name, report=_report,
         permissions=_read_permissions(host, folder, tool),
     )  # fmt: skip
@@ -78,7 +79,7 @@ async def refine(
     as_json: AsJson = False,
 ) -> None:
     """Make a changed version of a tool. It is staged; the version in use stays."""
-    made = await stepgate.generated_tools.refine(
+    made = await get_studio(stepgate).generated_tools.refine(
         _act_for(owner), name, change, model=_build_model(stepgate, owner), report=_report,
         permissions=_read_permissions(host, folder, tool),
     )  # fmt: skip
@@ -90,14 +91,14 @@ async def show(
     stepgate: "Stepgate", name: Name, version: Version = None, owner: Owner = LOCAL_OWNER, as_json: AsJson = False
 ) -> None:
     """Print a generated tool: its code, tests, permissions and review."""
-    found = await stepgate.generated_tools.get(_act_for(owner), name, version)
+    found = await get_studio(stepgate).generated_tools.get(_act_for(owner), name, version)
     await _print_version(stepgate, owner, found, as_json=as_json)
 
 
 @_make_tool_command
 async def list_versions(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """List the versions of a generated tool, the newest first."""
-    for one in await stepgate.generated_tools.list_versions(_act_for(owner), name):
+    for one in await get_studio(stepgate).generated_tools.list_versions(_act_for(owner), name):
         print(f"{one.version}  {one.state}{', in use' if one.is_active else ''}  {one.sha256[:12]}  {one.author}")
 
 
@@ -111,7 +112,7 @@ async def apply(
     yes: Yes = False,
 ) -> None:
     """Put a staged version into use, after showing its code, or what has changed about it."""
-    tools = stepgate.generated_tools
+    tools = get_studio(stepgate).generated_tools
     chosen = await tools.get(_act_for(owner), name, version)
     await _confirm(stepgate, owner, chosen, yes=yes)
     applied = await tools.apply(_act_for(owner), name, version=chosen.version, sha256=sha256 or chosen.sha256)
@@ -128,7 +129,7 @@ async def restore(
     yes: Yes = False,
 ) -> None:
     """Put an earlier version into use again."""
-    tools = stepgate.generated_tools
+    tools = get_studio(stepgate).generated_tools
     chosen = await tools.get(_act_for(owner), name, version)
     await _confirm(stepgate, owner, chosen, yes=yes)
     await tools.restore(_act_for(owner), name, version, sha256=sha256 or chosen.sha256)
@@ -138,31 +139,24 @@ async def restore(
 @_make_tool_command
 async def discard(stepgate: "Stepgate", name: Name, version: Version = None, owner: Owner = LOCAL_OWNER) -> None:
     """Discard a staged version."""
-    discarded = await stepgate.generated_tools.discard(_act_for(owner), name, version=version)
+    discarded = await get_studio(stepgate).generated_tools.discard(_act_for(owner), name, version=version)
     print(f"{name}, version {discarded.version}, is discarded.")
 
 
 @_make_tool_command
 async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER, yes: Yes = False) -> None:
     """Delete a generated tool with all of its versions."""
-    await stepgate.generated_tools.get(_act_for(owner), name)
+    await get_studio(stepgate).generated_tools.get(_act_for(owner), name)
     if not yes:
         typer.confirm(f"Delete {name} with all of its versions?", abort=True, err=True)
-    count = await stepgate.generated_tools.remove(_act_for(owner), name)
+    count = await get_studio(stepgate).generated_tools.remove(_act_for(owner), name)
     print(f"{name} is deleted ({count} {'version' if count == 1 else 'versions'}).")
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the commands to `stepgate tools`."""
-    for command in (generate, refine, show, apply, restore, discard, remove):
-        app.command(command.__name__)(command)
-    app.command("versions")(list_versions)
 
 
 @_make_tool_command
 async def list_generated(stepgate: "Stepgate", owner: str) -> None:
     """Prints the generated tools, each with its newest version."""
-    found = await stepgate.generated_tools.list_tools(_act_for(owner))
+    found = await get_studio(stepgate).generated_tools.list_tools(_act_for(owner))
     lazy_rich.print_rows(
         ("tool", "version", "state", "in use", "description"),
         [(one.name, str(one.version), one.state, "yes" if one.is_active else "no", one.description) for one in found],
@@ -206,21 +200,21 @@ async def _confirm(stepgate: "Stepgate", owner: str, chosen: "ToolVersion", *, y
     """Shows what is decided about, and asks. Nothing is shown with `yes`."""
     if yes:
         return
-    active = await stepgate.generated_tools.get_active(_act_for(owner), chosen.name)
+    active = await get_studio(stepgate).generated_tools.get_active(_act_for(owner), chosen.name)
     if active is None:
         print(chosen.code, file=sys.stderr)
     else:
         names = (f"version {active.version}", f"version {chosen.version}")
         lines = difflib.unified_diff(active.code.splitlines(), chosen.code.splitlines(), *names, lineterm="")
         print("\n".join(lines), file=sys.stderr)
-    wider = await stepgate.generated_tools.list_wider(_act_for(owner), chosen)
+    wider = await get_studio(stepgate).generated_tools.list_wider(_act_for(owner), chosen)
     print(f"More than the version in use it may: {', '.join(wider) or 'nothing'}.", file=sys.stderr)
     print(f"{len(chosen.tests)} tests passed in the sandbox.", file=sys.stderr)
     typer.confirm(f"Use {chosen.name}, version {chosen.version} (sha256 {chosen.sha256[:12]})?", abort=True, err=True)
 
 
 async def _print_version(stepgate: "Stepgate", owner: str, version: "ToolVersion", *, as_json: bool) -> None:
-    wider = await stepgate.generated_tools.list_wider(_act_for(owner), version)
+    wider = await get_studio(stepgate).generated_tools.list_wider(_act_for(owner), version)
     if as_json:
         shown = asdict(version)
         shown |= {"manifest": version.manifest.model_dump(), "review": version.review.model_dump(), "wider": wider}

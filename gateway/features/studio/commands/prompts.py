@@ -12,6 +12,7 @@ from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import format_local_time, get_operator_name, print_json, room_command, run_with_gateway
 from gateway.features.studio.commands.rooms import get_operator
+from gateway.features.studio.parts import get_studio
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -29,7 +30,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 @room_command
 async def list_prompts(stepgate: "Stepgate", owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
     """List the prompts, the newest version of each."""
-    prompts = await stepgate.studio.prompts.list_prompts(owner)
+    prompts = await get_studio(stepgate).prompts.list_prompts(owner)
     if as_json:
         print_json([_to_row(prompt) for prompt in prompts])
         return
@@ -52,9 +53,9 @@ async def show(
 ) -> None:
     """Print a prompt's text, or its versions."""
     if not versions:
-        _print_prompt(await stepgate.studio.prompts.get_prompt(owner, name, version), as_json=as_json)
+        _print_prompt(await get_studio(stepgate).prompts.get_prompt(owner, name, version), as_json=as_json)
         return
-    found = await stepgate.studio.prompts.list_versions(owner, name)
+    found = await get_studio(stepgate).prompts.list_versions(owner, name)
     if as_json:
         print_json([_to_row(prompt) for prompt in found])
         return
@@ -79,7 +80,7 @@ def save(
     given = text if file is None else sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
 
     async def work(stepgate: "Stepgate") -> "Prompt":
-        return await stepgate.studio.prompts.save_prompt(
+        return await get_studio(stepgate).prompts.save_prompt(
             owner, name, given or "", by=get_operator_name(), description=description
         )
 
@@ -100,9 +101,9 @@ async def apply_prompt(
     owner: Owner = LOCAL_OWNER,
 ) -> None:
     """Make a prompt the system prompt of a managed room."""
-    prompt = await stepgate.studio.prompts.get_prompt(owner, name, version)
+    prompt = await get_studio(stepgate).prompts.get_prompt(owner, name, version)
     changes = {"system_prompt": prompt.text}
-    view = await stepgate.room_editor.edit_room(room_id, changes, get_operator(), version=None)
+    view = await get_studio(stepgate).room_editor.edit_room(room_id, changes, get_operator(), version=None)
     print(f"the room {view.room_id} has the prompt {prompt.name}, version {prompt.version}, now")
 
 
@@ -110,7 +111,7 @@ async def apply_prompt(
 @room_command
 async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """Remove a prompt with its versions. Rooms that use its text keep it."""
-    count = await stepgate.studio.prompts.remove_prompt(owner, name, by=get_operator_name())
+    count = await get_studio(stepgate).prompts.remove_prompt(owner, name, by=get_operator_name())
     print(f"removed {name} with {count} {'version' if count == 1 else 'versions'}")
 
 

@@ -9,6 +9,7 @@ import typer
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import get_operator_name, print_json, room_command
+from gateway.features.studio.parts import get_studio
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -33,7 +34,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 @room_command
 async def list_rooms(stepgate: "Stepgate", as_json: AsJson = False) -> None:
     """List the rooms with their origin and owner."""
-    views = await stepgate.room_editor.list_rooms(get_operator())
+    views = await get_studio(stepgate).room_editor.list_rooms(get_operator())
     if as_json:
         print_json([view.describe() for view in views])
         return
@@ -51,7 +52,7 @@ async def list_rooms(stepgate: "Stepgate", as_json: AsJson = False) -> None:
 @room_command
 async def show(stepgate: "Stepgate", room_id: RoomId, as_json: AsJson = False) -> None:
     """Print a room's YAML, or everything about it as JSON."""
-    _print_room(await stepgate.room_editor.get_room(room_id, get_operator()), as_json=as_json)
+    _print_room(await get_studio(stepgate).room_editor.get_room(room_id, get_operator()), as_json=as_json)
 
 
 @app.command()
@@ -65,7 +66,7 @@ async def create(
 ) -> None:
     """Create a managed room."""
     content = {"name": name, **_parse_fields(fields or [])}
-    _print_room(await stepgate.room_editor.create_room(content, get_operator(), room_id), as_json=as_json)
+    _print_room(await get_studio(stepgate).room_editor.create_room(content, get_operator(), room_id), as_json=as_json)
 
 
 @app.command()
@@ -88,12 +89,14 @@ async def edit(
         if fields or managed is not None:
             raise typer.BadParameter("give fields or --file, not both")
         text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
-        view = await stepgate.room_editor.replace_room(room_id, text, get_operator(), version=version)
+        view = await get_studio(stepgate).room_editor.replace_room(room_id, text, get_operator(), version=version)
     else:
         changes = _parse_fields(fields or [])
         if not changes and managed is None:
             raise typer.BadParameter("name a FIELD=VALUE, --file or --managed")
-        view = await stepgate.room_editor.edit_room(room_id, changes, get_operator(), version=version, managed=managed)
+        view = await get_studio(stepgate).room_editor.edit_room(
+            room_id, changes, get_operator(), version=version, managed=managed
+        )
     _print_room(view, as_json=as_json)
 
 
@@ -108,7 +111,8 @@ async def copy(
 ) -> None:
     """Copy a room, a shipped one too."""
     _print_room(
-        await stepgate.room_editor.copy_room(room_id, get_operator(), room_id=new_id, name=name), as_json=as_json
+        await get_studio(stepgate).room_editor.copy_room(room_id, get_operator(), room_id=new_id, name=name),
+        as_json=as_json,
     )
 
 
@@ -120,7 +124,7 @@ async def delete(
     version: Annotated[str | None, typer.Option(help="Fail if the room has changed since this version.")] = None,
 ) -> None:
     """Delete a managed room. Its runs stay."""
-    await stepgate.room_editor.delete_room(room_id, get_operator(), version=version)
+    await get_studio(stepgate).room_editor.delete_room(room_id, get_operator(), version=version)
     print(f"deleted {room_id}")
 
 
@@ -130,7 +134,9 @@ async def versions(stepgate: "Stepgate", room_id: RoomId, as_json: AsJson = Fals
     """List the texts that a room had, newest first (rooms in a database)."""
     from gateway.features.studio.doors.rooms import to_revision_item  # noqa: PLC0415 - loaded with the engine
 
-    found = [to_revision_item(one) for one in await stepgate.room_editor.list_revisions(room_id, get_operator())]
+    found = [
+        to_revision_item(one) for one in await get_studio(stepgate).room_editor.list_revisions(room_id, get_operator())
+    ]
     if as_json:
         print_json(found)
         return
@@ -150,7 +156,8 @@ async def restore(
 ) -> None:
     """Give a room a text that it had; a deleted room is there again."""
     _print_room(
-        await stepgate.room_editor.restore_room(room_id, revision, get_operator(), version=version), as_json=as_json
+        await get_studio(stepgate).room_editor.restore_room(room_id, revision, get_operator(), version=version),
+        as_json=as_json,
     )
 
 
@@ -162,10 +169,10 @@ async def check(
 ) -> int:
     """Check room files: schema, tools, skills and gates. Exit code 1 if any is wrong."""
     if files is None:
-        views = await stepgate.room_editor.list_rooms(get_operator())
+        views = await get_studio(stepgate).room_editor.list_rooms(get_operator())
         found = {view.room_id: [view.error] if view.error else [] for view in views}
     else:
-        found = {str(path): _find_problems(stepgate.room_editor, path) for path in files}
+        found = {str(path): _find_problems(get_studio(stepgate).room_editor, path) for path in files}
     for name, problems in found.items():
         print(f"{'FAIL' if problems else 'ok  '} {name}")
         for problem in problems:

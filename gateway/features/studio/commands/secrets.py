@@ -7,6 +7,7 @@ import typer
 
 from gateway.cli import lazy_rich
 from gateway.cli.session import gateway_command, print_json
+from gateway.features.studio.parts import get_studio
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -19,7 +20,7 @@ async def secrets(
     """List the secrets by name: whether each is configured, and which rooms name it. Values are never shown."""
     from gateway.features.studio.tools.secrets import to_secret_item  # noqa: PLC0415 - loaded with the engine
 
-    names = await asyncio.to_thread(stepgate.studio.secrets.list_secrets, None)
+    names = await asyncio.to_thread(get_studio(stepgate).secrets.list_secrets, None)
     found = [to_secret_item(one) for one in names]
     if as_json:
         print_json(found)

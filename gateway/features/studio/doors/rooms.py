@@ -31,6 +31,7 @@ from gateway.features.studio.engine.room_changes import (
 from gateway.features.studio.engine.room_programs import ProgramsNeedApprovalError
 from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom
 from gateway.features.studio.engine.room_view import Editor, RoomOrigin, RoomView
+from gateway.features.studio.parts import get_studio
 
 router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("rooms")])
 
@@ -118,7 +119,7 @@ _CHANGE_ERRORS: dict[int | str, dict[str, Any]] = {
 @router.get("/v1/rooms", responses=ERRORS, dependencies=[require_tool("rooms_list")])
 async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
     """List the rooms."""
-    views = await stepgate.room_editor.list_rooms(to_editor(stepgate, caller))
+    views = await get_studio(stepgate).room_editor.list_rooms(to_editor(stepgate, caller))
     return RoomItems(data=[RoomItem(**_describe(view)) for view in views])
 
 
@@ -139,7 +140,7 @@ async def create_room(body: RoomCreateBody, http: Request, stepgate: Gateway, ca
 @router.get("/v1/rooms/{room_id}", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def get_room(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Return a room; 404 if the caller sees none of this id."""
-    return to_detail(await stepgate.room_editor.get_room(room_id, to_editor(stepgate, caller)))
+    return to_detail(await get_studio(stepgate).room_editor.get_room(room_id, to_editor(stepgate, caller)))
 
 
 @router.patch(
@@ -165,13 +166,13 @@ async def delete_room(
     version: Annotated[str | None, Query(max_length=100, description=_VERSION)] = None,
 ) -> None:
     """Delete a managed room. Its runs stay."""
-    await stepgate.room_editor.delete_room(room_id, to_editor(stepgate, caller), version=version)
+    await get_studio(stepgate).room_editor.delete_room(room_id, to_editor(stepgate, caller), version=version)
 
 
 @router.get("/v1/rooms/{room_id}/versions", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomRevisionItems:
     """List the texts that a room had, newest first; of a deleted one too. 409 where rooms are files."""
-    found = await stepgate.room_editor.list_revisions(room_id, to_editor(stepgate, caller))
+    found = await get_studio(stepgate).room_editor.list_revisions(room_id, to_editor(stepgate, caller))
     return RoomRevisionItems(data=[to_revision_item(one) for one in found])
 
 
@@ -213,7 +214,7 @@ async def change_or_ask(
     if isinstance(change, RoomCreation | RoomEdit) and "mcp_servers" in change.fields:
         caller.principal.require_tool("mcp_server_add")
     try:
-        view = await make_change(stepgate.room_editor, change, to_editor(stepgate, caller))
+        view = await make_change(get_studio(stepgate).room_editor, change, to_editor(stepgate, caller))
     except ProgramsNeedApprovalError as needed:
         waiting = await ask_about_programs(http, stepgate, caller, change, needed.programs)
         headers = {RUN_ID_HEADER: waiting.run_id}

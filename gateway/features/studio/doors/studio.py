@@ -18,6 +18,7 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.features.studio.doors.rooms import RoomDetail, to_detail, to_editor
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType
+from gateway.features.studio.parts import get_studio
 from gateway.features.studio.tools.entity_graph import (
     EntityDetailsOutput,
     EntityItem,
@@ -92,7 +93,7 @@ class SecretItems(DeferredModel):
 @router.get("/v1/studio/prompts", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompts_list")])
 async def list_prompts(stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
     """List the caller's prompts, the newest version of each."""
-    return PromptItems(data=PromptItem.from_records(await stepgate.studio.prompts.list_prompts(caller.owner)))
+    return PromptItems(data=PromptItem.from_records(await get_studio(stepgate).prompts.list_prompts(caller.owner)))
 
 
 @router.get("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompt_show")])
@@ -100,19 +101,21 @@ async def get_prompt(
     name: str, stepgate: Gateway, caller: CurrentCaller, version: Annotated[int | None, Query(ge=1)] = None
 ) -> PromptItem:
     """Return a version of a prompt, the newest one by default."""
-    return PromptItem.model_validate(await stepgate.studio.prompts.get_prompt(caller.owner, name, version))
+    return PromptItem.model_validate(await get_studio(stepgate).prompts.get_prompt(caller.owner, name, version))
 
 
 @router.get("/v1/studio/prompts/{name}/versions", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompt_show")])
 async def list_prompt_versions(name: str, stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
     """List the versions of a prompt, newest first."""
-    return PromptItems(data=PromptItem.from_records(await stepgate.studio.prompts.list_versions(caller.owner, name)))
+    return PromptItems(
+        data=PromptItem.from_records(await get_studio(stepgate).prompts.list_versions(caller.owner, name))
+    )
 
 
 @router.put("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=[*_AGENT, require_tool("prompt_save")])
 async def save_prompt(name: str, body: PromptSaveBody, stepgate: Gateway, caller: CurrentCaller) -> PromptItem:
     """Save a prompt, as a new version if there is one of this name."""
-    saved = await stepgate.studio.prompts.save_prompt(
+    saved = await get_studio(stepgate).prompts.save_prompt(
         caller.owner, name, body.text, by=caller.name, description=body.description, version=body.version
     )
     return PromptItem.model_validate(saved)
@@ -126,7 +129,7 @@ async def save_prompt(name: str, body: PromptSaveBody, stepgate: Gateway, caller
 )
 async def remove_prompt(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Remove a prompt with its versions. Rooms that use its text keep it."""
-    await stepgate.studio.prompts.remove_prompt(caller.owner, name, by=caller.name)
+    await get_studio(stepgate).prompts.remove_prompt(caller.owner, name, by=caller.name)
 
 
 @router.post(
@@ -136,16 +139,16 @@ async def remove_prompt(name: str, stepgate: Gateway, caller: CurrentCaller) -> 
 )
 async def apply_prompt(name: str, body: PromptApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Make a prompt the system prompt of a managed room."""
-    prompt = await stepgate.studio.prompts.get_prompt(caller.owner, name, body.version)
+    prompt = await get_studio(stepgate).prompts.get_prompt(caller.owner, name, body.version)
     changes, editor = {"system_prompt": prompt.text}, to_editor(stepgate, caller)
-    edited = await stepgate.room_editor.edit_room(body.room, changes, editor, version=body.room_version)
+    edited = await get_studio(stepgate).room_editor.edit_room(body.room, changes, editor, version=body.room_version)
     return to_detail(edited)
 
 
 @router.get("/v1/studio/graph", responses=ERRORS, dependencies=[*_AGENT, require_tool("search_entities")])
 async def get_graph(stepgate: Gateway, caller: CurrentCaller) -> GraphBody:
-    """Return the rooms, tools, skills, MCP servers, collections and prompts that the caller sees, with their links."""
-    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    """Return what the caller sees: rooms, tools, skills, files, servers, collections, documents, prompts, links."""
+    graph = await get_studio(stepgate).graphs.get_graph(caller.owner)
     return GraphBody(
         entities=EntityItem.from_records(graph.entities.values()),
         links=LinkItem.from_records(graph.links),
@@ -160,24 +163,24 @@ async def search_entities(
     entity_type: Annotated[EntityType | None, Query(alias="type", description="only entities of this type")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> EntityItems:
-    """Find rooms, tools, skills, MCP servers, collections and prompts by words, the best first."""
-    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    """Find rooms, tools, skills, files, MCP servers, collections, documents and prompts by words, the best first."""
+    graph = await get_studio(stepgate).graphs.get_graph(caller.owner)
     return EntityItems(data=EntityItem.from_records(graph.search(query, entity_type, limit)))
 
 
 @router.get(
-    "/v1/studio/entities/{entity_id}", responses=ERRORS, dependencies=[*_AGENT, require_tool("get_entity_details")]
+    "/v1/studio/entities/{entity_id:path}", responses=ERRORS, dependencies=[*_AGENT, require_tool("get_entity_details")]
 )
 async def get_entity(entity_id: str, stepgate: Gateway, caller: CurrentCaller) -> EntityDetailsOutput:
     """Return an entity with its links: `room:support-team`, or a name that only one entity has."""
-    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    graph = await get_studio(stepgate).graphs.get_graph(caller.owner)
     return describe_entity(graph, _require_entity(graph, entity_id))
 
 
 @router.get("/v1/studio/relationship", responses=ERRORS, dependencies=[*_AGENT, require_tool("explain_relationship")])
 async def get_relationship(stepgate: Gateway, caller: CurrentCaller, a: str, b: str) -> ExplainRelationshipOutput:
     """Return the shortest path between two entities, in words too; an empty one if they are not related."""
-    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    graph = await get_studio(stepgate).graphs.get_graph(caller.owner)
     return explain_relationship(graph, _require_entity(graph, a), _require_entity(graph, b))
 
 
@@ -192,5 +195,5 @@ def _require_entity(graph: EntityGraph, name: str) -> Entity:
 @router.get("/v1/studio/secrets", responses=ERRORS, dependencies=[*_ADMIN, require_tool("list_secrets")])
 async def list_secrets(stepgate: Gateway, caller: CurrentCaller) -> SecretItems:
     """List the names of the secrets that the caller may use, and whether they are configured; never a value."""
-    found = await asyncio.to_thread(stepgate.studio.secrets.list_secrets, caller.owner)
+    found = await asyncio.to_thread(get_studio(stepgate).secrets.list_secrets, caller.owner)
     return SecretItems(data=[to_secret_item(secret) for secret in found])

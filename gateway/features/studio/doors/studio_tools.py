@@ -22,6 +22,7 @@ from gateway.features.studio.engine.generated_tools.models import (
     ToolVersion,
     VersionState,
 )
+from gateway.features.studio.parts import get_studio
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("rooms")])
 
@@ -95,14 +96,14 @@ class RestoreBody(StrictBody):
 @router.get("/v1/studio/tools", responses=ERRORS, dependencies=[require_tool("tools_list")])
 async def list_generated_tools(stepgate: Gateway, caller: CurrentCaller) -> ToolVersionItems:
     """List the generated tools, each with its newest version."""
-    found = await stepgate.generated_tools.list_tools(caller.principal)
+    found = await get_studio(stepgate).generated_tools.list_tools(caller.principal)
     return ToolVersionItems(data=ToolVersionItem.from_records(found))
 
 
 @router.post("/v1/studio/tools", status_code=201, responses=ERRORS, dependencies=[require_tool("tool_generate")])
 async def generate_tool(body: GenerateBody, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionDetail:
     """Make a tool: tests, code, checks and review by the model, tests in the sandbox. It is staged, not in use."""
-    made = await stepgate.generated_tools.generate(
+    made = await get_studio(stepgate).generated_tools.generate(
         caller.principal,
         body.description,
         model=build_direct_model(stepgate, caller),
@@ -117,20 +118,22 @@ async def get_generated_tool(
     name: ToolName, stepgate: Gateway, caller: CurrentCaller, version: _Version = None
 ) -> ToolVersionDetail:
     """Return a version of a tool with its code, tests and review."""
-    return await _to_detail(stepgate, caller, await stepgate.generated_tools.get(caller.principal, name, version))
+    return await _to_detail(
+        stepgate, caller, await get_studio(stepgate).generated_tools.get(caller.principal, name, version)
+    )
 
 
 @router.get("/v1/studio/tools/{name}/versions", responses=ERRORS, dependencies=[require_tool("tool_show")])
 async def list_tool_versions(name: ToolName, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionItems:
     """List the versions of a tool, the newest first."""
-    found = await stepgate.generated_tools.list_versions(caller.principal, name)
+    found = await get_studio(stepgate).generated_tools.list_versions(caller.principal, name)
     return ToolVersionItems(data=ToolVersionItem.from_records(found))
 
 
 @router.post("/v1/studio/tools/{name}/apply", responses=ERRORS, dependencies=[require_tool("tool_apply")])
 async def apply_tool(name: ToolName, body: DecisionBody, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionDetail:
     """Put a staged version into use."""
-    tools = stepgate.generated_tools
+    tools = get_studio(stepgate).generated_tools
     applied = await tools.apply(caller.principal, name, version=body.version, sha256=body.sha256)
     return await _to_detail(stepgate, caller, applied)
 
@@ -140,7 +143,7 @@ async def discard_tool(
     name: ToolName, body: DecisionBody, stepgate: Gateway, caller: CurrentCaller
 ) -> ToolVersionDetail:
     """Discard a staged version."""
-    discarded = await stepgate.generated_tools.discard(caller.principal, name, version=body.version)
+    discarded = await get_studio(stepgate).generated_tools.discard(caller.principal, name, version=body.version)
     return await _to_detail(stepgate, caller, discarded)
 
 
@@ -149,7 +152,7 @@ async def discard_tool(
 )
 async def refine_tool(name: ToolName, body: RefineBody, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionDetail:
     """Make a changed version. It is staged; the version in use stays."""
-    made = await stepgate.generated_tools.refine(
+    made = await get_studio(stepgate).generated_tools.refine(
         caller.principal,
         name,
         body.change,
@@ -164,7 +167,7 @@ async def restore_tool(
     name: ToolName, body: RestoreBody, stepgate: Gateway, caller: CurrentCaller
 ) -> ToolVersionDetail:
     """Put a version into use again that was in use before."""
-    tools = stepgate.generated_tools
+    tools = get_studio(stepgate).generated_tools
     restored = await tools.restore(caller.principal, name, body.version, sha256=body.sha256)
     return await _to_detail(stepgate, caller, restored)
 
@@ -172,7 +175,7 @@ async def restore_tool(
 @router.delete("/v1/studio/tools/{name}", status_code=204, responses=ERRORS, dependencies=[require_tool("tool_remove")])
 async def remove_tool(name: ToolName, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Delete a tool with all of its versions; 409 while rooms name it."""
-    await stepgate.generated_tools.remove(caller.principal, name)
+    await get_studio(stepgate).generated_tools.remove(caller.principal, name)
 
 
 def build_direct_model(stepgate: Stepgate, caller: Caller) -> DirectModel:
@@ -200,5 +203,5 @@ async def _to_detail(stepgate: Stepgate, caller: Caller, version: ToolVersion) -
         code=version.code,
         tests=list(version.tests),
         review=version.review,
-        wider=await stepgate.generated_tools.list_wider(caller.principal, version),
+        wider=await get_studio(stepgate).generated_tools.list_wider(caller.principal, version),
     )

@@ -1,7 +1,8 @@
-"""`EntityGraph`: rooms, tools, skills, MCP servers, collections and prompts, and how they are linked. Pure.
+"""`EntityGraph`: rooms, tools, skills with their files, MCP servers, collections with their documents, and prompts; how
+they are linked. Pure.
 
-A graph has some hundred entities, so that a search breadth first over dictionaries answers in less than a millisecond;
-a graph library would add its start-up time and nothing that is used.
+A graph has some hundred entities, with many documents some thousand, so that a search breadth first over dictionaries
+answers in milliseconds; a graph library would add its start-up time and nothing that is used.
 """
 
 import difflib
@@ -13,11 +14,14 @@ from typing import Literal
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.tools.catalogue import split_name
 
-EntityType = Literal["room", "tool", "skill", "server", "collection", "prompt"]
-LinkKind = Literal["uses", "requires", "may use", "is handled by", "has", "offers", "reads", "may read", "prompts"]
+EntityType = Literal["room", "tool", "skill", "server", "collection", "document", "file", "prompt"]
+LinkKind = Literal[
+    "uses", "requires", "may use", "is handled by", "has", "offers", "reads", "may read", "contains", "prompts"
+]
 """What a link says of its source: a room `uses` the tools and skills it names and `may use` all if it names none;
 `requires` tools; `is handled by` a skill; `has` servers of its own; `reads` collections. A server `offers` tools, a
-skill `uses` them. A prompt `prompts` the rooms with its text."""
+skill `uses` them. A collection `contains` documents, a skill files. A prompt `prompts` the rooms with its text, and the
+skill that it is the instructions of."""
 _BACKWARD: dict[LinkKind, str] = {
     "uses": "is used by",
     "requires": "is required by",
@@ -27,6 +31,7 @@ _BACKWARD: dict[LinkKind, str] = {
     "offers": "is offered by",
     "reads": "is read by",
     "may read": "may be read by",
+    "contains": "is contained in",
     "prompts": "has the prompt",
 }
 _GENERAL: frozenset[LinkKind] = frozenset({"may use", "may read"})
@@ -35,7 +40,8 @@ _GENERAL: frozenset[LinkKind] = frozenset({"may use", "may read"})
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A thing of the gateway. `id` is `TYPE:NAME`. `is_tainted`: its texts come from outside."""
+    """A thing of the gateway. `id` is `TYPE:NAME`. `is_tainted`: its texts come from outside. `source` is where it is
+    read from: a file with the line, an address, or a table with the name in it."""
 
     id: str
     type: EntityType
@@ -44,6 +50,7 @@ class Entity:
     description: str = ""
     origin: str = ""
     is_tainted: bool = False
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,31 @@
 """Builds the graph of what an owner may see from the registries, anew when one of them has changed."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.core.models import Room
 from agent.rooms import Rooms
 from agent.skills import Skill, SkillLibrary
-from agent.tools import ToolRegistry, ToolSpec
+from agent.tools import Tool, ToolRegistry, ToolSpec
 from agent.tools.catalogue import get_server_name, is_foreign
+from gateway.features.documents.engine.ingest.collections import FoundDocument
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType, Link, LinkKind, make_entity_id
+from gateway.features.studio.engine.entity_sources import find_skill_source, find_tool_source
 from gateway.features.studio.engine.prompt_library import Prompt, PromptLibrary
 
 MAX_CACHED = 32
 """Graphs that are kept, one for each owner."""
+MAX_DOCUMENTS = 1000
+"""Documents of an owner in the graph, those that were read last: it is kept in memory and sent whole."""
 _DESCRIPTION_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class GraphSources:
-    """The registries. `list_collections` returns an owner's collections with document counts, `list_servers` the status
-    of the MCP servers that an owner sees, by name.
+    """The registries. `list_collections` returns an owner's collections with document counts, `stamp_documents` what
+    differs once an owner's documents have changed, `list_newest` at most so many of them, `list_servers` the status of
+    the MCP servers that an owner sees, by name. `find_room_source` says where a room is stored.
     """
 
     rooms: Rooms
@@ -27,7 +33,11 @@ class GraphSources:
     skills: SkillLibrary
     prompts: PromptLibrary
     list_collections: Callable[[str], Awaitable[Mapping[str, int]]]
+    stamp_documents: Callable[[str], Awaitable[tuple[int, float]]]
+    list_newest: Callable[[str, int], Awaitable[Sequence[FoundDocument]]]
     list_servers: Callable[[str], Mapping[str, str]]
+    servers_source: str
+    find_room_source: Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +49,25 @@ class _State:
     skills: tuple[str, ...]
     prompts: tuple[Prompt, ...]
     collections: tuple[tuple[str, int], ...]
+    documents: tuple[int, float]
     servers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What is read only when a graph is built. `files` are the files of each skill."""
+
+    tools: Sequence[Tool]
+    skills: Sequence[Skill]
+    files: Mapping[str, Sequence[str]]
+    documents: Sequence[FoundDocument]
+    room_sources: Mapping[str, str]
+    servers_source: str
+
+    @property
+    def specs(self) -> list[ToolSpec]:
+        """The tools as planners see them."""
+        return [tool.spec for tool in self.tools]
 
 
 class GraphBuilder:
@@ -58,55 +86,112 @@ class GraphBuilder:
             tuple(skill.name for skill in sources.skills),
             tuple(await sources.prompts.list_prompts(owner)),
             tuple((await sources.list_collections(owner)).items()),
+            await sources.stamp_documents(owner),
             tuple(sources.list_servers(owner).items()),
         )
         built = self._built.pop(owner, None)
         if built is None or built[0] != state:
-            built = (state, self._build(state, owner))
+            contents = await self._read_contents(state, owner)
+            built = (state, EntityGraph(_list_entities(state, contents), _list_links(state, contents)))
         self._built[owner] = built
         while len(self._built) > MAX_CACHED:
             del self._built[next(iter(self._built))]
         return built[1]
 
-    def _build(self, state: _State, owner: str) -> EntityGraph:
+    async def _read_contents(self, state: _State, owner: str) -> _Contents:
+        sources = self._sources
         rooms = {room.id for room in state.rooms}
+        skills = list(sources.skills)
+
+        def read_folders() -> tuple[dict[str, list[str]], dict[str, str]]:
+            return {one.name: one.list_files() for one in skills}, {one: sources.find_room_source(one) for one in rooms}
+
+        files, room_sources = await asyncio.to_thread(read_folders)
         tools = [
-            spec
-            for spec in self._sources.registry.list_specs()
-            if spec.is_visible_to(owner) and (spec.room is None or spec.room in rooms)
+            tool
+            for tool in sources.registry
+            if tool.spec.is_visible_to(owner) and (tool.spec.room is None or tool.spec.room in rooms)
         ]
-        skills = list(self._sources.skills)
-        return EntityGraph(_list_entities(state, tools, skills), _list_links(state, tools, skills))
+        documents = await sources.list_newest(owner, MAX_DOCUMENTS)
+        return _Contents(tools, skills, files, documents, room_sources, sources.servers_source)
 
 
-def _list_entities(state: _State, tools: Sequence[ToolSpec], skills: Sequence[Skill]) -> Iterator[Entity]:
+def _list_entities(state: _State, contents: _Contents) -> Iterator[Entity]:
     for room in state.rooms:
-        yield _make_entity("room", room.id, room.description, title=room.name)
-    for spec in tools:
-        yield _make_entity("tool", spec.name, spec.description, origin=spec.origin, is_tainted=is_foreign(spec))
-    for skill in skills:
-        yield _make_entity("skill", skill.name, skill.description, origin=skill.origin)
+        place = contents.room_sources[room.id]
+        yield _make_entity("room", room.id, room.description, title=room.name, source=place)
+    for tool in contents.tools:
+        spec, place = tool.spec, find_tool_source(tool)
+        foreign = is_foreign(spec)
+        yield _make_entity("tool", spec.name, spec.description, origin=spec.origin, is_tainted=foreign, source=place)
+    for skill in contents.skills:
+        yield from _list_skill_entities(skill, contents.files[skill.name])
     for name, status in state.servers:
-        yield _make_entity("server", name, status)
+        room_id = name.rpartition("@")[2] if "@" in name else ""
+        place = contents.room_sources.get(room_id, contents.servers_source)
+        yield _make_entity("server", name, status, source=place)
     for name, count in state.collections:
-        yield _make_entity("collection", name, f"{count} {'document' if count == 1 else 'documents'}")
+        text = f"{count} {'document' if count == 1 else 'documents'}"
+        yield _make_entity("collection", name, text, source=f"table collections, name {name}")
+    for found in contents.documents:
+        yield _make_document_entity(found)
     for prompt in state.prompts:
-        yield _make_entity("prompt", prompt.name, prompt.description)
+        place = f"table prompts, name {prompt.name}, version {prompt.version}"
+        yield _make_entity("prompt", prompt.name, prompt.description, source=place)
+
+
+def _list_skill_entities(skill: Skill, files: Sequence[str]) -> Iterator[Entity]:
+    """Yields a skill, its instructions as a prompt, and its other files."""
+    place = find_skill_source(skill)
+    yield _make_entity("skill", skill.name, skill.description, origin=skill.origin, source=place)
+    instructions = f"the instructions of the skill {skill.name}"
+    yield _make_entity("prompt", _name_instructions(skill), instructions, origin=skill.origin, source=place)
+    folder = place.rpartition("/")[0]
+    for path in files:
+        yield _make_entity("file", f"{skill.name}/{path}", "", origin=skill.origin, source=f"{folder}/{path}")
+
+
+def _make_document_entity(found: FoundDocument) -> Entity:
+    """Makes the entity of a document. Its name and title are those of its file: text from outside."""
+    document = found.document
+    pages = f"{document.pages} {'page' if document.pages == 1 else 'pages'}" if document.pages else ""
+    text = ", ".join(part for part in (document.title, document.file_type, pages) if part)
+    return _make_entity(
+        "document", document.document_id, text, title=document.name, is_tainted=True,
+        origin=document.source_type, source=document.url or document.source,
+    )  # fmt: skip
+
+
+def _name_instructions(skill: Skill) -> str:
+    return f"{skill.name}/{skill.path.name}"
 
 
 def _make_entity(
-    kind: EntityType, name: str, description: str, *, title: str = "", origin: str = "", is_tainted: bool = False
+    kind: EntityType,
+    name: str,
+    description: str,
+    *,
+    title: str = "",
+    origin: str = "",
+    is_tainted: bool = False,
+    source: str = "",
 ) -> Entity:
     text = " ".join(description.split())[:_DESCRIPTION_CHARS]
-    return Entity(make_entity_id(kind, name), kind, name, title, text, origin, is_tainted)
+    return Entity(make_entity_id(kind, name), kind, name, title, text, origin, is_tainted, source)
 
 
-def _list_links(state: _State, tools: Sequence[ToolSpec], skills: Sequence[Skill]) -> Iterator[Link]:
+def _list_links(state: _State, contents: _Contents) -> Iterator[Link]:
+    tools, skills = contents.specs, contents.skills
+    for found in contents.documents:
+        yield from _iter_links("collection", found.collection, "contains", "document", [found.document.document_id])
     for spec in tools:
         if is_foreign(spec):
             yield Link(make_entity_id("server", get_server_name(spec)), make_entity_id("tool", spec.name), "offers")
     for skill in skills:
         yield from _iter_links("skill", skill.name, "uses", "tool", skill.select_tools([spec.name for spec in tools]))
+        names = [f"{skill.name}/{path}" for path in contents.files[skill.name]]
+        yield from _iter_links("skill", skill.name, "contains", "file", names)
+        yield from _iter_links("prompt", _name_instructions(skill), "prompts", "skill", [skill.name])
     servers = [name for name, _ in state.servers]
     for room in state.rooms:
         yield from _list_room_links(room, tools, skills, [name for name, _ in state.collections], servers)

@@ -20,6 +20,7 @@ def change_room(text: str, changes: Mapping[str, Any]) -> str:
     Raises `ValidationError` with the stage `yaml_parse` if the text is no room, or cannot hold a value.
     """
     before = read_fields(text) if text.strip() else {}
+    changes = _keep_tool_form(before, changes)
     from gateway.features.studio.engine.room_document import edit_document  # noqa: PLC0415 - 1.5 MB that only edits need
 
     changed = edit_document(text, changes)
@@ -49,3 +50,13 @@ def merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonO
         else:
             merged[name] = value
     return merged
+
+
+def _keep_tool_form(before: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Writes the names of tools in the changes as `{tool_name: NAME}` if the text lists its tools that way."""
+    earlier, names = before.get("tools"), changes.get("tools")
+    if not (isinstance(earlier, list) and isinstance(names, list | tuple)):
+        return changes
+    if not (earlier and all(isinstance(one, dict) for one in earlier)):
+        return changes
+    return {**changes, "tools": [{"tool_name": one} if isinstance(one, str) else one for one in names]}

@@ -28,6 +28,7 @@ class EntityItem(RecordItem):
     title: str = ""
     description: str = ""
     origin: str = ""
+    source: str = Field(default="", description="a file with the line, an address, or a table with the name in it")
 
 
 class GraphOutput(DeferredModel):
@@ -67,7 +68,7 @@ class SearchEntitiesOutput(GraphOutput):
 
 class SearchEntitiesTool(GraphTool[SearchEntitiesInput, SearchEntitiesOutput]):
     name = "search_entities"
-    description = "Find rooms, tools, skills, MCP servers, collections and prompts of this gateway by words."
+    description = "Find rooms, tools, skills, files, MCP servers, collections, documents and prompts by words."
 
     async def run(self, args: SearchEntitiesInput, context: ToolContext) -> SearchEntitiesOutput:
         graph = await self._graphs.get_graph(context.owner)
@@ -103,7 +104,7 @@ class EntityDetailsOutput(EntityItem, GraphOutput):
 
 class EntityDetailsTool(GraphTool[EntityDetailsInput, EntityDetailsOutput]):
     name = "get_entity_details"
-    description = "Show a room, tool, skill, MCP server, collection or prompt with everything that it is linked to."
+    description = "Show a room, tool, skill, MCP server, collection, document or prompt: its source and its links."
 
     async def run(self, args: EntityDetailsInput, context: ToolContext) -> EntityDetailsOutput:
         graph = await self._graphs.get_graph(context.owner)
@@ -112,7 +113,8 @@ class EntityDetailsTool(GraphTool[EntityDetailsInput, EntityDetailsOutput]):
     def format_text(self, output: EntityDetailsOutput) -> str:
         links = [f"- {link.source} {link.kind} {link.target}" for link in output.links]
         head = f"{output.id}{f' ({output.title})' if output.title else ''}: {output.description or 'no description'}"
-        return "\n".join([head, *(links or ["It is linked to nothing."])])
+        source = [f"Source: {output.source}"] if output.source else []
+        return "\n".join([head, *source, *(links or ["It is linked to nothing."])])
 
 
 class ExplainRelationshipInput(Arguments):
@@ -132,9 +134,7 @@ class ExplainRelationshipOutput(DeferredModel):
 
 class ExplainRelationshipTool(GraphTool[ExplainRelationshipInput, ExplainRelationshipOutput]):
     name = "explain_relationship"
-    description = (
-        "Say how two rooms, tools, skills, MCP servers, collections or prompts are related, by the shortest path."
-    )
+    description = "Say how two rooms, tools, skills, servers, collections, documents or prompts are related, by links."
 
     async def run(self, args: ExplainRelationshipInput, context: ToolContext) -> ExplainRelationshipOutput:
         graph = await self._graphs.get_graph(context.owner)

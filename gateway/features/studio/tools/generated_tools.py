@@ -13,7 +13,7 @@ from pydantic import Field
 from agent.core.errors import AgentError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.principal import Principal
-from agent.tools import READ_ONLY, Tool, ToolContext, ToolModel, ToolResult
+from agent.tools import READ_ONLY, Tool, ToolContext, ToolModel, ToolResult, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.generated_tools.models import Manifest, ToolVersion
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
@@ -123,6 +123,7 @@ class ToolGenerateInput(Arguments):
 
 class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
     name = "tool_generate"
+    argument_roles = declare_roles(description="content", name="id", permissions="other")
     description = (
         "Generate a tool from a description: tests, code, checks and review. It is staged, not in use: tool_apply puts "
         "it into use."
@@ -158,6 +159,7 @@ class ToolRefineInput(Arguments):
 
 class ToolRefineTool(_StagingTool[ToolRefineInput]):
     name = "tool_refine"
+    argument_roles = declare_roles(name="id", change="content", permissions="other")
     description = "Make a changed version of a generated tool. It is staged; the version in use stays until tool_apply."
 
     async def check(self, args: ToolRefineInput, context: ToolContext) -> None:
@@ -221,6 +223,7 @@ class ToolApplyTool(ToolDecisionTool[ToolApplyInput]):
     name = "tool_apply"
     description = "Put a staged version of a generated tool into use. A person is shown its code first."
     annotations = CHANGES
+    argument_roles = declare_roles(name="id", version="id", sha256="id")
 
     async def run(self, args: ToolApplyInput, context: ToolContext) -> ToolVersionOutput:
         """Applies it: from now on it is a tool like any other."""
@@ -244,6 +247,7 @@ class ToolRestoreTool(ToolDecisionTool[ToolRestoreInput]):
     name = "tool_restore"
     description = "Put an earlier version of a generated tool into use again."
     annotations = CHANGES
+    argument_roles = declare_roles(name="id", version="id")
 
     async def run(self, args: ToolRestoreInput, context: ToolContext) -> ToolVersionOutput:
         principal = await self._authorize(context)
@@ -258,6 +262,7 @@ class ToolDiscardTool(_VersionText, GeneratedToolTool[ToolDecisionInput, ToolVer
     name = "tool_discard"
     description = "Discard a staged version of a generated tool."
     annotations = DESTROYS
+    argument_roles = declare_roles(name="id", version="id")
 
     async def check(self, args: ToolDecisionInput, context: ToolContext) -> None:
         """Raises `ConflictError` if the version is not staged."""
@@ -286,6 +291,7 @@ class ToolRemoveTool(GeneratedToolTool[ToolRemoveInput, ToolRemoveOutput]):
     name = "tool_remove"
     description = "Remove a generated tool with all of its versions. Refused while rooms name it."
     annotations = DESTROYS
+    argument_roles = declare_roles(name="id")
 
     async def check(self, args: ToolRemoveInput, context: ToolContext) -> None:
         """Raises `ConflictError` while rooms name the tool."""

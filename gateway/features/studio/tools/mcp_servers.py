@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 
 from agent.core.errors import ConflictError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
-from agent.tools import READ_ONLY, READ_ONLY_WEB, Tool, ToolAnnotations, ToolContext, ToolRegistry
+from agent.tools import READ_ONLY, READ_ONLY_WEB, Tool, ToolAnnotations, ToolContext, ToolRegistry, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_view import Editor
@@ -220,6 +220,16 @@ class ServerAddTool(_ServerTextTool, ServerTool[ServerAddInput, ServerOutput]):
     name = "mcp_server_add"
     description = "Connect a room to an MCP server of its own, whose tools only this room can use. Asks a person."
     annotations = _ADDS
+    argument_roles = declare_roles(
+        room_id="where",
+        name="id",
+        url="where",
+        transport="other",
+        command="where",
+        args="where",
+        credential="where",
+        allow="other",
+    )
     keywords = (*_KEYWORDS, "add")
     timeout_s = CONNECT_SECONDS + 30.0
     requires_approval = True
@@ -269,6 +279,7 @@ class ServerRemoveTool(ServerTool[ServerInput, ServerRemoveOutput]):
     name = "mcp_server_remove"
     description = "Remove an MCP server from its room. Its tools are gone at once."
     annotations = DESTROYS
+    argument_roles = declare_roles(room_id="id", name="id")
     keywords = (*_KEYWORDS, "remove", "delete", "disconnect")
 
     async def check(self, args: ServerInput, context: ToolContext) -> None:

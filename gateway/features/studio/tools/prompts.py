@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
-from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.prompt_library import PromptLibrary
 from gateway.features.studio.engine.room_editor import RoomEditor
@@ -112,6 +112,7 @@ class PromptSaveTool(_PromptTextTool, PromptTool[PromptSaveInput, PromptOutput])
     name = "prompt_save"
     description = "Save a prompt in the user's library, as a new version if there is one of this name."
     annotations = SAVES
+    argument_roles = declare_roles(name="id", text="other", description="content", version="id")
     keywords = (*_KEYWORDS, "save", "keep", "store")
 
     async def run(self, args: PromptSaveInput, context: ToolContext) -> PromptOutput:
@@ -147,6 +148,7 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
     name = "prompt_apply"
     description = "Make a saved prompt the system prompt of a managed room."
     annotations = CHANGES
+    argument_roles = declare_roles(name="id", room_id="where", version="id")
     keywords = (*_KEYWORDS, "apply", "use", "room")
 
     def __init__(self, prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> None:
@@ -189,6 +191,7 @@ class PromptRemoveTool(PromptTool[PromptRemoveInput, PromptRemoveOutput]):
     name = "prompt_remove"
     description = "Remove a saved prompt with all its versions. Rooms that use its text keep it."
     annotations = DESTROYS
+    argument_roles = declare_roles(name="id")
     keywords = (*_KEYWORDS, "delete", "remove")
 
     async def check(self, args: PromptRemoveInput, context: ToolContext) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 from agent.core.errors import ToolInputError
 from agent.core.models import JsonObject
 from agent.policy.approval import format_value
-from agent.tools import ToolAnnotations, ToolContext
+from agent.tools import ToolAnnotations, ToolContext, declare_roles
 from gateway.features.studio.engine.room_changes import RoomChange, check_change, make_change
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_programs import ProgramsNeedApprovalError, RoomProgram
@@ -40,6 +40,7 @@ class RoomProgramsTool(RoomTool[RoomProgramsInput, RoomOutput]):
     name = ROOM_PROGRAMS_TOOL
     description = "Let a room start programs on this machine. Only the gateway calls it; use mcp_server_add."
     annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True)
+    argument_roles = declare_roles(room_id="id", servers="other")
     requires_approval = True
 
     def __init__(self, editor: RoomEditor, authorize: AuthorizeEditor, read_withheld: ReadWithheld) -> None:

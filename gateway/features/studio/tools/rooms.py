@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue
 
 from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel, JsonObject
-from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_view import Editor, RoomOrigin, RoomView
@@ -123,6 +123,7 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
     name = "room_create"
     description = "Create a room (an assistant with a name, a prompt, tools and skills of its own)."
     annotations = CHANGES
+    argument_roles = declare_roles(name="content", description="content", room_id="id", fields="other")
     keywords = (*_KEYWORDS, "create", "make", "new")
 
     async def check(self, args: RoomCreateInput, context: ToolContext) -> None:
@@ -160,6 +161,7 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
     name = "room_edit"
     description = "Set one field of a managed room. An unknown field or value is refused with the allowed ones."
     annotations = CHANGES
+    argument_roles = declare_roles(room_id="id", field="other", value="other", version="id")
     keywords = (*_KEYWORDS, "edit", "change", "set", "add")
 
     async def check(self, args: RoomEditInput, context: ToolContext) -> None:
@@ -208,6 +210,7 @@ class RoomCopyTool(RoomTool[RoomCopyInput, RoomCopyOutput]):
     name = "room_copy"
     description = "Copy a room, a shipped one too. The copy can be edited. MCP servers are not copied: mcp_server_add."
     annotations = CHANGES
+    argument_roles = declare_roles(room_id="id", name="content", new_id="id")
     keywords = (*_KEYWORDS, "copy", "duplicate")
 
     async def check(self, args: RoomCopyInput, context: ToolContext) -> None:
@@ -249,6 +252,7 @@ class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
     name = "room_delete"
     description = "Delete a managed room. Its earlier runs stay."
     annotations = DESTROYS
+    argument_roles = declare_roles(room_id="id", version="id")
     keywords = (*_KEYWORDS, "delete", "remove")
 
     async def check(self, args: RoomDeleteInput, context: ToolContext) -> None:

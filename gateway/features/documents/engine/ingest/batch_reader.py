@@ -176,6 +176,7 @@ class BatchReader:
             size=item.size,
             url=item.url,
             at=self.resources.clock(),
+            source_metadata=item.source_metadata,
         )
         is_same = document.checksum == item.checksum
         return replace(document, version=item.version if is_same else ""), is_same

@@ -8,9 +8,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from agent.core.errors import BusyError
 from agent.core.failures import AgentFailure
-from agent.core.models import FrozenModel
+from agent.core.models import FrozenModel, JsonObject
 from agent.core.surrogates import replace_surrogates
 from agent.storage.sql import Row, SqlClient, SqlStatement
 from gateway.features.documents.engine.search.models import CoverageSummary, FileType
@@ -50,6 +52,7 @@ class BatchItem(FrozenModel):
     checksum: str
     version: str = ""
     url: str | None = None
+    source_metadata: JsonObject = Field(default={}, description="what the source says of it: headers, owners, times")
 
 
 class SkippedItem(FrozenModel):

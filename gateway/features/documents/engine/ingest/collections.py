@@ -29,7 +29,7 @@ from gateway.features.documents.engine.ingest.dry_run_report import ValidationRe
 from gateway.features.documents.engine.ingest.index_writer import IndexWriter
 from gateway.features.documents.engine.ingest.ingest_report import IngestReport, Progress, SkippedDocument
 from gateway.features.documents.engine.ingest.ingest_resources import IngestResources
-from gateway.features.documents.engine.ingest.ingestion import Ingestion
+from gateway.features.documents.engine.ingest.ingestion import Ingestion, IngestPlan
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import check_pipeline
 from gateway.features.documents.engine.ingest.reindex import Reindexing, ReindexReport
@@ -62,15 +62,6 @@ class FoundDocument:
 
     collection: str
     document: Document
-
-
-@dataclass(frozen=True, slots=True)
-class IngestPlan:
-    """How a source is read into a collection: its row with the pipeline, the connector, the password of PDFs."""
-
-    row: Collection
-    connector: Connector
-    password: SecretStr | None
 
 
 class Library:
@@ -136,6 +127,14 @@ class Library:
         if not found and await self._collections.get(owner, collection) is None:
             raise await self._make_unknown_error(owner, collection)
         return found
+
+    async def list_newest_documents(self, owner: str, limit: int) -> Sequence[FoundDocument]:
+        """Lists the owner's documents that were read last."""
+        return [FoundDocument(*found) for found in await self._documents.list_newest(owner, limit)]
+
+    async def stamp_documents(self, owner: str) -> tuple[int, float]:
+        """The number of the owner's documents and when the last one was read: both differ after a change."""
+        return await self._documents.stamp(owner)
 
     async def get_document(self, owner: str, document_id: str, collection: str | None = None) -> FoundDocument:
         """Returns a document by its id. Raises `NotFoundError`."""

@@ -9,6 +9,7 @@ from typing import Literal, Self
 
 from pydantic import SecretStr
 
+from agent.core.models import JsonObject
 from gateway.features.documents.engine.ingest.errors import ParserTimeoutError, ParserUnsupportedError
 from gateway.features.documents.engine.ingest.parsers import ParserLimits, ParserPool
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG, PipelineNode, Route
@@ -46,6 +47,7 @@ class ProcessedDocument:
         size: int,
         url: str | None,
         at: float,
+        source_metadata: JsonObject | None = None,
     ) -> Document:
         """Returns the document's row. Other bytes, or another pipeline, give another id, so old passages can be deleted
         later."""
@@ -66,6 +68,8 @@ class ProcessedDocument:
             source_type=source_type,
             url=url,
             coverage=self.parsed.coverage,
+            processing_time_ms=round((self.parser_s + self.chunker_s) * 1000, 3),
+            source_metadata=source_metadata or {},
         )
 
 

@@ -15,7 +15,7 @@ REMEDIES: Mapping[str, str] = {
     "ERR_PARSER_ENCRYPTED": "give the password of a PDF (password_id, --password-file), or leave it out",
     "ERR_CONNECTOR_FAILED": "read it again later",
     "ERR_CONNECTOR_REFUSED": "ask the site's owner for another way to it, or give the address it leads to as a source",
-    "ERR_TIMEOUT": "give its parser more time (timeout_s), or leave it out",
+    "ERR_TIMEOUT": "give its parser more time (timeout_s), or leave it out; a silent source: try again later",
 }
 """What would help a skipped document, by error code."""
 

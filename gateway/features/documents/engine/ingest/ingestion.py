@@ -9,8 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError, StoreError
+from gateway.features.documents.engine.ingest.collection_store import Collection
+from gateway.features.documents.engine.ingest.connectors.port import Connector
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor, ProcessedDocument
 from gateway.features.documents.engine.ingest.index_writer import IndexWriter, PreparedDocument
 from gateway.features.documents.engine.ingest.ingest_report import IngestReport
@@ -20,6 +24,15 @@ from gateway.features.documents.engine.search.models import CoverageSummary
 
 READ_AHEAD = 3
 """Files read ahead of the one that is written: enough to keep the parser processes busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """How a source is read into a collection: its row with the pipeline, the connector, the password of PDFs."""
+
+    row: Collection
+    connector: Connector
+    password: SecretStr | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +113,7 @@ class Ingestion:
             size=output.file_size_bytes,
             url=found.url,
             at=self.clock(),
+            source_metadata=output.source_metadata,
         )
         if document.checksum == output.checksum:
             document = replace(document, version=found.version)

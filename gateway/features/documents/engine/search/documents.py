@@ -7,9 +7,10 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
+from agent.core.models import JsonObject
 from agent.core.surrogates import replace_surrogates
 from agent.storage.sql import SqlClient, SqlStatement
 from gateway.features.documents.engine.search.models import Coverage, FileType, SourceType
@@ -63,6 +64,10 @@ class Document:
     url: str | None = None
     coverage: Coverage | None = None
     """Absent for documents read by an earlier version, and for those without text that can be counted."""
+    processing_time_ms: float = 0.0
+    """How long reading and splitting the file took; 0 for documents read by an earlier version."""
+    source_metadata: JsonObject = field(default_factory=dict)
+    """What the source says of the file: headers, owners, times."""
 
     def to_json(self) -> str:
         """Returns the document as JSON text."""
@@ -81,7 +86,7 @@ class Document:
         )
         coverage = data.get("coverage")
         data["coverage"] = Coverage.model_validate(coverage) if coverage is not None else None
-        known = {field.name for field in fields(Document)}
+        known = {one.name for one in fields(Document)}
         return Document(**{name: value for name, value in data.items() if name in known})
 
 
@@ -106,6 +111,18 @@ class DocumentStore:
             replace_surrogates(collection),
         )
         return [Document.from_json(row[0]) for row in rows]
+
+    async def list_newest(self, owner: str, limit: int) -> "Sequence[tuple[str, Document]]":
+        """Lists the documents of all collections that were read last, each with its collection."""
+        rows = await self._statements.read(
+            "SELECT collection, data FROM documents WHERE owner = ? ORDER BY at DESC, document_id LIMIT ?", owner, limit
+        )
+        return [(str(row[0]), Document.from_json(row[1])) for row in rows]
+
+    async def stamp(self, owner: str) -> "tuple[int, float]":
+        """The number of documents and when the last one was read, in UTC seconds since 1970."""
+        (row,) = await self._statements.read("SELECT count(*), max(at) FROM documents WHERE owner = ?", owner)
+        return int(row[0]), float(row[1] or 0)
 
     async def get_by_source(self, owner: str, collection: str, source: str) -> Document | None:
         """Returns the document of a source, or None."""

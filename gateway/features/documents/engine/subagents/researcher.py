@@ -14,9 +14,9 @@ from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls, gather_calls
+from agent.subagents.model_uncertainty import ModelUncertainty
 from agent.tools import Tool
 from gateway.features.documents.engine.prompts import PROMPTS
-from gateway.features.pipeline_builder.engine.subagents.source_analysis import ModelUncertainty
 
 SEARCH, FETCH = "search_knowledge", "web_fetch"
 MIN_QUOTE_CHARS = 12

@@ -13,6 +13,7 @@ from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, SubAgent, ToolCalls
+from agent.subagents.model_uncertainty import ModelUncertainty
 from agent.text.plurals import format_count
 from agent.tools import Tool
 from gateway.features.documents.engine.ingest.dry_run_report import PipelineFix, ValidationReport
@@ -25,7 +26,6 @@ from gateway.features.pipeline_builder.engine.subagents.inspection_tools import 
     InspectChunksTool,
 )
 from gateway.features.pipeline_builder.engine.subagents.parsed_files import ParsedFiles
-from gateway.features.pipeline_builder.engine.subagents.source_analysis import ModelUncertainty
 from gateway.features.pipeline_builder.engine.subagents.source_context import open_source_files
 from gateway.features.pipeline_builder.engine.subagents.source_resources import SourceResources
 from gateway.features.pipeline_builder.engine.subagents.validation_session import (

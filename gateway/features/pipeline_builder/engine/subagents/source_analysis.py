@@ -11,7 +11,8 @@ from pydantic import ConfigDict, Field
 
 from agent.core.languages import LANGUAGE_NAMES, get_language_name
 from agent.core.models import DeferredModel, FrozenModel, JsonObject
-from agent.core.subagent_result import Severity, Uncertainty
+from agent.core.subagent_result import Uncertainty
+from agent.subagents.model_uncertainty import ModelUncertainty
 from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.ingest.plugins import AUTO, list_types_read_by
 from gateway.features.pipeline_builder.engine.subagents.reading_tools import LanguageResult, ParserTrial, PreviewOutput
@@ -82,17 +83,6 @@ class ModelRecommendation(DeferredModel):
     parser_id: str
     confidence: float = Field(default=UNTRIED_CONFIDENCE, ge=0, le=1)
     notes: str | None = None
-
-
-class ModelUncertainty(DeferredModel):
-    """An uncertainty as a model writes it."""
-
-    severity: Severity
-    message: str = Field(min_length=1)
-
-    def to_uncertainty(self) -> Uncertainty:
-        """Returns it with at most 500 characters."""
-        return Uncertainty(severity=self.severity, message=self.message[:500])
 
 
 class AnalysisFinal(DeferredModel):

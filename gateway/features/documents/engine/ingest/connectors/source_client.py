@@ -62,6 +62,12 @@ class ConnectorTransientError(ConnectorError):
         self.silent = silent
 
 
+class ConnectorTimeoutError(ConnectorTransientError):
+    """Raised for a source that did not start to answer. It is asked once more, and then given up."""
+
+    code = "ERR_TIMEOUT"
+
+
 def _get_now() -> datetime:
     return datetime.now(UTC)
 
@@ -282,8 +288,9 @@ class SourceClient:
         except ToolInputError as error:
             raise ConnectorError(error.message, url=url) from error
         except ToolError as error:
-            silent = isinstance(error, ToolTimeoutError) and not answered
-            raise ConnectorTransientError(error.message, silent=silent, url=url) from error
+            if isinstance(error, ToolTimeoutError) and not answered:
+                raise ConnectorTimeoutError(error.message, silent=True, url=url) from error
+            raise ConnectorTransientError(error.message, url=url) from error
         raise ConnectorError(f"{url} redirects more than {MAX_REDIRECTS} times", url=url)
 
     @asynccontextmanager

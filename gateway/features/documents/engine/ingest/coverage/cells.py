@@ -10,7 +10,8 @@ from fractions import Fraction
 from gateway.features.documents.engine.ingest.coverage.source_text import Cell, SourceText, split_words
 
 _NUMBER = re.compile(r"\d(?:[\d.,'\u2019\u00a0\u202f]*\d)?")
-_MAX_DIGITS = 15
+_MAX_DIGITS = 17
+"""Of a stored number. Programs show 15 at most, but a whole number has its own."""
 _DATES = (1.0, 2_958_466.0)
 """The serial numbers of dates: up to the end of 9999."""
 _EPOCHS = (dt.datetime(1899, 12, 30), dt.datetime(1904, 1, 1))  # noqa: DTZ001 - dates of a sheet have no zone

@@ -13,9 +13,10 @@ _VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
 )
 _SILENT = frozenset(
-    ("script", "style", "template", "head", "title", "canvas", "audio", "video", "iframe", "object", "svg", "noframes")
+    ("script", "style", "head", "title", "canvas", "audio", "video", "iframe", "object", "svg", "noframes")
 )
 _OMITTED = {"svg": "drawing", "select": "choices", "datalist": "choices", "noscript": "text without scripts"}
+_SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
 _BY_SHEET = "text hidden by style sheets"
 _TOKEN = re.compile(
@@ -108,6 +109,8 @@ class _Page:
         self._open: list[tuple[str, str]] = []
         """Open elements, and why their text is not shown; empty if it is."""
         self._parts: list[str] = []
+        self._is_after_component = False
+        """Whether a custom element has just ended, and nothing followed."""
 
     def scan(self, text: str) -> None:
         """Counts the text between the tags."""
@@ -132,8 +135,9 @@ class _Page:
         self._close_implied(tag)
         if not _is_inline(tag):
             self.flush()
-        elif tag in {"br", "button", "input", "img"}:
+        elif tag in {"br", "button", "input", "img"} or ("-" in tag and self._is_after_component):
             self._parts.append(" ")
+        self._is_after_component = False
         if tag not in _VOID:
             self._open.append((tag, self._reason or _find_reason(tag, attributes) or self._ask_sheets(tag, attributes)))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
@@ -157,6 +161,7 @@ class _Page:
             self.flush()
         elif tag == "button":
             self._parts.append(" ")
+        self._is_after_component = "-" in tag
         for place in range(len(self._open) - 1, -1, -1):
             if self._open[place][0] == tag:
                 del self._open[place:]
@@ -164,6 +169,7 @@ class _Page:
 
     def _take(self, data: str) -> None:
         reason = self._reason
+        self._is_after_component = False
         if reason != "silent":
             self.chars += len(data)
         if reason == _BY_SHEET:
@@ -218,6 +224,8 @@ def _find_reason(tag: str, attributes: str) -> str:
         return _OMITTED[tag]
     if tag in _SILENT:
         return "silent"
+    if tag in _SHOWN_BY and _SHOWN_BY[tag] not in {name.lower() for name, *_ in _ATTRIBUTE.findall(attributes)}:
+        return "hidden text"
     given = attributes.lower()
     if "hidden" in given or "none" in given or "collapse" in given:
         for name, double, single, bare in _ATTRIBUTE.findall(attributes):

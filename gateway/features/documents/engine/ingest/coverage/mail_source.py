@@ -4,6 +4,7 @@ import binascii
 import quopri
 import re
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from gateway.features.documents.engine.search.models import FileType
 _MAX_DEPTH = 20
 _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted"})
 _FIELD = re.compile(rb"^([!-9;-~]+):[ \t]*(.*(?:\r?\n[ \t].*)*)", re.MULTILINE)
+_ENTRY_TEXTS = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION", "COMMENT", "CATEGORIES", "CONTACT", "RESOURCES"})
 _PARAMETER = re.compile(r""";\s*([\w*-]+)\s*=\s*("[^"]*"|[^;\s]+)""")
 
 
@@ -88,8 +90,8 @@ def _count_parts(part: _Part, source: SourceText, depth: int) -> None:
 
 
 def _count_alternatives(children: list[_Part], source: SourceText, depth: int) -> None:
-    """Counts the alternative with the most words: one that has little of the others' text is not their equal. A
-    calendar entry says something else than they do."""
+    """Counts the alternative with the most words, and lines of the others that say something else. A calendar entry
+    says something else than they do."""
     counted = [(0, SourceText())]
     for child in children:
         if child.kind == "text/calendar":
@@ -98,7 +100,16 @@ def _count_alternatives(children: list[_Part], source: SourceText, depth: int) -
         one = SourceText()
         _count(child, one, depth + 1)
         counted.append((sum(words.total() for words in one.words.values()), one))
-    _, best = max(counted, key=lambda pair: pair[0])
+    most, best = max(counted, key=lambda pair: pair[0])
+    known = {word for words in best.words.values() for word in words}
+    for total, other in counted:
+        for kind, words in other.words.items() if other is not best else ():
+            strange = Counter({word: count for word, count in words.items() if word not in known})
+            if 2 * total < most:
+                source.omitted["shorter alternative"] += strange.total()
+            elif 2 * strange.total() > words.total():
+                best.words.setdefault(f"other {kind}", Counter()).update(strange)
+    source.omitted = +source.omitted
     for kind, words in best.words.items():
         source.words.setdefault(kind, words.__class__()).update(words)
     source.omitted.update(best.omitted)
@@ -142,14 +153,14 @@ def _add_calendar(text: str, source: SourceText) -> None:
             inside.append(value.strip().upper())
         elif name.upper() == "END" and inside:
             inside.pop()
-        elif "VALARM" not in inside and name.partition(";")[0].upper() in {"SUMMARY", "LOCATION", "DESCRIPTION"}:
+        elif "VALARM" not in inside and name.partition(";")[0].upper() in _ENTRY_TEXTS:
             source.add("calendar entry", re.sub(r"\\[nN]", " ", value))
 
 
 def _decode(part: _Part) -> str:
     body = part.body
     encoding = part.fields.get("content-transfer-encoding", "").strip().lower()
-    if encoding == "base64":
+    if encoding == "base64" and not re.search(rb"[^A-Za-z0-9+/=\s]", body):
         try:
             body = b64decode(re.sub(rb"[^A-Za-z0-9+/=]", b"", body) + b"==")
         except binascii.Error:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
-from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
+from gateway.features.documents.engine.ingest.coverage.source_text import Cell, SourceText
 
 
 def get_name(element: Element) -> str:
@@ -118,13 +118,31 @@ def _add_chart(source: SourceText, root: Element) -> None:
                 if get_name(part) in {"cat", "xVal"} and key in categories:
                     continue
                 categories.add(key)
+                is_formatted = any(_has_format(one) for one in part.iter())
                 for value in values:
-                    source.add("chart", value)
+                    _add_point(source, value, is_formatted=is_formatted)
         elif name == "pt" and series.text and series.text.strip():  # charts of the kinds since 2016
             source.add("chart", _round(series.text))
         elif name == "title":
             for text in iter_text(series):
                 source.add("chart", text)
+
+
+def _has_format(element: Element) -> bool:
+    own = element.get("formatCode") if get_name(element) == "pt" else None
+    code = own or (element.text if get_name(element) == "formatCode" else None)
+    return code not in {None, "", "General"}
+
+
+def _add_point(source: SourceText, value: str, *, is_formatted: bool) -> None:
+    """Counts a value. One with a format is compared as a number: 0.175 may be 17.5%, 46082 a day."""
+    if is_formatted:
+        try:
+            source.add_cell("chart", Cell(number=float(value)))
+        except ValueError:
+            source.add("chart", value)
+    else:
+        source.add("chart", value)
 
 
 def _add_diagram(source: SourceText, root: Element) -> None:

@@ -2,7 +2,9 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
+from html import unescape
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
@@ -17,6 +19,9 @@ from gateway.features.documents.engine.ingest.coverage.source_text import Cell, 
 from gateway.features.documents.engine.search.models import FileType
 
 _MAX_CELLS = 2_000_000
+_TAIL = 100_000
+"""Bytes at the end of a sheet's part that hold its headers and footers."""
+_PAGE_HEAD = re.compile(r"<(?:\w+:)?(?:odd|even|first)(?:Header|Footer)>([^<]*)<")
 _COLUMN = re.compile(r"[A-Z]+")
 
 
@@ -77,18 +82,38 @@ def _count_sheet(source: SourceText, package: Package, path: str, strings: list[
             source.add_cell("cells", _convert(cell))
         elif cell.has_formula:
             source.omitted["formulas without a stored value"] += 1
-    for relation in package.list_relations(path).values() if is_shown else ():
-        part = package.read(relation.target)
-        if part is not None and relation.kind == "drawing":
-            _count_drawing(source, package, relation.target, part)
-        elif part is not None and relation.kind == "comments":
-            _count_comments(source, part)
+    if is_shown:
+        _count_beside(source, package, path)
+
+
+def _count_beside(source: SourceText, package: Package, path: str) -> None:
+    """Counts drawings, comments, headers and footers. Comments of the newer kind have plain copies."""
+    parts = [(one.kind, one.target, package.read(one.target)) for one in package.list_relations(path).values()]
+    for kind, target, part in parts:
+        if kind == "drawing" and part is not None:
+            _count_drawing(source, package, target, part)
+    threads = [part for kind, _, part in parts if kind == "threadedComment" and part is not None]
+    for comments in threads or [part for kind, _, part in parts if kind == "comments" and part is not None]:
+        _count_comments(source, comments)
+    _count_page_heads(source, package, path)
 
 
 def _count_comments(source: SourceText, part: Element) -> None:
     for comment in part.iter():
-        if get_name(comment) == "comment":
-            source.add_cell("comments", Cell("".join(one.text or "" for one in comment.iter() if get_name(one) == "t")))
+        if get_name(comment) in {"comment", "threadedComment"}:
+            texts = [one.text or "" for one in comment.iter() if get_name(one) in {"t", "text"}]
+            source.add_cell("comments", Cell("".join(texts)))
+
+
+def _count_page_heads(source: SourceText, package: Package, path: str) -> None:
+    """Counts headers and footers, which stand behind the cells; their codes begin with `&`."""
+    with package.open(path) as stream:
+        stream.seek(max(0, stream.seek(0, 2) - _TAIL))
+        tail = stream.read().decode("utf-8", "replace")
+    texts = {unescape(text) for text in _PAGE_HEAD.findall(tail)}
+    for area in {area for text in texts for area in re.split("&[LCR]", text)}:
+        if not re.search("(?<!&)&[PN]", area):
+            source.add_cell("page headers", Cell(re.sub(r'&("[^"]*"|K[\dA-Fa-f+-]{6}|\d+|[A-Za-z])', "", area)))
 
 
 def _count_drawing(source: SourceText, package: Package, path: str, part: Element) -> None:
@@ -99,6 +124,8 @@ def _count_drawing(source: SourceText, package: Package, path: str, part: Elemen
         for word, times in words.items():
             for _ in range(times):
                 source.add_cell("charts", Cell(word))
+    for cells in inner.cells.values():
+        source.cells.setdefault("charts", Counter()).update(cells)
     for text in iter_text(part):
         if text.strip():
             source.add_cell("text boxes", Cell(text))

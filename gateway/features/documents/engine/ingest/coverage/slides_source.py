@@ -8,6 +8,7 @@ from gateway.features.documents.engine.ingest.coverage.office_source import (
     choose_branch,
     get_attribute,
     get_name,
+    iter_text,
 )
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
 from gateway.features.documents.engine.search.models import FileType
@@ -39,18 +40,33 @@ def _count_slide(source: SourceText, package: Package, path: str) -> None:
     _count(source, slide, "slide text")
     add_graphic_parts(source, package, path, slide)
     for relation in package.list_relations(path).values():
-        notes = package.read(relation.target) if relation.kind == "notesSlide" else None
-        for shape in () if notes is None else notes.iter():
-            if get_name(shape) == "sp":
-                kind = next((get_attribute(p, "type") for p in shape.iter() if get_name(p) == "ph"), None)
-                if kind == "body":
-                    _count(source, shape, "notes")
-                else:
-                    inner = SourceText()
-                    _count(inner, shape, "text")
-                    repeated = sum(counter.total() for counter in inner.words.values())
-                    if repeated:
-                        source.omitted["notes page" if kind not in _REPEATED else "repeated header"] += repeated
+        part = package.read(relation.target) if relation.kind in {"notesSlide", "comments"} else None
+        if part is not None and relation.kind == "comments":
+            _count_comments(source, part)
+        elif part is not None:
+            _count_notes(source, part)
+
+
+def _count_notes(source: SourceText, notes: Element) -> None:
+    for shape in notes.iter():
+        if get_name(shape) != "sp":
+            continue
+        kind = next((get_attribute(p, "type") for p in shape.iter() if get_name(p) == "ph"), None)
+        if kind not in _REPEATED:
+            _count(source, shape, "notes")
+        else:
+            inner = SourceText()
+            _count(inner, shape, "text")
+            if repeated := sum(counter.total() for counter in inner.words.values()):
+                source.omitted["repeated header"] += repeated
+
+
+def _count_comments(source: SourceText, part: Element) -> None:
+    """Counts comments of both kinds: a `text` alone, or paragraphs of DrawingML."""
+    for one in part.iter():
+        if get_name(one) == "text":
+            source.add("comment", one.text or "")
+    _count(source, part, "comment")
 
 
 def _count(source: SourceText, element: Element, kind: str) -> None:
@@ -58,6 +74,8 @@ def _count(source: SourceText, element: Element, kind: str) -> None:
         name = get_name(child)
         if name == "AlternateContent":
             _count(source, choose_branch(child), kind)
+        elif any(get_name(one) == "cNvPr" and one.get("hidden") in {"1", "true"} for head in child for one in head):
+            source.omit("hidden shape", " ".join(iter_text(child)))
         elif name == "p" and "drawingml" in child.tag:
             _count_paragraph(source, child, kind)
         else:

@@ -17,6 +17,7 @@ _REMOVED = {"del": "deleted text", "moveFrom": "moved text", "cellDel": "deleted
 _SPACES = frozenset({"tab", "ptab", "br", "cr"})
 _SILENT = frozenset({"instrText", "delInstrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "tcPr", "trPr", "sectPr"})
 _OFF = frozenset({"0", "false", "off"})
+_PAGE_DIGITS = 4
 _NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
 
 
@@ -106,7 +107,9 @@ class _Counter:
         words = [word for counter in inner._source.words.values() for word in counter.elements()]
         if not is_shown:
             self._source.omit(f"unused {kind}", " ".join(words))
-        elif not any(letter.isalpha() for word in words for letter in word):
+        elif not any(letter.isalpha() for word in words for letter in word) and (
+            _counts_pages(part) or sum(map(len, words)) <= _PAGE_DIGITS
+        ):
             self._source.omit("page number", " ".join(words))
         else:
             self._source.add(kind, " ".join(words))
@@ -119,12 +122,14 @@ class _Counter:
             self.count(choose_branch(child), kind)
         elif name in _REMOVED:
             self._source.omit(_REMOVED[name], _collect(child))
-        elif name == "tr" and _is_removed_row(child):
+        elif (name == "tr" and _is_removed(child, "trPr", "del")) or (
+            name == "tc" and _is_removed(child, "tcPr", "cellDel")
+        ):
             self._source.omit("deleted text", _collect(child))
         elif name == "altChunk":
             self._source.omitted["embedded document"] += 1
         elif name == "oMathPara":
-            self._source.add_loose("equation", _collect(child))
+            self._count_equation(child)
         elif name not in _SILENT:
             self.count(child, kind)
 
@@ -174,8 +179,17 @@ class _Counter:
         if name == "rt":
             self._source.add(kind, _collect(element))
         else:
-            self._source.add_loose("equation", _collect(element))
+            self._count_equation(element)
             parts.append(" ")
+
+    def _count_equation(self, equation: Element) -> None:
+        """Counts an equation without what tracked changes have removed from it."""
+        removed = [one for one in equation.iter() if get_name(one) in _REMOVED]
+        for one in removed:
+            self._source.omit(_REMOVED[get_name(one)], _collect(one))
+        gone = {id(inner) for one in removed for inner in one.iter()}
+        shown = [one.text or "" for one in equation.iter() if get_name(one) == "t" and id(one) not in gone]
+        self._source.add_loose("equation", " ".join(shown))
 
     def _follow_field(self, mark: Element) -> None:
         match get_attribute(mark, "fldCharType"):
@@ -207,8 +221,15 @@ def _has_style(paragraph: Element, styles: set[str]) -> bool:
     )
 
 
-def _is_removed_row(row: Element) -> bool:
-    return any(get_name(o) == "del" for p in row if get_name(p) == "trPr" for o in p)
+def _counts_pages(part: Element) -> bool:
+    """Returns whether a field of a header or footer shows the number of the page."""
+    texts = [one.text or get_attribute(one, "instr") or "" for one in part.iter()]
+    return any("PAGE" in text.upper() for text in texts)
+
+
+def _is_removed(element: Element, properties: str, mark: str) -> bool:
+    """Returns whether a row or a cell is marked as deleted in its properties."""
+    return any(get_name(o) == mark for p in element if get_name(p) == properties for o in p)
 
 
 def _collect(element: Element) -> str:

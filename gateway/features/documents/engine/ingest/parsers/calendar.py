@@ -11,10 +11,17 @@ _LABELS = {
     "DUE": "Due",
     "DURATION": "Duration",
     "RRULE": "Repeats",
+    "RDATE": "Also on",
+    "EXDATE": "Not on",
     "LOCATION": "Location",
+    "URL": "Link",
+    "CONFERENCE": "Conference",
     "ORGANIZER": "Organizer",
     "ATTENDEE": "Attendee",
     "STATUS": "Status",
+    "CATEGORIES": "Categories",
+    "CONTACT": "Contact",
+    "RESOURCES": "Resources",
     "COMMENT": "Comment",
     "DESCRIPTION": "Description",
 }
@@ -49,8 +56,8 @@ def iter_entries(text: str) -> Iterator[str]:
 
 def _format_value(name: str, parameters: str, value: str) -> str:
     given = {key.upper(): content.strip('"') for key, content in _PARAMETER.findall(parameters)}
-    if name in {"DTSTART", "DTEND", "DUE"}:
-        return _format_time(value.strip(), given.get("TZID", ""))
+    if name in {"DTSTART", "DTEND", "DUE", "RDATE", "EXDATE"}:
+        return ", ".join(_format_time(one.strip(), given.get("TZID", "")) for one in value.split(","))
     if name in {"ORGANIZER", "ATTENDEE"}:
         address = re.sub(r"(?i)^mailto:", "", value.strip())
         return f"{given['CN']} <{address}>" if given.get("CN") else address

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from agent.workbooks.number_formats import classify_format, format_number
 from gateway.features.documents.engine.ingest.parsers.draft import Box, Draft
 
 Element: TypeAlias = Any
@@ -17,6 +18,7 @@ _CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _CHART_EX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_MOMENTS = frozenset({"date", "time", "datetime", "duration"})
 _MAX_POINTS = 100_000
 _MAX_DEPTH = 20
 """Levels of a SmartArt that are followed; deeper ones are circular."""
@@ -157,8 +159,11 @@ def _read_points(element: Element | None) -> list[str]:
 
 
 def _read_cache(element: Element) -> list[str]:
+    common = element.findtext(f".//{_CHART}formatCode", "")
+
     def read(point: Element) -> str:
-        return format_value("".join(value.text or "" for value in point.iter(f"{_CHART}v")))
+        text = "".join(value.text or "" for value in point.iter(f"{_CHART}v"))
+        return format_value(text, point.get("formatCode") or common)
 
     return _place_points(list(element.iter(f"{_CHART}pt")), read)
 
@@ -174,13 +179,22 @@ def _place_points(points: Sequence[Element], read: Any) -> list[str]:
     return [placed.get(index, "") for index in range(max(placed, default=-1) + 1)]
 
 
-def format_value(text: str) -> str:
-    """Returns a stored number without the digits that no program shows: 0.17499999999999999 is 0.175."""
+def format_value(text: str, code: str = "") -> str:
+    """Returns a stored number as a chart means it: 0.175 in a format of percent is 17.5%, 46082 in one of dates a day.
+
+    Digits that no program shows go (0.17499999999999999 is 0.175); others stay, also where the format rounds.
+    """
     try:
         number = float(text)
     except ValueError:
         return text
-    return f"{number:.15g}" if math.isfinite(number) and len(text) > 15 else text
+    if not math.isfinite(number):
+        return text
+    if classify_format(code) in _MOMENTS:
+        return format_number(number, code)
+    if "%" in code:
+        return f"{number * 100:.15g}%"
+    return f"{number:.15g}" if len(text) > 15 else text
 
 
 def iter_diagram_texts(root: Element) -> Iterator[tuple[int, str]]:

@@ -1,6 +1,8 @@
 """Mail (RFC 5322): header, subject as heading, and every text part that a mail program shows; attachments by name."""
 
 import re
+from base64 import b64decode
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from email import policy
 from email.message import EmailMessage, MIMEPart
@@ -15,10 +17,14 @@ from gateway.features.documents.engine.ingest.parsers.file_input import InputFil
 from gateway.features.documents.engine.ingest.parsers.plain import read_plain
 from gateway.features.documents.engine.ingest.parsers.web import parse_page
 
-_SHOWN = ("From", "To", "Cc", "Date")
+_SHOWN = ("From", "Reply-To", "To", "Cc", "Bcc", "Date")
 _MAX_DEPTH = 20
 _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted"})
-_MARKUP = re.compile(r"<[^>]*>")
+_REPORTS = frozenset({"message/delivery-status", "message/disposition-notification"})
+_MARKUP = re.compile(r"<<|<[^>]*>")
+_WORD = re.compile(r"\w+")
+_ADDRESS = re.compile(r"\S+://\S+|\S+@\S+")
+_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 
 
 def read_mail(source: InputFile) -> Draft:
@@ -74,6 +80,8 @@ class _Body:
             self.attachments.append(_get_name(part))
         elif kind == "message/rfc822" and part.is_multipart():
             self._read_forwarded(part, depth)
+        elif kind in _REPORTS and part.is_multipart():
+            self._read_report(part)
         elif part.get_content_maintype() in {"multipart", "message"} and part.is_multipart():
             self._read_parts(part, kind, depth)
         elif part.get_content_maintype() == "multipart":
@@ -95,7 +103,9 @@ class _Body:
         read = [self._read_alone(one, depth) for one in parts if one not in calendars]
         if read:
             # The alternatives should say the same. Where one is empty or only a footer, the other has the text.
-            self._take(max(read, key=lambda body: body.count_words()))
+            best = max(read, key=lambda body: body.count_words())
+            self._take(best)
+            self._add_differences([one for one in read if one is not best])
         for one in calendars:
             self.read(one, depth + 1)
 
@@ -109,9 +119,29 @@ class _Body:
         self.attachments += body.attachments
         self.uncertainties += body.uncertainties
 
+    def _add_differences(self, others: Iterable["_Body"]) -> None:
+        """Adds the paragraphs of other alternatives whose words are mostly nowhere in what was taken.
+
+        Those of an alternative that is much shorter are a footer, or a note that there is another one: they are told.
+        """
+        known = {word for block in self.blocks for word in _list_words(block.text)}
+        count = self.count_words()
+        for other in others:
+            strange = [block for block in other.blocks if _is_strange(_list_words(block.text), known)]
+            if 2 * other.count_words() >= count:
+                self.blocks += strange
+            elif strange:
+                words = sum(len(_list_words(block.text)) for block in strange)
+                self.uncertainties.append(f"a shorter alternative of the text was left out ({words} words)")
+
     def count_words(self) -> int:
         """Returns the number of words."""
-        return sum(len(re.findall(r"\w+", block.text)) for block in self.blocks)
+        return sum(len(_WORD.findall(block.text)) for block in self.blocks)
+
+    def _read_report(self, part: MIMEPart) -> None:
+        """Adds what a mail server says about a delivery: blocks of fields."""
+        for block in part.iter_parts():
+            self.blocks.append(Block("\n".join(f"{name}: {value}" for name, value in block.items())))
 
     def _read_forwarded(self, part: MIMEPart, depth: int) -> None:
         for message in part.iter_parts():
@@ -133,7 +163,8 @@ class _Body:
             if not entries:
                 self._add_plain(decoded)
         elif kind in {"text/enriched", "text/richtext"}:
-            self._add_plain(decoded._replace(text=_MARKUP.sub("", decoded.text)))
+            text = _MARKUP.sub(lambda found: "<" if found[0] == "<<" else "", decoded.text)
+            self._add_plain(decoded._replace(text=text))
         else:
             self._add_plain(decoded)
 
@@ -144,16 +175,32 @@ class _Body:
 
 def _decode_content(part: MIMEPart) -> Decoded:
     """Returns a part's text in its own charset; an unknown or wrong charset is guessed."""
-    payload = part.get_payload(decode=True)
-    if not isinstance(payload, bytes):
-        text = part.get_payload()
-        payload = text.encode("ascii", "surrogateescape") if isinstance(text, str) else b""
+    payload = _decode_transfer(part)
     charset = part.get_content_charset("utf-8")
     if (found := decode_declared(payload, charset)) is not None:
         return found
     decoded = decode(payload)
     note = f"the mail's text is not {charset}; read as {decoded.encoding}"
     return decoded._replace(uncertainties=(note, *decoded.uncertainties))
+
+
+def _decode_transfer(part: MIMEPart) -> bytes:
+    """Returns a part's bytes. A text that only claims to be base64 is taken as it is."""
+    text = part.get_payload()
+    raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else b""
+    encoding = _get_header(part, "Content-Transfer-Encoding").lower()
+    if encoding == "base64":
+        return raw if _NOT_BASE64.search(raw) else b64decode(raw + b"==")
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else raw
+
+
+def _is_strange(words: Sequence[str], known: Container[str]) -> bool:
+    return 2 * sum(word not in known for word in words) > len(words)
+
+
+def _list_words(text: str) -> list[str]:
+    return _WORD.findall(_ADDRESS.sub(" ", text).casefold())
 
 
 def _get_name(part: MIMEPart) -> str:

@@ -24,9 +24,20 @@ def read_markdown(source: InputFile) -> Draft:
     lines = decoded.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     body = _take_front_matter(lines, draft)
     tokens = MarkdownIt("commonmark").enable("table").parse("\n".join(body))
+    end = 0
     for token, title in _iter_blocks(tokens):
+        begin = (token.map or (end, end))[0]
+        _add_loose(draft, body[end:begin])
         _add(draft, token, title, body)
+        end = (token.map or (end, end))[1]
+    _add_loose(draft, body[end:])
     return draft
+
+
+def _add_loose(draft: Draft, lines: Sequence[str]) -> None:
+    """Adds what belongs to no block: the addresses and titles that links name elsewhere."""
+    if any(map(str.strip, lines)):
+        draft.add_text("\n".join(lines).strip("\n"))
 
 
 def _take_front_matter(lines: list[str], draft: Draft) -> list[str]:

@@ -23,6 +23,7 @@ from gateway.features.documents.engine.ingest.errors import (
 from gateway.features.documents.engine.ingest.parsers import ocr
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Box, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.pdf_annotations import iter_annotations
 from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import repair_trailer, strip_head
 from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
@@ -134,6 +135,7 @@ def _parse(source: InputFile) -> "ParseResult":
         password=source.password,
         extract_blocks=True,
         extract_form_fields=True,
+        extract_annotations=True,
         extract_links=False,
         include_complexity=True,
         extract_document_metadata=True,
@@ -230,6 +232,10 @@ def _iter_blocks(page: "ParsedPage", source: InputFile) -> Iterable[Block]:
         draft.add_text(text, page.page_num, _find_union([_find_box(item) for item in note]))
     if fields := list_fields(page):
         draft.add_text("\n".join(fields), page.page_num)
+    shown = {block.text for block in draft.blocks}
+    for text, place in iter_annotations(page):
+        if text not in shown:
+            draft.add_text(text, page.page_num, _find_box(place))
     return draft.blocks
 
 

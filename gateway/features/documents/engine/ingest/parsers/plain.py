@@ -5,7 +5,7 @@ import io
 import re
 
 from agent.core.models import JsonObject
-from agent.text.delimited import DELIMITERS, double_escaped_quotes, find_separator, find_titles
+from agent.text.delimited import DELIMITERS, double_escaped_quotes, find_separator, find_titles, has_spaced_quotes
 from agent.text.encodings import Decoded, decode
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
@@ -32,7 +32,8 @@ def read_csv(source: InputFile) -> Draft:
     titles, length = find_titles(decoded.text[skipped:], named)
     text = double_escaped_quotes(decoded.text[skipped + length :])
     delimiter = named or _guess_delimiter(text)
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    spaced = has_spaced_quotes(text, delimiter)
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=spaced))
     for title in titles:
         draft.add_text(title)
     draft.add_table(rows)
@@ -47,13 +48,16 @@ def make_draft(decoded: Decoded) -> Draft:
 
 
 def _guess_delimiter(text: str) -> str:
-    """Returns the delimiter that splits most of the first lines into equally many fields; a comma if none does."""
+    """Returns the delimiter that splits most of the first lines into equally many fields; a comma if none does.
+
+    Where several do, a comma is the likeliest to be part of a text or a number.
+    """
     lines = text.splitlines()[:50]
 
     def fit(delimiter: str) -> tuple[float, int, int]:
         counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
         common = max(set(counts), key=counts.count, default=1)
         share = counts.count(common) / len(counts) if common > 1 else 0.0
-        return share, common, -DELIMITERS.index(delimiter)
+        return share, common, DELIMITERS.index(delimiter) * (1 if share else -1)
 
     return max(DELIMITERS, key=fit)

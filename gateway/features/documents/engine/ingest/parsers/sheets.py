@@ -42,6 +42,8 @@ def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
         draft.add_table([table.names, *_iter_rows(book, sheet, table)], page)
     for address, text in sheet.comments.items():
         draft.add_text(f"Comment on {address}: {text}", page)
+    for text in sheet.page_heads:
+        draft.add_text(f"Page header or footer: {text}", page)
     if sheet.drawing:
         _add_drawing(draft, book.package, sheet.drawing, page)
     draft.uncertainties.extend(book.describe_formulas(sheet))

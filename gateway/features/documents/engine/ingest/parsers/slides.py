@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pptx import Presentation
-from pptx.enum.shapes import MSO_SHAPE_TYPE
+from pptx.enum.shapes import PP_PLACEHOLDER
 from pptx.util import Emu, Pt
 
 from agent.core.models import JsonObject
@@ -19,15 +19,19 @@ from gateway.features.documents.engine.ingest.parsers.equations import format_eq
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, Part, add_graphics, choose_content
 from gateway.features.documents.engine.ingest.parsers.office_package import has_core_properties, prepare_package
+from gateway.features.documents.engine.ingest.parsers.slide_comments import iter_comments
 
 if TYPE_CHECKING:
     from pptx.shapes.base import BaseShape
-    from pptx.slide import Slide
+    from pptx.slide import NotesSlide, Slide
     from pptx.table import Table
     from pptx.text.text import TextFrame
 
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
+
+_REPEATED = frozenset({PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.HEADER, PP_PLACEHOLDER.FOOTER})
+"""Placeholders of a notes page that say the same on each."""
 
 _ROW_HEIGHT = Pt(14)
 """Boxes whose upper edges differ by less stand in one row: people place them by hand."""
@@ -59,10 +63,18 @@ def _add_slide(draft: Draft, slide: "Slide", page: int) -> None:
     for shape, bbox in _iter_shapes(slide.shapes):
         if title is None or shape.shape_id != title.shape_id:
             _add_shape(draft, shape, slide.part, page, bbox)
-    if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
-        notes = "\n".join(_iter_paragraphs(frame))
-        if notes:
-            draft.add_text(f"Notes: {notes}", page)
+    if slide.has_notes_slide and (notes := "\n".join(_iter_notes(slide.notes_slide))):
+        draft.add_text(f"Notes: {notes}", page)
+    for comment in iter_comments(slide.part):
+        draft.add_text(f"Comment: {comment}", page)
+
+
+def _iter_notes(notes: "NotesSlide") -> Iterator[str]:
+    """Yields the paragraphs of a notes page without what repeats on each."""
+    _unwrap_choices(notes._element)
+    for shape, _ in _iter_shapes(notes.shapes):
+        if shape.has_text_frame and not (shape.is_placeholder and shape.placeholder_format.type in _REPEATED):
+            yield from _iter_paragraphs(shape.text_frame)  # type: ignore[attr-defined]  # has_text_frame
 
 
 def _unwrap_choices(element: Element) -> None:
@@ -90,7 +102,7 @@ def _iter_shapes(shapes: Iterable["BaseShape"]) -> Iterator[tuple["BaseShape", B
 def _sort_shapes(shapes: Iterable["BaseShape"]) -> Iterator["BaseShape"]:
     """Yields shapes row by row from the left; those that begin at about the same height are in one row."""
     row: list[BaseShape] = []
-    for shape in sorted(shapes, key=lambda shape: shape.top or 0):
+    for shape in sorted(filter(_is_shown, shapes), key=lambda shape: shape.top or 0):
         if row and (shape.top or 0) - (row[0].top or 0) > _ROW_HEIGHT:
             yield from sorted(row, key=lambda one: one.left or 0)
             row = []
@@ -98,8 +110,17 @@ def _sort_shapes(shapes: Iterable["BaseShape"]) -> Iterator["BaseShape"]:
     yield from sorted(row, key=lambda one: one.left or 0)
 
 
+def _is_shown(shape: "BaseShape") -> bool:
+    return not any(value in {"1", "true"} for value in shape._element.xpath("./*/p:cNvPr/@hidden"))
+
+
+def _is_picture(shape: "BaseShape") -> bool:
+    """By its element: python-pptx knows no type of a shape without a geometry, and raises for it."""
+    return str(shape._element.tag).endswith("}pic")
+
+
 def _open_groups(shape: "BaseShape") -> Iterator["BaseShape"]:
-    if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
+    if str(shape._element.tag).endswith("}grpSp"):
         for inner in _sort_shapes(getattr(shape, "shapes", ())):
             yield from _open_groups(inner)
     else:
@@ -114,10 +135,12 @@ def _add_shape(draft: Draft, shape: "BaseShape", part: Part, page: int, bbox: Bo
         marker = "- " if shape.is_placeholder and len(texts) > 1 else ""
         for text in texts:
             draft.add_text(marker + text, page, bbox)
-    elif shape.shape_type in {MSO_SHAPE_TYPE.PICTURE, MSO_SHAPE_TYPE.LINKED_PICTURE}:
+    elif _is_picture(shape):
         draft.add_image(_get_description(shape), page, bbox)
     elif shape._element.tag.endswith("}graphicFrame"):
         add_graphics(draft, shape._element, part, page, bbox)
+        for name in shape._element.xpath(".//p:oleObj/@progId"):
+            draft.uncertainties.append(f"slide {page}: an embedded object was not read ({name})")
 
 
 def _iter_paragraphs(frame: "TextFrame") -> Iterator[str]:
@@ -141,7 +164,7 @@ def _iter_inline(paragraph: Element) -> Iterator[str]:
         elif name == "br":
             yield "\n"
         elif name == "m":
-            yield format_equation(child)
+            yield from map(format_equation, child)  # `a14:m` holds the equation; an `m:m` is a matrix
 
 
 def _get_description(shape: "BaseShape") -> str:

@@ -13,6 +13,7 @@ from agent.text.html_encoding import decode_page
 from agent.text.html_tables import (
     BLOCKS,
     Element,
+    follows_component,
     is_data_table,
     iter_loose_texts,
     list_nested_tables,
@@ -81,6 +82,7 @@ class _Walk:
             self._words.append("\n")
         elif tag == "img":
             self._images.append(element.get("alt") or "")
+            self._words.append(" ")
         elif tag == "input":
             self._words.append(read_shown_value(element))
         elif tag == "button":
@@ -90,6 +92,7 @@ class _Walk:
         elif tag == "sup":
             self._words.append(raise_figures("".join(self._words[-2:]), extract_visible_text(element)))
         elif tag not in BLOCKS:  # a browser shows what it does not know as part of the line
+            self._words.append(" " if follows_component(element) else "")
             self._visit_children(element)
         else:
             self._flush()
@@ -155,7 +158,7 @@ def _iter_visible(element: Element) -> Iterable[str]:
     yield element.text or ""
     for child in element:
         if isinstance(child.tag, str):
-            spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
+            spaced = " " if child.tag in BLOCKS or child.tag == "br" or follows_component(child) else ""
             yield spaced
             yield f" {child.get('alt') or ''} " if child.tag == "img" else ""
             yield from _iter_visible(child)

@@ -24,7 +24,13 @@ from gateway.features.documents.engine.ingest.parsers.word_inline import (
     iter_text_boxes,
 )
 from gateway.features.documents.engine.ingest.parsers.word_lists import ListNumbers
-from gateway.features.documents.engine.ingest.parsers.word_notes import Note, Notes, find_part, list_running_heads
+from gateway.features.documents.engine.ingest.parsers.word_notes import (
+    Note,
+    Notes,
+    find_part,
+    is_page_number,
+    list_running_heads,
+)
 from gateway.features.documents.engine.ingest.parsers.word_styles import Styles
 from gateway.features.documents.engine.ingest.parsers.word_tables import read_grid
 
@@ -34,6 +40,8 @@ Element: TypeAlias = Any
 _DOTTED = re.compile(r"\d+(\.\d+)+")
 _PARAGRAPH = qn("w:p")
 _TABLE = qn("w:tbl")
+_EMBEDDED = (qn("w:altChunk"), qn("w:subDoc"))
+"""Other documents in a document. Those of a master document stand in their own files."""
 _PICTURES = ("{http://schemas.openxmlformats.org/drawingml/2006/picture}pic", f"{VML}imagedata")
 
 
@@ -103,7 +111,7 @@ class _Walk:
                 self._add_paragraph(child)
             elif tag == _TABLE:
                 self._add_table(child)
-            elif tag == qn("w:altChunk"):
+            elif tag in _EMBEDDED:
                 self._note_embedded(child)
             elif tag == f"{CHOICES}AlternateContent":
                 self.add_blocks(choose_content(child))
@@ -139,6 +147,8 @@ class _Walk:
             self._draft.add_text(self._format_marker(element) + text, self.page)
         self._add_graphics(inline.graphics)
         self._add_notes(inline.notes)
+        for embedded in element.iter(qn("w:subDoc")):
+            self._note_embedded(embedded)
         self.page += len(breaks) - starts
 
     def _add_inline(self, inline: Inline, marker: str) -> None:
@@ -155,6 +165,8 @@ class _Walk:
                 shown = [""]
             for description in dict.fromkeys(shown):
                 self._draft.add_image(description, self.page)
+            for program in (one.get("ProgID", "") for one in graphic.iter("{*}OLEObject")):
+                self._draft.uncertainties.append(f"an embedded object was not read ({program or 'unknown program'})")
             for path in graphic.iter(f"{VML}textpath"):  # WordArt of older files
                 self._draft.add_text(path.get("string", ""), self.page)
             add_graphics(self._draft, graphic, self._part, self.page)
@@ -234,10 +246,10 @@ class _Walk:
 
 def _add_running_heads(draft: Draft, heads: list[Note], context: _Context) -> None:
     """Adds the text of headers or footers, each once, for it repeats on every page."""
-    texts = dict.fromkeys(_read_text(head.element, head.part, context) for head in heads)
-    for text in texts:
-        if any(letter.isalpha() for letter in text):  # a page number alone says nothing
-            draft.add_text(f"{heads[0].label}: {text}", 1 if heads[0].kind == "header" else None)
+    texts = {_read_text(head.element, head.part, context): head for head in reversed(heads)}
+    for text, head in reversed(texts.items()):
+        if text and not is_page_number(text, head.element):
+            draft.add_text(f"{head.label}: {text}", 1 if head.kind == "header" else None)
 
 
 def _read_text(element: Element, part: Part, context: _Context) -> str:

@@ -16,6 +16,8 @@ Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
 
 _LABELS = {"footnote": "Footnote", "endnote": "Endnote", "comment": "Comment"}
+_PAGE_DIGITS = 4
+"""Converters write the number of a page as plain text; a longer one is that of a document."""
 _PARTS = {"footnote": "footnotes", "endnote": "endnotes", "comment": "comments"}
 
 
@@ -97,6 +99,16 @@ def list_running_heads(part: Part, body: Element) -> list[Note]:
                     if target is not None:
                         found.setdefault(relation, Note(kind, f"Page {kind}", target.root, target.part))
     return list(found.values())
+
+
+def is_page_number(text: str, head: Element) -> bool:
+    """Returns whether a header or footer shows the number of its page alone, which says nothing."""
+    if any(letter.isalpha() for letter in text):
+        return False
+    instructions = [one.text or "" for one in head.iter(qn("w:instrText"))]
+    instructions += [one.get(qn("w:instr"), "") for one in head.iter(qn("w:fldSimple"))]
+    is_counted = any("PAGE" in instruction.upper() for instruction in instructions)
+    return is_counted or sum(map(str.isdigit, text)) <= _PAGE_DIGITS
 
 
 def _load(target: Any) -> FoundPart | None:

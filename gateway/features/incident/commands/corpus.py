@@ -11,6 +11,7 @@ from agent.text.plurals import format_count
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import gateway_command, run_with_gateway
+from gateway.features.documents.parts import get_documents
 from gateway.packaged_files import PACKAGE_ROOT
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ async def build_collection(
 ) -> int:
     """Load corpora into a collection; unchanged documents are skipped."""
     with lazy_rich.show_progress("Building", counts_bytes=True) as progress:
-        report = await stepgate.corpus.build(
+        report = await get_documents(stepgate).corpus.build(
             LOCAL_OWNER, collection, _expand_paths(corpora), prune=prune, progress=progress
         )
     _print_built(report)
@@ -87,7 +88,7 @@ def query_collection(
         raise typer.BadParameter("the query is empty")
 
     async def work(stepgate: "Stepgate") -> int:
-        tool = SearchPreviousIssuesTool(stepgate.library, collection)
+        tool = SearchPreviousIssuesTool(get_documents(stepgate).library, collection)
         asked = SearchPreviousIssuesInput(query=query, limit=limit, service=service, severity=severity)
         found = await tool.run(asked, ToolContext(run_id="", owner=LOCAL_OWNER))
         for number, hit in enumerate(found.results, start=1):
@@ -121,7 +122,9 @@ def load_example(
     from gateway.features.documents.engine.ingest.corpus_prepare import prepare  # noqa: PLC0415 - as above
 
     async def work(stepgate: "Stepgate") -> None:
-        read = await stepgate.library.ingest(LOCAL_OWNER, EXAMPLE_COMPANY, EXAMPLE / "company" / "documents")
+        read = await get_documents(stepgate).library.ingest(
+            LOCAL_OWNER, EXAMPLE_COMPANY, EXAMPLE / "company" / "documents"
+        )
         print(f"{EXAMPLE_COMPANY}: {read.read} documents read, {read.unchanged} unchanged")
         with tempfile.TemporaryDirectory(prefix="stepgate-corpus-") as temporary:
             into = folder.expanduser() if folder is not None else Path(temporary)
@@ -131,8 +134,8 @@ def load_example(
                 report = prepare(mapping, [EXAMPLE / "company" / f"{name}.csv"], into / f"{name}.jsonl")
                 _print_prepared(report)
                 corpora.append(report.path)
-            _print_built(await stepgate.corpus.build(LOCAL_OWNER, EXAMPLE_COMPANY, corpora[:1]))
-            _print_built(await stepgate.corpus.build(LOCAL_OWNER, EXAMPLE_ISSUES, corpora))
+            _print_built(await get_documents(stepgate).corpus.build(LOCAL_OWNER, EXAMPLE_COMPANY, corpora[:1]))
+            _print_built(await get_documents(stepgate).corpus.build(LOCAL_OWNER, EXAMPLE_ISSUES, corpora))
         settings = stepgate.settings
         if (settings.incident_knowledge, settings.incident_issues) != (EXAMPLE_COMPANY, EXAMPLE_ISSUES):
             print("The incident room searches these collections if these settings name them:")
@@ -150,7 +153,7 @@ async def _remove_example(stepgate: "Stepgate") -> None:
     """Removes the collections of the example company, as far as they exist."""
     for name in (EXAMPLE_COMPANY, EXAMPLE_ISSUES):
         try:
-            count = await stepgate.library.drop_collection(LOCAL_OWNER, name, by=LOCAL_OWNER)
+            count = await get_documents(stepgate).library.drop_collection(LOCAL_OWNER, name, by=LOCAL_OWNER)
         except NotFoundError:
             print(f"{name}: there is no such collection")
         else:

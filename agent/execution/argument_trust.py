@@ -1,0 +1,151 @@
+"""Finds the arguments of a call whose values are not the user's, and decides whether a person must allow them.
+
+A value is the user's if it stands in the user's words, if a plan wrote it before any untrusted text was read, if it was
+computed from such values only, or if a person confirmed it for this argument of this tool.
+"""
+
+import json
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from agent.core.models import ArgumentRole, JsonObject, PlanStep
+from agent.core.run_state import CallState, RunState
+from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
+from agent.planning.list_steps import FOR_EACH, ITEM, list_source_ids
+from agent.planning.references import find_references, list_literals
+from agent.policy.approval import get_call_decision, is_plan_approved
+from agent.policy.effect_arguments import find_asked_args
+from agent.run_context.call_site import CallSite
+from agent.run_context.message_labels import collect_own_words
+from agent.run_context.outputs import load_output, to_step_output
+from agent.run_context.run import Run
+from agent.text.own_words import OwnWords
+from agent.tools import ToolSpec
+from agent.tools.catalogue import get_server_name, is_foreign, split_name
+
+_EMPTY: tuple[JsonValue, ...] = (None, "", [], {})
+_ID_WORDS = frozenset({"id", "ids", "uid", "key"})
+"""Words in the name of a field by which a server's list names its things."""
+
+
+async def find_asked_arguments(
+    run: Run, spec: ToolSpec, args: JsonObject, site: CallSite
+) -> tuple[dict[str, ArgumentRole], tuple[str, ...]]:
+    """Returns the arguments of a change that come from outside, with their roles, and those that must be allowed."""
+    untrusted = find_untrusted_args(run, spec, args, site)
+    if run.room.effects == "ask_any" or not untrusted:
+        return untrusted, find_asked_args(untrusted, run.room.effects)
+    named = [name for name, role in untrusted.items() if role == "id"]
+    listed = [name for name in named if await _is_listed(run, spec, name, args[name])]
+    return untrusted, find_asked_args(untrusted, run.room.effects, listed=listed)
+
+
+def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> dict[str, ArgumentRole]:
+    """Returns the arguments whose values are not the user's, with their roles, of a call that may hold such values."""
+    state = run.state
+    words = OwnWords() if state.has_untrusted_prompt else collect_own_words(state)
+    step = find_called_step(state, spec.name, site)
+    asked = get_call_decision(state, state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
+    # A call that was asked about follows its own answer, which is bound to the tool's description too.
+    whole = f"{site.step_id}.{site.attempt}.1" if site.is_allowed else None  # the call that a list is asked about with
+    confirmed = () if asked is not None else list_confirmed_values(state, without_call=whole)
+    return {
+        name: spec.get_role(name)
+        for name, value in args.items()
+        if value not in _EMPTY
+        and not is_default(spec, name, value)
+        and not (step is not None and is_planned_by_user(state, step, name))
+        and not words.hold(value)
+        and not is_confirmed(confirmed, spec.name, name, value)
+    }
+
+
+def is_chosen_by_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> bool:
+    """Returns whether a plan named the tool of a call before untrusted text could: in a step of its own, or as one of
+    the tools of a skill's step, which does not make the same call twice.
+    """
+    state = run.state
+    if site.span or site.origin == "rules":
+        return False
+    if find_called_step(state, spec.name, site) is not None:
+        return True
+    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == site.step_id), None)
+    if step is None or step.action != "skill" or step.tools is None or spec.name not in step.tools:
+        return False
+    if state.plans[-1].is_from_outside(step.id) and not is_plan_approved(state):
+        return False
+    return not any((call.intent.tool, call.intent.args) == (spec.name, args) for call in _iter_calls(state))
+
+
+def find_called_step(state: RunState, tool: str, site: CallSite) -> PlanStep | None:
+    """Returns the plan's step that is this call itself; None for calls of skills and sub-agents."""
+    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == site.step_id), None)
+    return step if step is not None and step.action != "skill" and step.tool == tool and not site.span else None
+
+
+def is_planned_by_user(state: RunState, step: PlanStep, name: str) -> bool:
+    """Returns whether an argument, as planned, holds no text from outside: neither written nor referred to."""
+    planned = step.args.get(name)
+    outputs = [state.get_step(one).output for one in list_source_ids(step, planned)]
+    if any(output is None or output.tainted for output in outputs):
+        return False
+    written = [name] if list_literals(planned) else []
+    if ITEM in find_references(planned) and list_literals(step.args.get(FOR_EACH)):
+        written.append(FOR_EACH)
+    if not written or is_plan_approved(state):
+        return True
+    proposed = state.plans[-1]
+    label = proposed.get_label(step.id)
+    if label is None:
+        return not (proposed.tainted or state.tainted)
+    return not any(one in label.untrusted_args for one in written)
+
+
+def is_default(spec: ToolSpec, name: str, value: JsonValue) -> bool:
+    """Returns whether a value is what leaving the argument out would say."""
+    properties = spec.input_schema.get("properties")
+    schema = properties.get(name) if isinstance(properties, dict) else None
+    return isinstance(schema, dict) and "default" in schema and schema["default"] == value
+
+
+async def _is_listed(run: Run, spec: ToolSpec, name: str, value: JsonValue) -> bool:
+    """Returns whether a reading tool of the same server returned the value as an id of one of its things."""
+    items = value if isinstance(value, list) else [value]
+    wanted = {json.dumps(item) for item in items}
+    words = _ID_WORDS | set(split_name(name).lower().split())
+    for call in _iter_calls(run.state):
+        registry = run.engine.registry
+        if call.result is None or call.result.error_code is not None or call.intent.tool not in registry:
+            continue
+        source = registry.get(call.intent.tool).spec
+        if source.effect != "read" or source.origin != spec.origin or not _is_same_server(source, spec):
+            continue
+        output = await load_output(run, to_step_output(call.result))
+        wanted -= {json.dumps(one) for one in _iter_ids(output.value, words)}
+        if not wanted:
+            return True
+    return False
+
+
+def _is_same_server(one: ToolSpec, other: ToolSpec) -> bool:
+    return not is_foreign(one) or get_server_name(one) == get_server_name(other)
+
+
+def _iter_ids(value: JsonValue, words: frozenset[str] | set[str]) -> Iterator[JsonValue]:
+    """Yields the plain values under names with one of the words: the names are the server's, values may be anyone's."""
+    waiting: list[tuple[str, JsonValue]] = [("", value)]
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.items()
+        elif isinstance(one, list):
+            waiting += [(name, item) for item in one]
+        elif words & set(split_name(name).lower().split()):
+            yield one
+
+
+def _iter_calls(state: RunState) -> Iterator[CallState]:
+    for own in state.steps.values():
+        for attempt in own.attempts:
+            yield from attempt.calls

@@ -1,0 +1,232 @@
+"""Runs one attempt of a list step: one call for each item, under one approval of all of them.
+
+Changes are made one after the other, and the first failure ends the step: what was done is in the log and is not done
+again. Reading calls run at the same time.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from agent.core.errors import ReferenceMissingError, ToolInputError
+from agent.core.events import EventDraft, StepOutput, ToolReturned
+from agent.core.models import JsonObject
+from agent.execution.approvals import (
+    ApprovalPendingError,
+    ask_for_approval,
+    build_call_item,
+    build_denied_return,
+    describe_arguments,
+    examine_call,
+    make_tool_fingerprinter,
+)
+from agent.execution.arguments import list_text_arg_names
+from agent.execution.decide import Start
+from agent.execution.schema_problems import find_argument_problem
+from agent.execution.step_inputs import has_untrusted_literal, load_inputs
+from agent.execution.tool_gateway import BLOB_CHARS, call_tool, report_lost_effect
+from agent.execution.tool_turns import is_recorded
+from agent.planning.list_steps import FOR_EACH, ITEM, MAX_ITEMS, split_list_inputs
+from agent.planning.references import resolve_references
+from agent.policy.approval import compute_digest, get_call_decision
+from agent.run_context.call_site import CallSite
+from agent.run_context.outputs import load_output, load_whole_output, to_step_output
+from agent.run_context.run import Run
+from agent.run_context.run_tools import list_allowed_tools
+from agent.tools import ExplainingTool, Tool
+from agent.tools.unset_inputs import drop_unset_inputs
+
+BuildStart = Callable[..., Awaitable[tuple[EventDraft, ...]]]
+"""Returns the events of the attempt's start, of its arguments and `tainted`."""
+
+
+class ListCalls:
+    """The calls of one attempt of a list step."""
+
+    def __init__(self, run: Run, start: Start) -> None:
+        self._run = run
+        self._step = start.step
+        self._start = start
+        self._tainted = run.state.tainted or has_untrusted_literal(run.state, start.step)
+
+    async def execute(self, build_start: BuildStart) -> StepOutput:
+        """Returns the results of all calls, in the order of the items.
+
+        Raises `ReferenceMissingError`, `ToolInputError` for a list or an item that does not fit, and
+        `ApprovalPendingError` if a person must allow the calls first.
+        """
+        run, name = self._run, self._step.tool
+        calls = await self._list_calls()
+        begin = await build_start({**self._step.args, FOR_EACH: calls}, tainted=self._tainted)
+        if name not in list_allowed_tools(run):
+            await run.emit(*begin)
+            lost = [await report_lost_effect(run, self._make_site(place)) for place in range(1, len(calls) + 1)]
+            unknown = next((one for one in lost if one is not None), None)
+            message = run.engine.registry.get_withheld_reason(name) or f"{name!r} is not allowed in this run"
+            return to_step_output(unknown) if unknown else StepOutput(error_code="ERR_TOOL_DENIED", error=message)
+        tool = run.engine.registry.get(name)
+        self._check_calls(tool, calls)
+        denied = await self._check_approval(tool, calls, begin)
+        if denied is not None:
+            return to_step_output(denied)
+        if begin and not run.state.get_step(self._step.id).find_attempt(self._start.attempt):
+            await run.emit(*begin)
+        return await self._build_output(calls, await self._make_calls(tool, calls))
+
+    async def _list_calls(self) -> list[JsonObject]:
+        """Returns the arguments of each call."""
+        outputs = await load_inputs(self._run, self._start)
+        source, inputs = split_list_inputs(dict(self._step.args))
+        resolved = resolve_references({FOR_EACH: source}, outputs.__getitem__)
+        items = _read_list(resolved.args[FOR_EACH])
+        if items is None:
+            raise ReferenceMissingError("for_each refers to a value that is no list", agent_id=self._step.tool)
+        if len(items) > MAX_ITEMS:
+            message = f"the list has {len(items)} items; at most {MAX_ITEMS} calls are made by one step"
+            raise ToolInputError(message, agent_id=self._step.tool)
+        self._tainted = self._tainted or resolved.tainted
+        tools = self._run.engine.registry
+        spec = tools.get(self._step.tool).spec
+        calls = []
+        for item in items:
+            text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+            known = {**outputs, ITEM: StepOutput(value=item, text=text, tainted=resolved.tainted)}
+            filled = resolve_references(inputs, known.__getitem__, texts=list_text_arg_names(spec))
+            self._tainted = self._tainted or filled.tainted
+            calls.append(drop_unset_inputs(spec, filled.args))
+        return calls
+
+    def _check_calls(self, tool: Tool, calls: list[JsonObject]) -> None:
+        """Raises `ToolInputError` before anything is done if one of the calls cannot be made."""
+        if isinstance(tool, ExplainingTool):
+            message = f"{tool.spec.name} shows a person what each call does: plan a step for each call"
+            raise ToolInputError(message, agent_id=tool.spec.name)
+        for place, args in enumerate(calls, start=1):
+            problem = find_argument_problem(tool.spec, args)
+            if problem is not None:
+                raise ToolInputError(f"item {place} of the list: {problem}", agent_id=tool.spec.name)
+
+    async def _check_approval(
+        self, tool: Tool, calls: list[JsonObject], begin: tuple[EventDraft, ...]
+    ) -> ToolReturned | None:
+        """Returns None if the calls may be made, else the result of their rejection."""
+        run, site = self._run, self._make_site(1)
+        items = [build_call_item(run, tool, args, self._make_site(place)) for place, args in enumerate(calls, start=1)]
+        attempt = run.state.get_step(self._step.id).find_attempt(self._start.attempt)
+        found = get_call_decision(run.state, attempt, site.call_id)
+        reason: str | None
+        if found is not None and found[0].digest == compute_digest(
+            items, found[0].plan_version, make_tool_fingerprinter(run)
+        ):
+            asked, decision = found
+            if decision == "approved":
+                return None
+            if decision in ("rejected", "answered"):
+                return build_denied_return(site, tool.spec.name, run.state.decisions[asked.approval_id])
+            if not decision:
+                raise ApprovalPendingError
+            reason = asked.reason
+        else:
+            examined = [
+                await examine_call(run, tool, args, self._make_site(place), tainted=self._tainted)
+                for place, args in enumerate(calls, start=1)
+                if not is_recorded(run, self._make_site(place))
+            ]
+            reason = next((one.reason for one in examined if one.reason is not None), None)
+        if reason is None:
+            return None
+        shown = [
+            item.model_copy(update=describe_arguments(run, tool, args, self._make_site(place)))
+            for place, (item, args) in enumerate(zip(items, calls, strict=True), start=1)
+        ]
+        await ask_for_approval(run, tuple(shown), reason, site, begin)
+        raise ApprovalPendingError
+
+    async def _make_calls(self, tool: Tool, calls: list[JsonObject]) -> list[ToolReturned]:
+        """Returns the results of the calls; of changes, up to the first failure."""
+        if tool.spec.effect == "read":
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [
+                        group.create_task(self._make_call(tool, args, place))
+                        for place, args in enumerate(calls, start=1)
+                    ]
+            except BaseExceptionGroup as failures:  # callers handle the first cause, not groups
+                raise failures.exceptions[0] from None
+            return [task.result() for task in tasks]
+        returned: list[ToolReturned] = []
+        for place, args in enumerate(calls, start=1):
+            one = self._find_done(tool, args) or await self._make_call(tool, args, place)
+            returned.append(one)
+            if one.error_code is not None:
+                break
+        return returned
+
+    async def _make_call(self, tool: Tool, args: JsonObject, place: int) -> ToolReturned:
+        site = self._make_site(place)
+        returned = await call_tool(self._run, tool, args, site, tainted=self._tainted)
+        if not is_recorded(self._run, site) and returned.error_code != "ERR_TOOL_UNKNOWN_OUTCOME":
+            await self._run.emit(EventDraft(returned, site.step_id, site.attempt))
+        return returned
+
+    def _find_done(self, tool: Tool, args: JsonObject) -> ToolReturned | None:
+        """Returns the result of the same change, if a list step made it before one of its later items failed."""
+        for own in self._run.state.steps.values():
+            for attempt in own.attempts:
+                if attempt.output is None or attempt.output.error_code is None or FOR_EACH not in attempt.args:
+                    continue
+                for call in attempt.calls:
+                    done = call.result is not None and call.result.error_code is None
+                    if done and (call.intent.tool, call.intent.args) == (tool.spec.name, args):
+                        return call.result
+        return None
+
+    async def _build_output(self, calls: list[JsonObject], returned: list[ToolReturned]) -> StepOutput:
+        """Returns one output: the list of the calls' results, or the failure with what was done before it."""
+        failed = next((one for one in returned if one.error_code is not None), None)
+        tainted = self._tainted or any(one.tainted for one in returned)
+        if failed is not None:
+            done = sum(one.error_code is None for one in returned)
+            message = (
+                f"{done} of {len(calls)} calls were made; item {returned.index(failed) + 1} failed: {failed.error}"
+            )
+            return to_step_output(failed).model_copy(update={"error": message, "text": message, "tainted": tainted})
+        outputs = [to_step_output(one) for one in returned]
+        shown = [await load_output(self._run, one) for one in outputs]
+        sources = tuple(dict.fromkeys(source for one in outputs for source in one.sources))
+        text = "\n".join(f"{place}. {one.text}" for place, one in enumerate(shown, start=1))
+        output = StepOutput(
+            # An empty list is no empty result: there was nothing to do.
+            value=[one.value if one.value is not None else one.text for one in shown] or None,
+            text=text or "The list is empty: there was nothing to do.",
+            tainted=tainted,
+            sources=sources,
+        )
+        if any(one.whole_blob is not None for one in outputs):
+            whole = [await load_whole_output(self._run, one) for one in outputs]
+            values: list[JsonValue] = [one.value if one.value is not None else one.text for one in whole]
+            output = output.model_copy(update={"whole_blob": await self._store(values, text)})
+        if len(text) > BLOB_CHARS:
+            update = {"blob": await self._store(output.value, text), "value": None, "text": text[: BLOB_CHARS // 8]}
+            output = output.model_copy(update=update)
+        return output
+
+    async def _store(self, value: JsonValue, text: str) -> str:
+        payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
+        return await self._run.journal.put_blob(payload.encode(), run_id=self._run.run_id)
+
+    def _make_site(self, place: int) -> CallSite:
+        return replace(CallSite(self._step.id, self._start.attempt, place), is_allowed=True)
+
+
+def _read_list(value: JsonValue) -> list[JsonValue] | None:
+    """Returns the list that a value is, or that its text is as JSON; None if it is none."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, list) else None

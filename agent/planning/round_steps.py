@@ -1,0 +1,58 @@
+"""The steps of one round: which changes wait or are left out, and the step that ends it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent.core.models import JsonObject, PlanStep
+from agent.planning.made_up_values import list_unasked_changes
+from agent.planning.planned import Planned
+from agent.planning.request import PlanningRequest
+from agent.policy.approval import has_side_effect
+from agent.text.own_words import OwnWords
+
+PLAN_MORE = "plan_more"
+
+
+def leave_out_unasked(steps: tuple[PlanStep, ...], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:
+    """The steps without changes that nobody asked for; all of them if no other is left."""
+    unasked = list_unasked_changes(steps, request)
+    if not unasked or len(unasked) == len(steps):
+        return steps
+    notes += [f"{step.tool} is left out: nobody asked for it" for step in steps if step.id in unasked]
+    return tuple(step for step in steps if step.id not in unasked and not unasked & set(step.depends_on))
+
+
+def defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:
+    """Returns the steps of a round without changes beside calls that read: the planner sees what was read first.
+
+    A change whose every value the request gives does not wait: nothing that is read can make it another one."""
+    changing = [step for step in steps if has_side_effect(step.tool, step.effect)]
+    if not changing or len(changing) == len(steps):
+        return tuple(steps)
+    words = OwnWords(request.question, request.original)
+    waiting = [step for step in changing if not words.hold(dict(step.args))]
+    notes += [f"{step.tool} waits until the results of this round are known" for step in waiting]
+    names = {step.id for step in waiting}
+    return tuple(step for step in steps if step.id not in names and not names & set(step.depends_on))
+
+
+def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
+    """Returns the step that ends a round after these steps: the planner then sees their results and plans on."""
+    taken = used_ids | {step.id for step in steps}
+    name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in taken)
+    return PlanStep(
+        id=name,
+        executor="agent",
+        action="plan_more",
+        tool=PLAN_MORE,
+        args=args or {},
+        depends_on=tuple(step.id for step in steps),
+        intent="read the results and plan on",
+    )
+
+
+def mark_round(planned: Planned, args: JsonObject) -> Planned:
+    """Returns the round with further arguments of its step `plan_more`."""
+    *steps, last = planned.plan.steps
+    marked = last.model_copy(update={"args": {**last.args, **args}})
+    return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))

@@ -1,0 +1,32 @@
+"""What a sheet says beside its cells: comments of both kinds, and the headers and footers of its pages."""
+
+import re
+from collections.abc import Iterator
+
+from agent.workbooks.package import Element, get_name
+
+_HEADS = frozenset({"oddHeader", "oddFooter", "evenHeader", "evenFooter", "firstHeader", "firstFooter"})
+_AREA = re.compile(r"&[LCR]")
+_CODE = re.compile(r'&(?:(&)|"[^"]*"|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d{1,3}|[A-Za-z])')
+_PAGE = re.compile(r"(?<!&)&[PN]")
+
+
+def read_comments(root: Element | None) -> dict[str, str]:
+    """Returns the comments of a part by the addresses of their cells; replies follow what they reply to."""
+    found: dict[str, list[str]] = {}
+    for comment in () if root is None else root.iter("{*}comment", "{*}threadedComment"):
+        if get_name(comment) == "comment":
+            texts = ["".join(t.text or "" for t in text.iter("{*}t")) for text in comment.iter("{*}text")]
+        else:
+            texts = [text.text or "" for text in comment.iter("{*}text")]
+        found.setdefault(comment.get("ref", ""), []).append(" ".join(" ".join(texts).split()))
+    return {address: " / ".join(filter(None, texts)) for address, texts in found.items()}
+
+
+def iter_page_heads(element: Element) -> Iterator[str]:
+    """Yields the texts of a sheet's headers and footers; parts with the number of the page say nothing."""
+    for head in element:
+        if get_name(head) in _HEADS:
+            areas = (area for area in _AREA.split(head.text or "") if not _PAGE.search(area))
+            texts = (" ".join(_CODE.sub(lambda code: code[1] or "", area).split()) for area in areas)
+            yield from filter(None, texts)

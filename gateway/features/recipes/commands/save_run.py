@@ -1,0 +1,32 @@
+"""`stepgate runs save`: makes a recipe of a run."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway.cli.run_arguments import Owner, RunId, find_run, parse_argument
+from gateway.cli.session import run_with_gateway
+from gateway.features.recipes.commands.recipes import save_run
+
+if TYPE_CHECKING:
+    from gateway.bootstrap import Stepgate
+
+
+def save(
+    run_id: RunId,
+    name: Annotated[str, typer.Option(help="The recipe's name; default: chosen.")] = "",
+    description: Annotated[str, typer.Option(help="What it does; default: found.")] = "",
+    other: Annotated[list[str] | None, typer.Option("--try", help="Another value to try it with: NAME=VALUE.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Take it into use at once.")] = False,
+    owner: Owner = None,
+) -> None:
+    """Save a run that succeeded as a recipe: a skill with parameters that runs without planning anew."""
+    values = dict(map(parse_argument, other)) if other else {}
+
+    async def work(stepgate: "Stepgate") -> None:
+        row = await find_run(stepgate.journal, run_id, owner)
+        await save_run(
+            stepgate, row.run_id, row.owner, name=name, description=description, values=values, confirmed=yes
+        )
+
+    run_with_gateway(work, foreign="started")

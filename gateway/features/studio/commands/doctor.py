@@ -1,0 +1,13 @@
+"""What `stepgate doctor` says about rooms."""
+
+from collections.abc import AsyncIterator
+
+from gateway.bootstrap import Stepgate
+from gateway.cli.doctor_finding import Finding
+from gateway.features.studio.parts import get_studio
+
+
+async def check_rooms(stepgate: Stepgate) -> AsyncIterator[Finding]:
+    """Yields the rooms that cannot be used as they are stored."""
+    for room_id, fault in sorted(get_studio(stepgate).room_editor.live.faults.items()):
+        yield Finding(f"room {room_id}", False, fault, f"correct {room_id}.yaml; `stepgate rooms check` tries it")

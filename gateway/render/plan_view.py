@@ -1,0 +1,39 @@
+"""The plan of a run as doors show it."""
+
+from typing import Literal
+
+from agent.core.models import DeferredModel
+from agent.core.run_state import RunState, StepStatus
+
+_STEP_STATUSES: dict[StepStatus, Literal["pending", "in_progress", "completed", "failed"]] = {
+    "pending": "pending",
+    "running": "in_progress",
+    "executed": "in_progress",
+    "retry": "in_progress",
+    "succeeded": "completed",
+    "replan": "failed",
+    "aborted": "failed",
+    "unknown": "failed",
+}
+
+
+class PlanStepView(DeferredModel):
+    """A step of the plan, numbered from 1."""
+
+    step_id: int
+    description: str
+    tool_call: str
+    status: Literal["pending", "in_progress", "completed", "failed"]
+
+
+def build_plan_view(state: RunState) -> list[PlanStepView]:
+    """Returns the current plan with the status of each step."""
+    return [
+        PlanStepView(
+            step_id=number,
+            description=step.intent or step.title,
+            tool_call=step.tool,
+            status=_STEP_STATUSES[state.get_step(step.id).status],
+        )
+        for number, step in enumerate(state.plan.steps if state.plan else (), start=1)
+    ]

@@ -1,0 +1,210 @@
+"""What people choose on the page: a model for a chat, a folder, filters of runs; and what is said without a choice."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve, model_server, serve
+from tests.page.journey import choose_room, page_at, picture, reload, send
+from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.model_endpoint import list_of, model_endpoint
+from tests.support.script import says, script
+
+__all__ = ["model_server", "serve"]  # fixtures
+
+pytestmark = BROWSER_TEST
+
+ANSWER = "document.querySelector('.answer:last-of-type .prose')?.innerText ?? ''"
+PICKS = "document.querySelector('select[aria-label=Model]')"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A PNG of one pixel, in base64."""
+
+FILTERS = (("Model", "large", 1), ("Model", "", 2), ("Cost", "0.001", 1), ("Cost", "", 2))
+"""A choice, its value, and how many of the two runs fit."""
+
+
+@pytest.fixture(scope="module")
+def devtools() -> Iterator[str]:
+    with running_chromium() as address:
+        yield address
+
+
+def say_model(body: dict[str, Any]) -> str:
+    return f"I am {body['model']}."
+
+
+async def test_a_chat_has_a_model_of_its_own(devtools: str, serve: Serve) -> None:
+    async with model_endpoint(list_of("small", "vendor/large"), answer=say_model) as endpoint:
+        options = {"llm_base_url": endpoint.url, "model_fast": "small", "model_high": "vendor/large"}
+        async with serve(None, **options) as url, page_at(devtools, url) as page:
+            await choose_room(page, "chat")
+            await page.evaluate("document.querySelector('.composer select').dispatchEvent(new Event('change'))")
+            await page.until(f"{PICKS}.checkVisibility() && {PICKS}.options.length === 3")
+            assert await page.evaluate(f"{PICKS}.selectedOptions[0].innerText") == "Usual model"
+            await page.evaluate(f"{PICKS}.value = 'vendor/large'")
+            await send(page, "Who are you?")
+            await page.until(f"({ANSWER}).includes('I am vendor/large')")
+            await picture(page, "model-choice", ("phone", "desk"))
+            await reload(page)
+            await page.until(f"({ANSWER}).includes('I am vendor/large') && {PICKS}.value === 'vendor/large'")
+            await page.click("button[title='Answer again']")
+            await page.until("document.querySelector('.pager')?.innerText === '2 / 2'")
+            await page.until(f"({ANSWER}).includes('I am vendor/large')")
+            await page.evaluate(f"{PICKS}.value = ''")
+            await send(page, "And now?")
+            await page.until(f"({ANSWER}).includes('I am small')")
+
+
+async def test_a_model_file_that_cannot_be_used_says_why(devtools: str, serve: Serve, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"not a model")
+    async with serve() as url, page_at(devtools, url, "#/models") as page:
+        await page.until("document.querySelectorAll('.models .form').length === 2")
+        await page.write(".models input[name=file]", str(tmp_path / "missing.gguf"))
+        await page.click(".models .form:has(input[name=file]) .primary")
+        await page.until("document.querySelector('.models .banner')?.innerText.includes('missing.gguf')", 90_000)
+        await page.write(".models input[name=file]", str(broken))
+        await page.click(".models .form:has(input[name=file]) .primary")
+        await page.until("document.querySelector('.models .banner')?.innerText.includes('broken.gguf')", 90_000)
+        await picture(page, "model-file", ("phone", "desk"))
+
+
+async def test_a_picture_goes_to_a_room_that_sees(devtools: str, serve: Serve) -> None:
+    attach = f"""(() => {{
+        const bytes = Uint8Array.from(atob("{PIXEL}"), (one) => one.charCodeAt(0));
+        const data = new DataTransfer();
+        data.items.add(new File([bytes], "dot.png", {{ type: "image/png" }}));
+        const drop = new DragEvent("drop", {{ dataTransfer: data, bubbles: true }});
+        document.querySelector(".chat .composer").dispatchEvent(drop);
+    }})()"""
+    async with (
+        serve(script(says("A red dot."))) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+        page_at(devtools, url) as page,
+    ):
+        await choose_room(page, "chat")
+        await page.evaluate(attach)
+        await page.until("document.querySelector('.attached .picture img')")
+        await send(page, "What is this?")
+        await page.until("document.querySelector('.tray .problem')?.innerText.includes('No room here takes pictures')")
+        kept = await page.evaluate("document.querySelector('.chat textarea').value")
+        assert kept == "What is this?", "nothing is lost"
+        assert await page.evaluate("document.querySelectorAll('.attached .picture').length") == 1
+        made = await client.post("/v1/rooms", json={"id": "eyes", "name": "Eyes", "planning": False, "vision": True})
+        assert made.status_code == 201, made.text
+        await reload(page)
+        await choose_room(page, "eyes")
+        await page.evaluate(attach)
+        await page.until("document.querySelector('.attached .picture img')")
+        await send(page, "What is this?", "eyes")
+        await page.until(f"({ANSWER}).includes('A red dot')")
+        assert await page.evaluate("document.querySelector('.log img')?.naturalWidth") == 1
+
+
+async def test_a_folder_is_picked_read_again_and_what_is_left_out_is_named(
+    devtools: str, serve: Serve, tmp_path: Path
+) -> None:
+    files = tmp_path / "data" / "files"
+    (files / "handbook").mkdir(parents=True)
+    (files / "handbook" / "travel.md").write_text("# Travel\n\nTrain tickets are booked by the travel desk.\n")
+    (files / "handbook" / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing")
+    async with (
+        serve(conversations_require_llm=False) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+        page_at(devtools, url, "#/build") as page,
+    ):
+        await page.until("document.querySelector('.guide')?.innerText.includes('What is needed')")
+        await page.click(".folders .item")
+        await page.until("document.querySelector('.picker')?.innerText.includes('1 folder')")
+        await page.click(".folders .item")
+        await page.until("document.querySelector('.picker')?.innerText.includes('2 files')")
+        assert await page.evaluate("document.querySelector('.guide label input:not([type=radio])').value") == str(
+            files / "handbook"
+        )
+        await picture(page, "folder", ("phone", "desk"))
+        body = {"source_type": "local", "source_identifier": "handbook"}
+        job = (await client.post("/v1/collections/handbook/ingest", json=body)).json()
+        assert (await client.get(f"/v1/jobs/{job['id']}", params={"wait_s": 60})).json()["status"] == "done"
+        await page.evaluate("location.hash = '#/documents/handbook'")
+        await page.until("document.querySelector('[aria-label=Documents]')?.innerText.includes('broken.pdf')")
+        (files / "handbook" / "lost.md").write_text("# Devices\n\nLost devices go to the desk.\n")
+        await page.click("button[title^='Reads what has changed']")
+        await page.until("document.querySelectorAll('.row-of').length === 2", 90_000)
+        await page.until("document.querySelector('.facts + *, .lines')?.checkVisibility()")
+        await picture(page, "left-out", ("phone", "desk"))
+
+
+async def test_runs_are_filtered_by_room_model_and_cost(devtools: str, serve: Serve) -> None:
+    async with model_endpoint(list_of("small", "large"), answer=say_model) as endpoint:
+        options = {
+            "llm_base_url": endpoint.url, "model_fast": "small", "model_high": "large",
+            "model_prices": {"large": {"input": 1000, "output": 1000}},
+        }  # fmt: skip
+        async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+            for room in ("chat@small", "chat@large"):
+                assert (await client.post("/v1/agent", json={"prompt": room, "room": room})).status_code == 200
+            async with page_at(devtools, url, "#/runs") as page:
+                await page.until("document.querySelectorAll('[aria-label=Runs] .item').length === 2")
+                for name, value, number in FILTERS:
+                    chosen = f"document.querySelector('[aria-label=Runs] select[aria-label={name}]')"
+                    await page.until(f"{chosen}.checkVisibility()")
+                    await page.evaluate(f"{chosen}.value = '{value}', {chosen}.dispatchEvent(new Event('change'))")
+                    await page.until(f"document.querySelectorAll('[aria-label=Runs] .item').length === {number}")
+
+
+async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devtools: str, serve: Serve) -> None:
+    async with serve(script(says("Fine."))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        fields = {"owner": "anna", "name": "laptop", "scopes": ["chat", "agent"], "limits": {"budget_tokens": 1000}}
+        made = (await client.post("/v1/admin/keys", json=fields)).json()
+        asked = {"prompt": "Hello", "room": "chat"}
+        await client.post("/v1/agent", json=asked, headers={"x-api-key": made["text"]})
+        async with page_at(devtools, url, "#/team/people") as page:
+            await page.until("document.querySelector('.team .budget progress')")
+            assert "anna" in await page.text(".team")
+            await picture(page, "people", ("phone", "desk"))
+            await page.click(".team details summary")
+            await page.click(".team details .button")
+            await page.until("document.querySelector('.team .problem')?.innerText.includes('to confirm')")
+        async with page_at(devtools, url) as page:
+            await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(made['text'])})")
+            await reload(page)
+            await send(page, "Hello")
+            await page.until(f"({ANSWER}).includes('Fine')")
+            assert (await client.delete(f"/v1/admin/keys/{made['id']}")).status_code == 200
+            await page.write(".chat textarea", "Still there?")
+            await page.press("Enter")
+            await page.until("document.querySelector('#key[open] .problem')?.innerText.length > 10")
+            await page.click("#key [value=cancel]")
+            await page.until("document.querySelector('.chat textarea').value === 'Still there?'")
+            page.faults.clear()  # the browser reports the refused requests
+
+
+async def test_the_studio_says_what_is_there(devtools: str, serve: Serve) -> None:
+    async with serve() as url, page_at(devtools, url, "#/studio/tools") as page:
+        await page.until("/^\\d\\d+ tools$/.test(document.querySelector('.studio h1')?.innerText)")
+        await page.write(".studio input[type=search]", "calculator")
+        await page.until("document.querySelectorAll('.tools-of > li:not([hidden])').length < 5")
+        await picture(page, "tools", ("phone", "desk"))
+        await page.evaluate("location.hash = '#/studio/queue'")
+        await page.until("document.querySelector('.studio .lead')?.innerText.includes('needs no queue')")
+        assert await page.evaluate("document.querySelector('.studio .problem') === null")
+        page.faults.clear()  # the browser reports the 409 of a gateway without a queue
+
+
+async def test_a_suggestion_is_never_behind_the_message_box(devtools: str, serve: Serve) -> None:
+    async with serve() as url, page_at(devtools, url) as page:
+        await page.until("document.querySelectorAll('.suggestion').length > 0")
+        for width, height in ((1280, 800), (768, 1000), (390, 844), (320, 568)):
+            await page.look_like(width, height)
+            await asyncio.sleep(0.2)
+            await page.evaluate("document.querySelector('.suggestion:last-child').scrollIntoView({ block: 'end' })")
+            await page.until("""(() => {
+                const at = document.querySelector('.suggestion:last-child').getBoundingClientRect();
+                const seen = document.elementFromPoint(at.left + at.width / 2, at.bottom - 4);
+                return seen?.closest('.suggestion') !== null;
+            })()""")

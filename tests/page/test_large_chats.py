@@ -1,0 +1,72 @@
+"""Many chats, and a chat of very many messages: the page stays quick, and loses no place in a list."""
+
+import asyncio
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve, model_server, serve
+from tests.page.journey import page_at, send
+from tests.support.browser import BROWSER_TEST, running_chromium
+
+__all__ = ["model_server", "serve"]  # fixtures
+
+pytestmark = BROWSER_TEST
+
+CHATS = 500
+EXCHANGES = 1_000
+ROWS = "document.querySelectorAll('.chatrow').length"
+MS = 180_000
+
+
+@pytest.fixture(scope="module")
+def devtools() -> Iterator[str]:
+    with running_chromium() as address:
+        yield address
+
+
+async def ask(client: httpx.AsyncClient, chat: str, number: int) -> None:
+    asked = {"prompt": f"What is {number} + 1?", "conversation_id": chat}
+    response = await client.post("/v1/agent", json=asked)
+    assert response.status_code == 200, response.text
+
+
+async def test_five_hundred_chats_are_listed_and_searched(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=300) as client:
+        at_once = asyncio.Semaphore(8)
+
+        async def begin(number: int) -> None:
+            async with at_once:
+                chat = (await client.post("/v1/conversations", json={})).json()["id"]
+                await ask(client, chat, number)
+
+        await asyncio.gather(*(begin(number) for number in range(CHATS)))
+        async with page_at(devtools, url) as page:
+            await page.until(f"{ROWS} === 50", MS)
+            for listed in range(100, CHATS + 1, 50):
+                await page.evaluate("document.querySelector('.past nav > .button').click()")
+                await page.until(f"{ROWS} === {listed}", MS)
+            await send(page, "What is 6*7?", "stepgate")
+            await page.until("document.querySelector('.answer[aria-busy=false]')?.innerText.includes('42')", MS)
+            await page.until(f"{ROWS} === {CHATS + 1}", MS)
+            assert "6*7" in await page.text(".chatrow"), "the newest one is the first"
+            await page.write(".seek input", "What is 17 + 1?")
+            await page.until(f"{ROWS} === 1", MS)
+
+
+async def test_a_chat_of_two_thousand_messages_opens_at_its_end(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=300) as client:
+        chat = (await client.post("/v1/conversations", json={})).json()["id"]
+        for number in range(EXCHANGES):
+            await ask(client, chat, number)
+        async with page_at(devtools, url, f"#/chat/{chat}") as page:
+            await page.until("document.querySelectorAll('.answer').length === 30", MS)
+            assert f"What is {EXCHANGES - 1} + 1?" in await page.text(".mine:nth-last-child(2)")
+            box = "document.querySelector('.talking > .scroll')"
+            await page.until(f"{box}.scrollTop + {box}.clientHeight > {box}.scrollHeight - 80")
+            for shown in (60, 90):
+                await page.evaluate("document.querySelector('.column > .button.plain').click()")
+                await page.until(f"document.querySelectorAll('.answer').length === {shown}", MS)
+            await send(page, "What is 6*7?", "stepgate")
+            await page.until("document.querySelector('.answer:last-of-type')?.innerText.includes('42')", MS)

@@ -1,0 +1,63 @@
+"""Values of changes that stand nowhere: which inputs are told, and which texts a model may write itself."""
+
+import pytest
+from pydantic import JsonValue
+
+from agent.core.models import PlanStep
+from agent.planning.made_up_values import find_made_up_values
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.round_steps import leave_out_unasked
+from agent.tools.catalogue import Catalogue
+from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
+
+TEXT: dict[str, JsonValue] = {"type": "string"}
+WRITE = spec(
+    "write_file", {"name": TEXT, "text": TEXT}, ["name", "text"], description="Write a file.", annotations=SIDE_EFFECT
+)
+SAVE = spec("save", {"text": TEXT}, ["text"], description="Remember it.", annotations=SIDE_EFFECT)
+GROUND = "Today is Friday.\nFiles (2):\n- old.txt\n- keep.txt"
+POEM = "Roses are red and violets are blue"
+
+
+def make_step(tool: str, step_id: str = "s1", **args: JsonValue) -> PlanStep:
+    return PlanStep(id=step_id, executor="agent", action="tool", tool=tool, args=args, effect="effect")
+
+
+def ask(question: str, *rounds: RoundResult) -> PlanningRequest:
+    return asking(question, catalogue=Catalogue(skills=(), tools=(WRITE, SAVE)), ground=GROUND, rounds=rounds)
+
+
+def find(question: str, tool: str, *rounds: RoundResult, **args: JsonValue) -> list[str]:
+    return [one.name for one in find_made_up_values([make_step(tool, "s1", **args)], ask(question, *rounds))]
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "told"),
+    [
+        ("Delete old.txt", "keep.txt", ["text"]),
+        ("Write a poem into keep.txt", "keep.txt", []),
+        ("Write a poem into roses.md", "roses.md", []),
+        ("Write a poem", "secret", ["name"]),
+    ],
+)
+def test_a_text_of_its_own_goes_only_where_the_request_says(question: str, name: str, told: list[str]) -> None:
+    assert find(question, "write_file", name=name, text=POEM) == told
+
+
+def test_a_text_of_its_own_may_go_where_a_result_says() -> None:
+    found = RoundResult(0, "read_file", {}, "Put poems into verses.md", failed=False, missing=())
+    assert find("Write a poem where the note says", "write_file", found, name="verses.md", text=POEM) == []
+    assert find("Write a poem where the note says", "write_file", name="verses.md", text=POEM) == ["name"]
+
+
+def test_a_change_that_is_only_a_text_is_the_models_to_write() -> None:
+    assert find("Remember what I like", "save", text=POEM) == []
+
+
+def test_a_change_that_nobody_asked_for_is_left_out_of_the_others() -> None:
+    asked = make_step("save", text="old.txt is gone")
+    unasked = make_step("write_file", "s2", name="keep.txt", text=POEM)
+    notes: list[str] = []
+    assert leave_out_unasked((asked, unasked), ask("Note that old.txt is gone"), notes) == (asked,)
+    assert notes == ["write_file is left out: nobody asked for it"]
+    assert leave_out_unasked((unasked,), ask("Note that old.txt is gone"), notes) == (unasked,), "the user is asked"
