@@ -1,5 +1,8 @@
 """The runs' part of the composition root: the engine, the service that runs it, and what starts runs through it."""
 
+import logging
+
+from agent.core.errors import ConfigError
 from agent.core.models import AgentRequest, Room
 from agent.core.own_ids import OwnIds
 from agent.execution.executor import RunExecutor
@@ -109,6 +112,7 @@ def build_agent_service(
     return service
 
 
+log = logging.getLogger(__name__)
 OWN_IDS_KEY = "own_ids.key"
 """File in the data folder: the key by which this gateway recognises the ids that it has made."""
 
@@ -120,12 +124,16 @@ def build_intake(context: BuildContext, service: AgentService[Run]) -> RunIntake
 
 
 def _build_trace_observers(context: BuildContext) -> tuple[Observer, ...]:
-    """Returns the observer that exports OpenTelemetry spans, if an endpoint is set. Raises `ConfigError` without the
-    extra.
+    """The observer that exports OpenTelemetry spans, if an endpoint is set. Without the extra a warning says what to
+    install: many machines set the variable for all of their programs.
     """
     endpoint = context.settings.otel_endpoint
     if endpoint is None:
         return ()
-    provider = build_tracer_provider(endpoint)
+    try:
+        provider = build_tracer_provider(endpoint)
+    except ConfigError as error:
+        log.warning("no traces are exported: %s", error.message)
+        return ()
     context.stack.callback(provider.shutdown)
     return (RunTraces(provider.get_tracer("stepgate"), content=context.settings.otel_content).observe_event,)

@@ -25,7 +25,7 @@ def choose_configured(settings: Settings) -> LoadedFeatures:
 async def apply_feature_revisions(store: Storage, features: LoadedFeatures) -> None:
     """Creates and changes the tables of features. Raises `StoreNewerError` and `StoreError`."""
     for name in await apply_revisions(store, list_revisions(features)):
-        log.info("changed the tables of a feature: %s", name)
+        log.debug("changed the tables of a feature: %s", name)
 
 
 def list_revisions(features: LoadedFeatures) -> list[FeatureRevision]:

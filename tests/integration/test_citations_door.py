@@ -54,7 +54,7 @@ async def test_a_message_is_answered_with_its_plan(serve: Serve) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         await upload(client, "handbook.md", HANDBOOK)
         answer = await queried(client, HOW_MANY, persona="Executive")
-        assert sorted(answer) == ["execution_plan", "final_response", "processing_time_total_ms", "trace"]
+        assert sorted(answer) == ["agents", "execution_plan", "final_response", "processing_time_total_ms", "trace"]
         assert answer["final_response"]["content"] == (
             "- handbook.md: \u201cEvery employee has 28 days of paid holiday a year.\u201d [1]"
         )

@@ -77,7 +77,7 @@ async def ask(client: httpx.AsyncClient, prompt: str, **body: Any) -> dict[str, 
 
 
 async def upload(client: httpx.AsyncClient, name: str, text: str) -> dict[str, Any]:
-    sent = await client.post("/v1/documents", files={"file": (name, text.encode())}, data={"collection": "work"})
+    sent = await client.post("/v1/documents", files={"file": (name, text.encode())}, data={"collection": "club"})
     assert sent.status_code in (200, 201), sent.text
     document: dict[str, Any] = sent.json()
     return document
@@ -96,7 +96,8 @@ async def test_the_embedder_is_asked_once_for_what_is_saved_and_once_for_what_is
         assert sum(saved in call for call in server.calls) == 1
         server.calls.clear()
         question = "what do you know about my pet?"
-        found = await ask(client, question, conversation_id="two")
+        calls = [{"tool": "memory_search", "args": {"query": question}}]
+        found = await ask(client, "Look it up", conversation_id="two", metadata={"tool_calls": calls})
         assert saved in found["response"], "found by meaning: no word is the same"
         assert sum(question in call for call in server.calls) >= 1
         assert saved not in server.texts, "its vector is there already"
@@ -113,11 +114,11 @@ async def test_vectors_of_another_embedder_are_never_compared(serve: Serve) -> N
             recalled = await ask(client, question, conversation_id="two")
             assert "Fido" not in recalled["response"], "nothing is found by the vectors of the other one"
             assert "memory reindex" in str(recalled["metadata"]["runtime"]["embedder"]), recalled["metadata"]["runtime"]
-            body = {"query_text": "which animal", "collection": "work", "min_relevance_score": 0.05, "mode": "vector"}
+            body = {"query_text": "which animal", "collection": "club", "min_relevance_score": 0.05, "mode": "vector"}
             searched = (await client.post("/v1/search", json=body)).json()
             assert "reindex" in str(searched), searched
             assert all(one["retrieval_mode"] == "lexical" for one in searched.get("results", ()))
-            job = (await client.post("/v1/collections/work/reindex", json={})).json()
+            job = (await client.post("/v1/collections/club/reindex", json={})).json()
             await client.get(f"/v1/jobs/{job['id']}", params={"wait_s": 30})
             after = (await client.post("/v1/search", json=body)).json()
             assert after["results"][0]["retrieval_mode"] == "vector", after
@@ -126,10 +127,10 @@ async def test_vectors_of_another_embedder_are_never_compared(serve: Serve) -> N
 async def ingest(client: httpx.AsyncClient) -> list[str]:
     """The passages of the one document, once its folder has been read."""
     body = {"source_type": "local", "source_identifier": "docs"}
-    job = (await client.post("/v1/collections/work/ingest", json=body)).json()
+    job = (await client.post("/v1/collections/club/ingest", json=body)).json()
     end = (await client.get(f"/v1/jobs/{job['id']}", params={"wait_s": 30})).json()
     assert end["status"] == "done", end
-    (document,) = (await client.get("/v1/collections/work/documents")).json()["data"]
+    (document,) = (await client.get("/v1/collections/club/documents")).json()["data"]
     found = (await client.get(f"/v1/documents/{document['document_id']}")).json()
     return [chunk["text"] for chunk in found["chunks"]]
 
@@ -163,7 +164,7 @@ async def test_two_rankings_are_fused_by_reciprocal_ranks_and_reranked_where_wan
         "c.md": "The budget of the harbour is a thousand crowns; a dog has no money.",
         "d.md": "A towel for the sauna.",
     }
-    query = {"query_text": "dog at the harbour", "collection": "work", "min_relevance_score": 0.0, "top_k": 10}
+    query = {"query_text": "dog at the harbour", "collection": "club", "min_relevance_score": 0.0, "top_k": 10}
     async with topic_server() as server, client_of(serve, server) as client:
         for name, text in texts.items():
             await upload(client, name, text)

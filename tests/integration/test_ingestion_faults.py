@@ -224,6 +224,7 @@ READER = """
 import asyncio, sys, time
 from pathlib import Path
 from gateway.bootstrap import build_gateway
+from gateway.features.documents.parts import get_documents
 from agent.core.settings import Settings
 
 async def main():

@@ -139,7 +139,7 @@ async def test_what_goes_wrong_with_a_login_is_said(tmp_path: Path) -> None:
 async def test_an_authorization_server_in_somebodys_network_is_not_asked(tmp_path: Path) -> None:
     authority = Authority()
     async with guarded(authority) as url:
-        for address, told in (("http://10.0.0.1", "has no TLS"), ("https://10.0.0.1", "no public address")):
+        for address, told in (("http://10.0.0.1", "has no TLS"), ("https://10.0.0.1", "not a public address")):
             authority.url = address
             with pytest.raises(ConfigError, match=told):
                 await log_in("srv", entry(url, auth="oauth"), agreeing)

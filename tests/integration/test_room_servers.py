@@ -149,7 +149,7 @@ async def test_an_internal_address_is_not_connected_to(serve: Serve) -> None:
         ({"n" * 25: {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
         ({"notes": {"url": "https://x.example", "colour": 1}}, "mcp_servers.notes.colour: there is no such field"),
         ({"notes": {"url": "https://x.example", "env": {"A": "b"}}}, "are for a `command`"),
-        ({"notes": {"command": "x", "env": {"1-A": "b"}}}, "no name of an environment variable"),
+        ({"notes": {"command": "x", "env": {"1-A": "b"}}}, "not the name of an environment variable"),
         ({"notes": {"command": "x", "env": {"TOKEN": "ghp_" + "a1B2" * 9}}}, "env: it seems to hold a secret"),
         ({"notes": {"command": "x", "args": ["a"] * 101}}, "args: at most 100 values"),
         ({"notes": {"command": "x", "args": ["\0"]}}, "without null characters"),

@@ -303,7 +303,7 @@ async def test_what_cannot_run_is_refused_when_it_is_made(fleet: Fleet) -> None:
     for change, reason in (
         ({"cron": "61 * * * *"}, "cron"),
         ({"timezone": "Mars"}, "timezone"),
-        ({"webhook": Webhook(url="http://10.0.0.1/x")}, "no public address"),
+        ({"webhook": Webhook(url="http://10.0.0.1/x")}, "not a public address"),
         ({"webhook": Webhook(url="ftp://example.org/x")}, "only http and https"),
         ({"webhook": Webhook(url="https://example.org/x", secret_name="none")}, "there is no credential"),
         ({"metadata": {"tool_calls": [{"tool": "no_such"}]}}, "no_such"),

@@ -169,7 +169,7 @@ async def test_sql_reaches_nothing_but_the_tables(folder: Path, sql: str, why: s
         ("missing.csv", ToolInputError, "no file"),
         ("notes.md", ToolInputError, "not a table file; known types: .csv"),
         ("empty.csv", ToolInputError, "empty"),
-        ("binary.csv", ToolInputError, "no text file"),
+        ("binary.csv", ToolInputError, "not a text file"),
         ("broken.parquet", ToolInputError, "broken.parquet cannot be read as parquet"),
         ("broken.xlsx", ToolInputError, "broken.xlsx cannot be read as xlsx: it is not a readable workbook"),
     ],

@@ -170,7 +170,7 @@ async def test_a_check_that_names_words_no_passage_has_supports_nothing(tmp_path
         tmp_path, says("Staff are well rested [1].", to="completion"), entails(("supported", words))
     )
     assert response.response == "I don't know."
-    assert "stand in no passage" in problems(checks(response)[0])[0]["reason"]
+    assert "are in no passage" in problems(checks(response)[0])[0]["reason"]
 
 
 async def test_a_claim_without_a_verdict_fails(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ async def test_an_incident_is_carried_out_verified_and_kept_without_a_model(serv
     assert gates(task).keys() >= {"required_tools", "summary_consistent", "incident_evidence", "citations_resolve"}
     verification = task["verification"]
     assert verification["incident_gate"] == {"required": True, "passed": True, "failures": []}
-    assert verification["retry_budget"] == {"count": 0, "budget": 3, "remaining": 3, "budget_exhausted": False}
+    assert verification["retry_budget"] == {"count": 0, "budget": 2, "remaining": 2, "budget_exhausted": False}
     assert verification["runtime"]["planner"]["effective_mode"] == "deterministic"
     assert verification["runtime"]["executor"]["effective_mode"] == "deterministic"
     assert task["output"]["results"]["classify_priority"]["priority"] == "high"

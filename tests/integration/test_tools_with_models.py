@@ -92,7 +92,7 @@ async def test_without_a_model_the_order_stays_and_that_is_said(tmp_path: Path) 
 async def test_an_order_that_is_none_changes_nothing(reply: str) -> None:
     order, note = await rerank_with_model("q", ["one", "two", "three"], RecordedPrompt(reply))
     assert order == [0, 1, 2]
-    assert "is no order" in note
+    assert "is not an order" in note
 
 
 async def test_an_order_is_read_strictly_and_only_the_first_are_shown(tmp_path: Path) -> None:

@@ -171,9 +171,9 @@ async def test_a_busy_receiver_is_asked_again_when_it_says(serve: Serve) -> None
 @pytest.mark.parametrize(
     ("webhook", "reason"),
     [
-        ({"url": "http://127.0.0.1:8080/"}, "no public address"),
-        ({"url": "http://169.254.169.254/latest"}, "no public address"),
-        ({"url": "http://[::1]:8080/"}, "no public address"),
+        ({"url": "http://127.0.0.1:8080/"}, "not a public address"),
+        ({"url": "http://169.254.169.254/latest"}, "not a public address"),
+        ({"url": "http://[::1]:8080/"}, "not a public address"),
         ({"url": "https://example.org:6379/"}, "port 6379 is refused"),
         ({"url": "https://anna:secret@example.org/"}, "user name or password"),
         ({"url": "file:///etc/passwd"}, "only http and https"),

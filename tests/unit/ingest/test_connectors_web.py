@@ -82,7 +82,7 @@ async def test_a_start_that_cannot_be_had_is_raised(
 @pytest.mark.parametrize("text", ["", " ", "javascript:alert(1)", "ftp://h/a", "http://", "http://u:p@h/", "a b c"])
 def test_what_is_no_address_of_a_page(crawler: Crawler, text: str) -> None:
     request = ConnectorInput.model_construct(source_type="web", source_identifier=text, recursive=False)
-    with pytest.raises(ConnectorError, match="is no address of a web page"):
+    with pytest.raises(ConnectorError, match="is not the address of a web page"):
         crawler.connector.covers(request, "http://h/")
 
 

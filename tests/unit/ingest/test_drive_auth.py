@@ -161,7 +161,7 @@ async def test_a_clock_that_is_wrong_is_told(case: DriveCase) -> None:
 @pytest.mark.parametrize("key", ["no key at all", "-----BEGIN PRIVATE KEY-----\nQUJD\n-----END PRIVATE KEY-----"])
 async def test_a_key_that_is_none_is_told_without_it(case: DriveCase, key: str) -> None:
     case.write_credentials(account=case.account(private_key=key))
-    with pytest.raises(AccountError, match="is no RSA key: take it from Google's key file as it is") as caught:
+    with pytest.raises(AccountError, match="is not an RSA key: take it from Google's key file as it is") as caught:
         await case.fetch(FILE)
     assert key not in "".join(traceback.format_exception(caught.value))
 

@@ -53,7 +53,7 @@ def test_no_owner_leads_out_of_the_folder(tmp_path: Path, owner: str) -> None:
 
 
 def test_a_checksum_is_a_checksum(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no SHA-256"):
+    with pytest.raises(ValueError, match="not a SHA-256"):
         Uploads(FolderObjectStore(tmp_path), 100).open("ann", "../../../etc/passwd")
 
 

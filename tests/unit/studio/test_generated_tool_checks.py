@@ -174,11 +174,11 @@ def test_a_test_keeps_its_texts() -> None:
 @pytest.mark.parametrize(
     ("manifest", "problem"),
     [
-        (Manifest(hosts=("https://example.com",)), "is no host"),
-        (Manifest(hosts=("*",)), "is no host"),
-        (Manifest(hosts=("",)), "is no host"),
-        (Manifest(folders=("/etc",)), "is no folder"),
-        (Manifest(folders=("a/../..",)), "is no folder"),
+        (Manifest(hosts=("https://example.com",)), "is not a host"),
+        (Manifest(hosts=("*",)), "is not a host"),
+        (Manifest(hosts=("",)), "is not a host"),
+        (Manifest(folders=("/etc",)), "is not a folder"),
+        (Manifest(folders=("a/../..",)), "is not a folder"),
         (Manifest(tools=("nonsense",)), "there is no tool"),
         (Manifest(hosts=("b.example",)), "are not allowed"),
     ],

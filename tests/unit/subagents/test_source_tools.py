@@ -125,7 +125,7 @@ async def test_a_parser_that_fails_is_a_result(kit: Kit) -> None:
 
 
 async def test_what_is_not_there_is_told_as_an_error(kit: Kit) -> None:
-    with pytest.raises(ToolInputError, match="there is not a file"):
+    with pytest.raises(ToolInputError, match="there is no file"):
         await kit("try_parser", file="sub/../en.txt")
     with pytest.raises(ToolInputError, match="there is no parser 'magic'"):
         await kit("try_parser", file="en.txt", parser="magic")
@@ -168,5 +168,5 @@ async def test_a_preview_is_bounded_and_takes_any_bytes(kit: Kit) -> None:
     assert (western["text"], western["encoding"]) == ("Grüße", "cp1252")
     empty = await kit("get_file_content_preview", file="empty.txt")
     assert (empty["text"], empty["is_binary"], empty["size_bytes"]) == ("", False, 0)
-    with pytest.raises(ToolInputError, match="there is not a file"):
+    with pytest.raises(ToolInputError, match="there is no file"):
         await kit("get_file_content_preview", file="/etc/passwd")

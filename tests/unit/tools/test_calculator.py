@@ -126,7 +126,7 @@ def test_functions(expression: str, value: str) -> None:
         ("factorial(-1)", "0 to 500"),
         ("factorial(2.5)", "0 to 500"),
         ("sin(1, 2)", "cannot be calculated"),
-        ("foo=1 bar=2", r"no arithmetic expression; write numbers and operators, such as 2 \* \(3 \+ 4\)$"),
+        ("foo=1 bar=2", r"not an arithmetic expression; write numbers and operators, such as 2 \* \(3 \+ 4\)$"),
         ("max()", "cannot be calculated"),
         ("max(sqrt)", "cannot be calculated"),
         ("sqrt", "no finite value"),

@@ -151,32 +151,32 @@ async def test_an_allowed_page_is_read(site: Site, client: SafeClient) -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("http://127.0.0.1/", "no public address"),
-        ("http://[::1]/", "no public address"),
-        ("http://[::ffff:127.0.0.1]/", "no public address"),
-        ("http://[64:ff9b::7f00:1]/", "no public address"),
-        ("http://127\u30020\u30020\u30021/", "no public address"),
-        ("http://@127.0.0.1/", "no public address"),
-        ("http://127.0.0.1#@example.com/", "no public address"),
-        (METADATA, "no public address"),
+        ("http://127.0.0.1/", "not a public address"),
+        ("http://[::1]/", "not a public address"),
+        ("http://[::ffff:127.0.0.1]/", "not a public address"),
+        ("http://[64:ff9b::7f00:1]/", "not a public address"),
+        ("http://127\u30020\u30020\u30021/", "not a public address"),
+        ("http://@127.0.0.1/", "not a public address"),
+        ("http://127.0.0.1#@example.com/", "not a public address"),
+        (METADATA, "not a public address"),
         ("http://2130706433/", "four decimal numbers"),
         ("http://0x7f000001/", "four decimal numbers"),
         ("http://127.1/", "four decimal numbers"),
         ("http://0/", "four decimal numbers"),
         ("http://127.0.0.1./", "four decimal numbers"),
         ("http://017700000001/", "four decimal numbers"),
-        ("http://0177.0.0.1/", "no valid URL"),
-        ("http://\uff11\uff12\uff17.0.0.1/", "no valid URL"),
-        ("http://[::1/", "no valid URL"),
+        ("http://0177.0.0.1/", "not a valid URL"),
+        ("http://\uff11\uff12\uff17.0.0.1/", "not a valid URL"),
+        ("http://[::1/", "not a valid URL"),
         ("http://[fe80::1%25eth0]/", "a zone"),
         ("http://[2606:4700:4700::1111%25eth0]/", "a zone"),
         ("http://127.0.0.1%00.example.com/", "an escape"),
-        ("http://localhost/", "no public host name"),
-        ("http://LOCALHOST./", "no public host name"),
-        ("http://a.localhost/", "no public host name"),
-        ("http://a..example/", "no public host name"),
-        ("http:///path", "no public host name"),
-        ("http:127.0.0.1/", "no public host name"),
+        ("http://localhost/", "not a public host name"),
+        ("http://LOCALHOST./", "not a public host name"),
+        ("http://a.localhost/", "not a public host name"),
+        ("http://a..example/", "not a public host name"),
+        ("http:///path", "not a public host name"),
+        ("http:127.0.0.1/", "not a public host name"),
         ("http://user@example.com/", "user name or password"),
         ("http://user:secret@example.com/", "user name or password"),
         ("http://example.com\\@127.0.0.1/", "user name or password"),
@@ -205,7 +205,7 @@ async def test_an_allowance_is_for_its_port_and_spelling_only(site: Site, client
 @pytest.mark.parametrize("addresses", [["10.0.0.1"], [PUBLIC, "127.0.0.1"], ["::1", PUBLIC], ["fe80::1"]], ids=str)
 async def test_every_address_of_a_name_must_be_public(addresses: list[str]) -> None:
     look_up, _ = make_resolver(addresses)
-    with pytest.raises(ToolDeniedError, match="no public address"):
+    with pytest.raises(ToolDeniedError, match="not a public address"):
         await fetch(SafeClient(resolver=look_up), "http://inside.example/")
 
 

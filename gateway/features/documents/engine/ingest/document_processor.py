@@ -117,7 +117,9 @@ class DocumentProcessor:
         route = self.find_route(file_type)
         if route is None:
             raise ParserUnsupportedError(
-                f"this pipeline does not take {file_type}", expected=file_type, found=file_type
+                f"files of the type {file_type} are not read here; GET /v1/plugins lists the readers",
+                expected=file_type,
+                found=file_type,
             )
         started = monotonic()
         try:
