@@ -13,6 +13,7 @@ import pytest
 
 from agent.core.models import AgentRequest, Room
 from agent.core.principal import Principal
+from agent.core.settings.aliases import get_variable
 from agent.storage.migrations import HEAD
 from tests.support.engine import engine_bench
 from tests.support.old_store import write_sqlite
@@ -40,7 +41,7 @@ def start_cold_cli(folder: Path, *words: str, **settings: str) -> Process:
 
 
 def _environment(folder: Path, settings: dict[str, str]) -> dict[str, str]:
-    environment = {f"AGENT_{key.upper()}": value for key, value in settings.items()}
+    environment = {get_variable(key): value for key, value in settings.items()}
     return environment | {
         "AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"
     }  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Self
 
+from agent.core.settings.aliases import get_variable
 from tests.support import warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,7 +116,7 @@ class GatewayProcess:
     cold = False
 
     def __init__(self, data_dir: Path, **settings: str) -> None:
-        environment = {f"AGENT_{key.upper()}": value for key, value in settings.items()}
+        environment = {get_variable(key): value for key, value in settings.items()}
         environment |= {"AGENT_DATA_DIR": str(data_dir), "AGENT_PORT": "0", "AGENT_SKILLS_USER_DIR": "false"}
         self.process = start([sys.executable, "-m", "gateway.cli", "serve"], environment=environment, cold=self.cold)
         self.url = self.process.line_with("Stepgate listens on ").rsplit(" ", 1)[1]
