@@ -143,7 +143,7 @@ async def test_runs_are_filtered_by_room_model_and_cost(devtools: str, serve: Se
     async with model_endpoint(list_of("small", "large"), answer=say_model) as endpoint:
         options = {
             "llm_base_url": endpoint.url, "model_fast": "small", "model_high": "large",
-            "model_prices": {"large": {"input": 1000, "output": 1000}},
+            "model_prices": {"large": (1000, 1000)},
         }  # fmt: skip
         async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
             for room in ("chat@small", "chat@large"):
