@@ -56,7 +56,7 @@ class Rooms:
         return room.model_copy(update={"fast_model": model, "high_model": model})
 
     def list_visible(self, owner: str | None) -> list[Room]:
-        """Returns the rooms that `owner` may use, the default one first; all for None."""
+        """The rooms that `owner` may use, the default one first; all for None."""
         return [room for room in self if owner is None or room.is_visible_to(owner)]
 
     def replace(self, rooms: Iterable[Room]) -> None:
@@ -108,7 +108,7 @@ def load_rooms(
 
 
 def parse_room(text: str, room_id: str, guards: Mapping[str, Mapping[str, str]]) -> Room:
-    """Returns the room that a file's text describes; `room_id` is its id if the text sets none.
+    """The room that a file's text describes; `room_id` is its id if the text sets none.
 
     `guards` are the defaults of the fields `guard_input` and `guard_output`, by kind of finding.
 

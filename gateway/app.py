@@ -54,7 +54,7 @@ def create_app(
     storage: "Storage | None" = None,
     worker: WorkerProcess | None = None,
 ) -> FastAPI:
-    """Returns the ASGI application over `stepgate`; without one, its lifespan builds a gateway and drains it at the
+    """The ASGI application over `stepgate`; without one, its lifespan builds a gateway and drains it at the
     end.
 
     Without `settings` they are loaded from the environment. `storage` replaces the store of the settings: with

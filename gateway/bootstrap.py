@@ -152,7 +152,7 @@ async def build_gateway(
 async def _assemble(
     context: BuildContext, *, with_foreign: bool, skip_broken_rooms: bool
 ) -> tuple[Stepgate, MeteredRunConcurrency]:
-    """Returns the gateway, in which nothing runs yet, and its counter of parallel runs."""
+    """The gateway, in which nothing runs yet, and its counter of parallel runs."""
     loaded = load_rooms_and_skills(context, skip_broken=skip_broken_rooms)
     clock, memory = context.store.clock, build_memory(context)
     tools = build_tools(context, loaded.rooms, memory.store, with_foreign=with_foreign)

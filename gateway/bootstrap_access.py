@@ -25,7 +25,7 @@ class Access:
 
 
 async def build_access(context: BuildContext) -> Access:
-    """Returns the callers and their limits, and records usage until the end. Raises `ConfigError`."""
+    """Provides the callers and their limits, and records usage until the end. Raises `ConfigError`."""
     settings, keys = context.settings, context.keys
     rate_limiter = _build_rate_limiter(settings)
     context.stack.push_async_callback(rate_limiter.aclose)
@@ -44,7 +44,7 @@ async def build_access(context: BuildContext) -> Access:
 
 
 def _build_rate_limiter(settings: Settings) -> RateLimiter:
-    """Returns the rate limiter: shared through Redis if configured, else for this process."""
+    """The rate limiter: shared through Redis if configured, else for this process."""
     if settings.redis_url is None:
         return LocalRateLimiter()
     from gateway.limits.rate_limiter_redis import RedisRateLimiter  # noqa: PLC0415 - 0.1 s of start-up time, needed only with Redis

@@ -43,7 +43,7 @@ def build_statements(store: Storage) -> SqlClient:
 
 
 def check_queue_settings(settings: Settings, store: Storage) -> "PostgresStore":
-    """Returns the store whose database has the queue. Raises `ConfigError` if it cannot be used."""
+    """The store whose database has the queue. Raises `ConfigError` if it cannot be used."""
     if settings.database_url is None:
         raise ConfigError(
             "AGENT_DISPATCH: the queue is in PostgreSQL; set AGENT_DATABASE_URL=postgresql://..., or leave "

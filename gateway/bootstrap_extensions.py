@@ -24,7 +24,7 @@ class InstalledExtensions:
         self._all: list[InstalledExtension] = []
 
     def list_all(self) -> tuple[InstalledExtension, ...]:
-        """Returns every extension that was found, with the error of those that were skipped."""
+        """Every extension that was found, with the error of those that were skipped."""
         return tuple(self._all)
 
     def add_gates(self, extensions: Extensions) -> Extensions:

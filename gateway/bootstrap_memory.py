@@ -33,7 +33,7 @@ def build_memory(context: BuildContext) -> BuiltMemory:
 
 
 def build_vector_index(settings: Settings, store: Storage) -> VectorIndex:
-    """Returns the vector index: Qdrant if configured, else the store, with pgvector where the database has it."""
+    """The vector index: Qdrant if configured, else the store, with pgvector where the database has it."""
     if settings.qdrant_url is not None or settings.qdrant_path is not None:
         key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
         from agent.storage.vectors.qdrant import QdrantIndex  # noqa: PLC0415 - httpx, 5 MB
@@ -47,7 +47,7 @@ def build_vector_index(settings: Settings, store: Storage) -> VectorIndex:
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
-    """Returns the configured embedder: an endpoint by URL, a model in a folder, or a LiteLLM model by name.
+    """The configured embedder: an endpoint by URL, a model in a folder, or a LiteLLM model by name.
 
     Returns None if none is set; texts are then found by their words. Raises `ConfigError` for more than one, and for a
     folder that holds no model.

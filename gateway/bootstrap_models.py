@@ -26,7 +26,7 @@ NOTHING_LOADED: "Mapping[str, LocalModelClient]" = {}
 
 
 async def build_models(settings: Settings) -> ModelTiers:
-    """Returns the models: endpoints by URL over HTTP, providers by name through LiteLLM, none in rules mode."""
+    """The models: endpoints by URL over HTTP, providers by name through LiteLLM, none in rules mode."""
     if not settings.is_llm_configured:
         return ModelTiers()
     if settings.model_file is not None:
@@ -64,7 +64,7 @@ async def build_models(settings: Settings) -> ModelTiers:
 
 
 def _build_file_model(settings: Settings, file: Path) -> ModelTiers:
-    """Returns the model of AGENT_MODEL_FILE. Raises `ConfigError` where something else is configured too."""
+    """The model of AGENT_MODEL_FILE. Raises `ConfigError` where something else is configured too."""
     for name in ("llm_base_url", "model_fast", "model_high"):
         if getattr(settings, name) is not None:
             raise ConfigError(
@@ -89,7 +89,7 @@ def _build_file_model(settings: Settings, file: Path) -> ModelTiers:
 
 
 def build_file_client(settings: Settings, file: Path, name: str = "") -> "LocalModelClient":
-    """Returns the client of a model file, which is loaded at the first call."""
+    """The client of a model file, which is loaded at the first call."""
     from gateway.local_engine import EngineOptions, LocalEngine, LocalModelClient  # noqa: PLC0415 - aiohttp, as above
 
     options = EngineOptions(file=file, name=name or file.stem, context=settings.model_context)
@@ -102,7 +102,7 @@ def build_saved_models(
     keys: Mapping[str, str],
     loaded: "Mapping[str, LocalModelClient]" = NOTHING_LOADED,
 ) -> ModelTiers:
-    """Returns the models of the saved list. `keys` are the endpoints' keys by the names of the entries, `loaded` the
+    """The models of the saved list. `keys` are the endpoints' keys by the names of the entries, `loaded` the
     clients of model files, by path, that can be used again.
     """
     if not entries:
@@ -137,7 +137,7 @@ def build_saved_models(
 
 
 def describe_saved_model(entry: SavedModel, *, has_key: bool) -> ConfiguredModel:
-    """Returns an entry of the saved list as it is shown."""
+    """An entry of the saved list as it is shown."""
     return ConfiguredModel(
         name=entry.name,
         model=entry.model,
@@ -151,7 +151,7 @@ def describe_saved_model(entry: SavedModel, *, has_key: bool) -> ConfiguredModel
 
 
 def _list_configured(settings: Settings, fast: str | None) -> tuple[ConfiguredModel, ...]:
-    """Returns the models of the settings: one entry for each place in the lists of the roles."""
+    """The models of the settings: one entry for each place in the lists of the roles."""
     roles: dict[str, list[Role]] = {}
     for upstream in split_models(fast or ""):
         roles.setdefault(upstream, []).append("fast")
@@ -171,7 +171,7 @@ def _describe_upstream(settings: Settings, upstream: str, roles: tuple[Role, ...
 
 
 def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:
-    """Returns the clients of the named endpoints."""
+    """The clients of the named endpoints."""
     clients: dict[str, ModelClient] = {}
     for name, endpoint in settings.model_endpoints.items():
         from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
@@ -182,7 +182,7 @@ def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:
 
 
 async def _find_first_model(endpoint: "HttpModelClient") -> str:
-    """Returns the endpoint's first model. Raises `ConfigError` if its list cannot be read: then AGENT_MODEL_FAST must
+    """The endpoint's first model. Raises `ConfigError` if its list cannot be read: then AGENT_MODEL_FAST must
     be set.
     """
     try:

@@ -50,7 +50,7 @@ def load_rooms_and_skills(context: BuildContext, *, skip_broken: bool) -> Loaded
 
 
 def list_checked_rooms(context: BuildContext, loaded: LoadedRooms) -> list[Room]:
-    """Returns the rooms whose tools must be there: while a feature is off, shipped rooms do without its tools."""
+    """The rooms whose tools must be there: while a feature is off, shipped rooms do without its tools."""
     shipped = {path.stem for path in SHIPPED_ROOMS.glob("*.yaml")} if context.features.are_some_off else set[str]()
     return [room for room in loaded.rooms if room.id not in shipped]
 
@@ -58,7 +58,7 @@ def list_checked_rooms(context: BuildContext, loaded: LoadedRooms) -> list[Room]
 def _load_configured_rooms(
     settings: Settings, features: LoadedFeatures, report_fault: Callable[[ConfigError], None] | None
 ) -> Rooms:
-    """Returns the rooms as they are at the start. Raises `ConfigError` for a broken room, unless faults are
+    """The rooms as they are at the start. Raises `ConfigError` for a broken room, unless faults are
     reported, and `StoreError`.
     """
     is_in_files = settings.room_store == "files"
@@ -86,7 +86,7 @@ def get_default_guards(settings: Settings) -> dict[str, dict[str, str]]:
 
 
 def list_required_rooms(settings: Settings, missing: Collection[str]) -> list[str]:
-    """Returns the rooms that settings and MCP views name, without those of features that are off."""
+    """The rooms that settings and MCP views name, without those of features that are off."""
     views = load_configured_views(settings, SHIPPED_VIEWS).values()
     named = [settings.task_room, *(view.room for view in views if view.room is not None)]
     return [room for room in named if room not in missing]
@@ -119,7 +119,7 @@ def _read_texts(settings: Settings, features: LoadedFeatures) -> dict[str, str]:
 
 
 def allow_room_without_model(room: Room, settings: Settings) -> Room:
-    """Returns the room; if conversations may run without a model, it requires none."""
+    """The room; if conversations may run without a model, it requires none."""
     if settings.conversations_require_llm:
         return room
     return room.model_copy(update={"requires_model": False})

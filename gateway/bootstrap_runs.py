@@ -74,7 +74,7 @@ def build_engine(
 def build_agent_service(
     context: BuildContext, engine: Engine, rooms: Rooms, access: Access, dispatch: Dispatch
 ) -> AgentService[Run]:
-    """Returns the service that accepts runs and executes this process's share. Raises `ConfigError` if LangGraph is set
+    """The service that accepts runs and executes this process's share. Raises `ConfigError` if LangGraph is set
     but not installed.
     """
     settings = context.settings

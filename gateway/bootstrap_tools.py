@@ -31,7 +31,7 @@ class Tools:
 
 
 def build_tools(context: BuildContext, rooms: Rooms, memory: MemoryStore, *, with_foreign: bool) -> Tools:
-    """Returns the plain tools; features register theirs later."""
+    """The plain tools; features register theirs later."""
     builtins = make_builtin_tools(context.settings, memory)
     context.stack.push_async_callback(builtins.aclose)
     registry = ToolRegistry()

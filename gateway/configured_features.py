@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def choose_configured(settings: Settings) -> LoadedFeatures:
-    """Returns the features that the settings leave on, and logs those that are skipped. Raises `ConfigError`."""
+    """The features that the settings leave on, and logs those that are skipped. Raises `ConfigError`."""
     try:
         features = load_features(settings.features)
     except FeatureConflictError as error:
@@ -29,7 +29,7 @@ async def apply_feature_revisions(store: Storage, features: LoadedFeatures) -> N
 
 
 def list_revisions(features: LoadedFeatures) -> list[FeatureRevision]:
-    """Returns the revisions of all known features, those that are off too: their rows can be deleted with an owner."""
+    """The revisions of all known features, those that are off too: their rows can be deleted with an owner."""
     return [
         FeatureRevision(feature.name, one.name, one.sqlite, one.postgres)
         for feature in features.known

@@ -38,7 +38,7 @@ class RequestFormatError(AgentError):
 
     @property
     def kind(self) -> FailureKind:
-        """Returns this error's row of the failure tables."""
+        """This error's row of the failure tables."""
         return DOOR_FAILURES.get(self.code) or FAILURES[self.code]
 
 
@@ -97,7 +97,7 @@ class OriginError(RequestFormatError):
 
 
 def make_request_id() -> str:
-    """Returns an id for a request that brings none."""
+    """An id for a request that brings none."""
     return f"req_{secrets.token_hex(12)}"
 
 
@@ -109,7 +109,7 @@ def build_error_response(
     status: int | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Returns the HTTP response for an `AgentError`. `status` replaces the code's own status.
+    """The HTTP response for an `AgentError`. `status` replaces the code's own status.
 
     After a run has started the response says `x-should-retry: false`: the official SDKs repeat 5xx and 429 by
     themselves, and a run may have had side effects.
@@ -150,7 +150,7 @@ async def _handle_agent_error(request: Request, error: Exception) -> Response:
 
 
 def build_agent_error_response(request: Request, error: AgentError) -> Response:
-    """Returns the response for a request that failed with an `AgentError`, whether its run continues or not."""
+    """The response for a request that failed with an `AgentError`, whether its run continues or not."""
     error = _hide_store_details(request, error)
     started = bool(getattr(request.state, "run_started", False))
     run_id = getattr(request.state, "run_id", None)
@@ -159,7 +159,7 @@ def build_agent_error_response(request: Request, error: AgentError) -> Response:
 
 
 def _hide_store_details(request: Request, error: AgentError) -> AgentError:
-    """Returns the error as this caller may read it.
+    """The error as this caller may read it.
 
     Where keys are required, callers do not own the machine: where the store is located goes into the log only.
     """
@@ -177,7 +177,7 @@ async def _handle_validation_error(request: Request, error: Exception) -> Respon
 
 
 def build_validation_error(faults: Sequence[Any]) -> RequestFormatError:
-    """Returns the first fault of a validation, in the words of OpenAI's API."""
+    """The first fault of a validation, in the words of OpenAI's API."""
     fault = faults[0] if faults else {"type": "value_error", "loc": (), "msg": "the request is not valid"}
     location = [part for part in fault["loc"] if part != "body"]
     kind = str(fault["type"])
@@ -221,7 +221,7 @@ def format_location(location: Sequence[str | int]) -> str:
 
 
 def _handle_http_exception(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:
-    """Returns the router's refusal in the door's shape."""
+    """The router's refusal in the door's shape."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     method, path = request.method, request.url.path
     if status == 404:
@@ -239,7 +239,7 @@ def _handle_http_exception(request: Request, error: Exception, routes: Sequence[
 
 
 def _suggest_path(request: Request, routes: Sequence[BaseRoute]) -> str:
-    """Returns a hint with the nearest known path, or ""."""
+    """A hint with the nearest known path, or ""."""
     path = request.url.path
     if (nearest := find_nearest_endpoint(path)) is not None:
         return f"; the nearest endpoint is {nearest}"
@@ -251,7 +251,7 @@ def _suggest_path(request: Request, routes: Sequence[BaseRoute]) -> str:
 
 
 def _routes_at(routes: Sequence[BaseRoute], scope: Scope, path: str) -> list[Route]:
-    """Returns the routes at a path, whatever their methods."""
+    """The routes at a path, whatever their methods."""
     here = {**scope, "path": path}
     return [route for route in routes if isinstance(route, Route) and route.matches(here)[0] is not Match.NONE]
 

@@ -52,7 +52,7 @@ class LoadedFeatures:
         return len(self.features) < len(self.known)
 
     def list_missing_rooms(self) -> set[str]:
-        """Returns the shipped rooms of the features that are off."""
+        """The shipped rooms of the features that are off."""
         return {room for feature in self.known if feature.name not in self for room in feature.rooms}
 
     def list_commands(self, group: str = "") -> dict[str, Command]:
@@ -80,7 +80,7 @@ def claim(claims: dict[str, str], name: str, feature: str, noun: str) -> None:
 
 
 def load_features(choice: str | None = None, *, with_installed: bool = True) -> LoadedFeatures:
-    """Returns the features that `choice` (AGENT_FEATURES) leaves on, by default that of the environment.
+    """The features that `choice` (AGENT_FEATURES) leaves on, by default that of the environment.
 
     Raises `FeatureConflictError`.
     """
@@ -92,7 +92,7 @@ def load_features(choice: str | None = None, *, with_installed: bool = True) -> 
 def choose_features(
     sources: Mapping[str, Callable[[], Feature]], choice: str, *, names_all: bool = True
 ) -> LoadedFeatures:
-    """Returns the features of `sources`, by origin, as `choice` says: names to use alone, or `-name` to leave out.
+    """The features of `sources`, by origin, as `choice` says: names to use alone, or `-name` to leave out.
 
     With `names_all` the sources are all there are, so that a choice of another one is an error."""
     loaded: dict[str, tuple[Feature, str]] = {}
@@ -190,7 +190,7 @@ def _is_there(module: str) -> bool:
 
 @cache
 def _list_installed() -> dict[str, Callable[[], Feature]]:
-    """Returns those of installed packages. Finding them reads a file of each package: once a process."""
+    """Those of installed packages. Finding them reads a file of each package: once a process."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - parses mail headers, with all of `email`
 
     found = sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value))

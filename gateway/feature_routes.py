@@ -18,7 +18,7 @@ KERNEL = "kernel"
 def collect_routes(
     own: Iterable[tuple[int, Sequence[BaseRoute]]], features: LoadedFeatures, settings: Settings
 ) -> list[BaseRoute]:
-    """Returns all routes. Raises `ConfigError` if two features claim the same method of a path."""
+    """All routes. Raises `ConfigError` if two features claim the same method of a path."""
     groups = [(place, KERNEL, routes) for place, routes in own]
     for feature in features:
         groups += [(door.place, feature.name, _load_door(door, settings)) for door in feature.routes]
@@ -34,7 +34,7 @@ def collect_routes(
 
 
 def collect_upload_limits(features: LoadedFeatures, settings: Settings) -> dict[str, int]:
-    """Returns the paths that take uploads, with the most bytes of a body."""
+    """The paths that take uploads, with the most bytes of a body."""
     limits: dict[str, int] = {}
     for feature in features:
         if feature.upload_limits is not None:

@@ -159,7 +159,7 @@ def build_foreign_servers(
     rooms: Rooms,
     safe: SafeClient,
 ) -> ForeignServers:
-    """Returns the foreign MCP servers, not yet started; `safe` connects to those of rooms. Raises `ConfigError` for a
+    """The foreign MCP servers, not yet started; `safe` connects to those of rooms. Raises `ConfigError` for a
     broken file.
     """
 

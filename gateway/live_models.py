@@ -106,7 +106,7 @@ class LiveModels:
         return removed is not None
 
     def find_key(self, entry: SavedModel) -> str | None:
-        """Returns the key of a saved endpoint. Raises `CredentialError` if it cannot be read."""
+        """The key of a saved endpoint. Raises `CredentialError` if it cannot be read."""
         if entry.credential is None or entry.base_url is None:
             return None
         return self.credentials.get_model_key(entry.credential, entry.base_url).get_secret_value()
@@ -147,12 +147,12 @@ class LiveModels:
 
 
 async def open_models(context: BuildContext) -> LiveModels:
-    """Returns the models of this process, which the end of the gateway closes. Raises `ConfigError`."""
+    """The models of this process, which the end of the gateway closes. Raises `ConfigError`."""
     return await open_live_models(context.settings, context.stack)
 
 
 async def open_live_models(settings: Settings, stack: AsyncExitStack) -> LiveModels:
-    """Returns the models that the settings or the saved list name. Raises `ConfigError`."""
+    """The models that the settings or the saved list name. Raises `ConfigError`."""
     live = LiveModels(settings, await build_models(settings))
     stack.push_async_callback(live.aclose)
     await live.refresh()

@@ -61,7 +61,7 @@ class CheckedModel:
 
 
 async def find_endpoints(settings: Settings, configured: Iterable[ConfiguredModel] = ()) -> Discovered:
-    """Returns the endpoints on this machine without those in `configured`, or why nothing was searched for."""
+    """The endpoints on this machine without those in `configured`, or why nothing was searched for."""
     obstacle = find_obstacle(settings.discover, is_loopback=not can_others_call(settings), environment=os.environ)
     if obstacle is not None:
         return Discovered(obstacle=obstacle)
@@ -71,7 +71,7 @@ async def find_endpoints(settings: Settings, configured: Iterable[ConfiguredMode
 
 
 def format_offer(endpoint: FoundEndpoint) -> str:
-    """Returns the line that offers the first model of a found endpoint."""
+    """The line that offers the first model of a found endpoint."""
     model = endpoint.models[0]
     more = f" (and {len(endpoint.models) - 1} more)" if len(endpoint.models) > 1 else ""
     command = f"stepgate models use {_quote(model.name)}"
@@ -83,7 +83,7 @@ def _quote(name: str) -> str:
 
 
 async def check_configured(live: LiveModels) -> list[CheckedModel]:
-    """Returns every configured model with its state, those that the environment overrides last."""
+    """Every configured model with its state, those that the environment overrides last."""
     used = await asyncio.gather(*(_check(live, one) for one in live.tiers.configured))
     reason = "the environment names other models (AGENT_LLM_BASE_URL, AGENT_MODEL_FAST), which win over the saved ones"
     return [*used, *(CheckedModel(one, "unused", reason) for one in live.unused)]
@@ -106,7 +106,7 @@ async def _check(live: LiveModels, model: ConfiguredModel) -> CheckedModel:
 
 
 def find_key(live: LiveModels, model: ConfiguredModel) -> str | None:
-    """Returns the key of a configured model. Raises `CredentialError` if it cannot be read."""
+    """The key of a configured model. Raises `CredentialError` if it cannot be read."""
     settings = live.settings
     if model.source == "file":
         saved = next((one for one in live.saved.read() if one.name == model.name), None)
@@ -117,7 +117,7 @@ def find_key(live: LiveModels, model: ConfiguredModel) -> str | None:
 
 
 async def list_models(base_url: str, key: str | None, *, seconds: float) -> list[str]:
-    """Returns the models of an endpoint. Raises `ModelError`."""
+    """The models of an endpoint. Raises `ModelError`."""
     from agent.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
 
     client = HttpModelClient(base_url, key)
@@ -178,14 +178,14 @@ async def choose_model(live: LiveModels, entry: SavedModel, key: str | None) -> 
 
 
 def make_file_entry(file: Path, roles: tuple[Role, ...], name: str | None) -> SavedModel:
-    """Returns the entry of a model file, by its absolute path."""
+    """The entry of a model file, by its absolute path."""
     path = file.expanduser().resolve()
     chosen = name or make_endpoint_name("", path.stem)
     return SavedModel(name=chosen, model=path.stem.replace(",", "-"), file=str(path), roles=roles, product="llama.cpp")
 
 
 def make_endpoint_name(base_url: str, product: str = "") -> str:
-    """Returns a short name for an endpoint: its program's, or its host's."""
+    """A short name for an endpoint: its program's, or its host's."""
     host = (urlsplit(base_url).hostname or "").removeprefix("api.")
     named = _NOT_IN_NAMES.sub("-", (product or host).lower()).strip("-")
     return (named if named[:1].isalpha() else f"at-{named}")[:32].rstrip("-") or "endpoint"

@@ -19,7 +19,7 @@ class ComponentStatus:
 
 
 async def check_readiness(stepgate: "Stepgate") -> dict[str, ComponentStatus]:
-    """Returns the status of every component.
+    """The status of every component.
 
     A model that is down is reported but does not stop the gateway from serving: it then works in rules mode.
     """

@@ -23,7 +23,7 @@ convert it to OpenAI's error object.
 
 
 def build_failures_page() -> str:
-    """Returns every error code with its meaning, action and HTTP status, as Markdown."""
+    """Every error code with its meaning, action and HTTP status, as Markdown."""
     kinds = {**FAILURES, **DOOR_FAILURES}
     rows = [f"| `{code}` | {kind.meaning} | {kind.action} | {kind.http_status} |\n" for code, kind in kinds.items()]
     return "".join([_FAILURES, *rows])

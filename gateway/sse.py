@@ -63,7 +63,7 @@ class EventStream:
         failed: Callable[[AgentFailure], str],
         headers: dict[str, str] | None = None,
     ) -> Response:
-        """Returns the response that streams `frames`. A client that disconnects ends the iteration, not the run behind
+        """The response that streams `frames`. A client that disconnects ends the iteration, not the run behind
         it.
 
         An error after the status has been sent ends the stream with the frame that `failed` makes.

@@ -46,7 +46,7 @@ An unknown toolset is refused with the known ones (HTTP 400, or at the start).
 
 
 def build_mcp_tools_page() -> str:
-    """Returns the default list and the toolsets as Markdown. Starts a gateway in a temporary folder."""
+    """The default list and the toolsets as Markdown. Starts a gateway in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         tools = asyncio.run(list_tools(Path(folder), DEFAULT_VIEW))
     rows = [f"| `{tool.name}` | {_format_arguments(tool)} | {_escape(tool.description or '')} |\n" for tool in tools]
@@ -67,13 +67,13 @@ async def list_tools(folder: Path, view: View) -> list[types.Tool]:
 
 
 def measure_bytes(tools: list[types.Tool]) -> int:
-    """Returns the size of a list as compact JSON, as `tools/list` sends it."""
+    """The size of a list as compact JSON, as `tools/list` sends it."""
     wire = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
     return len(json.dumps({"tools": wire}, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def _format_arguments(tool: types.Tool) -> str:
-    """Returns the names of the arguments; those that may be left out in brackets."""
+    """The names of the arguments; those that may be left out in brackets."""
     required = tool.input_schema.get("required", [])
     names = tool.input_schema.get("properties", {})
     return ", ".join(f"`{name}`" if name in required else f"[`{name}`]" for name in names)

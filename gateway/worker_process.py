@@ -33,7 +33,7 @@ class WorkerProcess:
 
     @classmethod
     def from_environment(cls) -> Self | None:
-        """Returns this process's place, or None for a gateway that is one process."""
+        """This process's place, or None for a gateway that is one process."""
         text = os.environ.get(ENVIRONMENT)
         if text is None:
             return None
@@ -41,7 +41,7 @@ class WorkerProcess:
         return cls(**{**fields, "forwarding": tuple(fields["forwarding"])})
 
     def to_environment(self, folder: Path) -> dict[str, str]:
-        """Returns the variables that tell the child its place; `folder` holds the files of the metrics."""
+        """The variables that tell the child its place; `folder` holds the files of the metrics."""
         return {ENVIRONMENT: json.dumps(asdict(self)), METRICS_ENVIRONMENT: str(folder)}
 
     @property
@@ -50,11 +50,11 @@ class WorkerProcess:
         return (self.listening, *self.forwarding, self.ready, self.parent)
 
     def open_sockets(self) -> tuple[socket.socket, socket.socket]:
-        """Returns the socket for clients and the socket for the other workers."""
+        """The socket for clients and the socket for the other workers."""
         return socket.socket(fileno=self.listening), socket.socket(fileno=self.forwarding[self.index])
 
     def find_port(self, index: int) -> int:
-        """Returns the loopback port of a worker."""
+        """The loopback port of a worker."""
         with socket.socket(fileno=os.dup(self.forwarding[index])) as other:
             return int(other.getsockname()[1])
 

@@ -24,7 +24,7 @@ class MappedStream:
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Item:
-        """Returns the next item. Raises what the stream raises at its end."""
+        """The next item. Raises what the stream raises at its end."""
         return self._change(await self._stream.receive())
 
     async def aclose(self) -> None:

@@ -74,7 +74,7 @@ def list_files(paths: Iterable[str]) -> Iterator[Path]:
 
 
 def is_checked(file: Path) -> bool:
-    """Returns whether a file holds names or prose, and is not this file."""
+    """Whether a file holds names or prose, and is not this file."""
     return file.suffix in (".py", ".md") and file != Path(__file__).resolve()
 
 
@@ -127,7 +127,7 @@ def check_function(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> 
 
 
 def split_words(name: str) -> list[str]:
-    """Returns the words of a name in snake or camel case."""
+    """The words of a name in snake or camel case."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_").split("_")
 
 

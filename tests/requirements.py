@@ -61,13 +61,13 @@ class RowTest:
 
 
 def read_rows() -> dict[str, str]:
-    """Returns each row's meaning in one line."""
+    """Each row's meaning in one line."""
     rows: dict[str, str] = yaml.safe_load((TESTS / "rows.yaml").read_text("utf-8"))
     return rows
 
 
 def find_row_tests() -> dict[str, list[RowTest]]:
-    """Returns the tests of each row, those through a door first."""
+    """The tests of each row, those through a door first."""
     found: dict[str, set[RowTest]] = defaultdict(set)
     for path in sorted({*TESTS.rglob("test_*.py"), *TESTS.rglob("*_contract.py")}):
         name = path.relative_to(ROOT).as_posix()
@@ -94,7 +94,7 @@ def _read_marker(decorator: ast.expr) -> list[str]:
 
 
 def list_open_rows() -> list[str]:
-    """Returns the rows that neither deviate nor have a test through a door."""
+    """The rows that neither deviate nor have a test through a door."""
     tests = find_row_tests()
     return [row for row in read_rows() if row not in DEVIATIONS and not any(t.is_at_door for t in tests.get(row, ()))]
 

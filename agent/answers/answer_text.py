@@ -8,7 +8,7 @@ from agent.run_context.run import Run
 
 
 async def assemble_answer(run: Run) -> StepOutput:
-    """Returns the answer as an output: its text, the cited sources, its taint and its mode."""
+    """The answer as an output: its text, the cited sources, its taint and its mode."""
     plan = run.state.plan
     if plan is None:
         return StepOutput()

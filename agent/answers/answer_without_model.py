@@ -55,7 +55,7 @@ def _get_hints(run: Run, step: PlanStep) -> PlanHints:
 
 
 def _build_heading(run: Run, step: PlanStep) -> str:
-    """Returns the heading of a result for people. A step's intent is written for the executor."""
+    """The heading of a result for people. A step's intent is written for the executor."""
     if heading := _get_hints(run, step).heading:
         return heading
     intent = step.intent
@@ -71,7 +71,7 @@ def _normalise_text(text: str) -> str:
 
 
 def answer_without_results(run: Run) -> str:
-    """Returns the answer without a model and without results: the requested listing, the JSON of a background prompt,
+    """The answer without a model and without results: the requested listing, the JSON of a background prompt,
     or the commands of rules mode."""
     route = run.state.understanding.route if run.state.understanding else "direct"
     if route == "task":
@@ -80,7 +80,7 @@ def answer_without_results(run: Run) -> str:
 
 
 def format_listing(run: Run) -> str:
-    """Returns the skills, the features' commands and the tools of this room for `/help`, `/skills` and `/tools`."""
+    """The skills, the features' commands and the tools of this room for `/help`, `/skills` and `/tools`."""
     command = run.state.prompt.strip().split()[0].lower()
     lines: list[str] = []
     if command != "/tools":
@@ -154,7 +154,7 @@ def describe_alternatives(run: Run) -> str:
 
 
 def build_alternatives_output(alternatives: str, reason: str) -> StepOutput:
-    """Returns the answer of a room that no model can read requests for: where people do the same by themselves."""
+    """The answer of a room that no model can read requests for: where people do the same by themselves."""
     lines = [
         f"I cannot read free text now: {reason}. Nothing was done. The same without a model:",
         "",
@@ -164,7 +164,7 @@ def build_alternatives_output(alternatives: str, reason: str) -> StepOutput:
 
 
 def list_examples(tools: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Returns examples of requests that need no model but these tools: the tool, its purpose, and the request."""
+    """Examples of requests that need no model but these tools: the tool, its purpose, and the request."""
     allowed = set(tools)
     return [example for example in _EXAMPLES if example[0] in allowed]
 
@@ -191,7 +191,7 @@ _KNOWLEDGE_EXAMPLES = (
 
 
 def answer_background_prompt(prompt: str) -> str:
-    """Returns the JSON for a chat client's background prompt (title, tags, follow-ups, queries).
+    """The JSON for a chat client's background prompt (title, tags, follow-ups, queries).
 
     The first key before the quoted chat names the kind; "title" and "follow" occur in many of these prompts."""
     told = prompt.split(_CHAT_BEGINS, 1)[0]
@@ -235,7 +235,7 @@ def describe_stop_reason(run: Run) -> str:
 
 
 async def compose_partial_answer(run: Run) -> str:
-    """Returns the answer of an incomplete run: the reason, the known results, the missing ones. Omits the steps that a
+    """The answer of an incomplete run: the reason, the known results, the missing ones. Omits the steps that a
     person rejected, and the result of the skill's briefing."""
     state = run.state
     told = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None

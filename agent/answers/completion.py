@@ -70,7 +70,7 @@ class CompletionWriter:
         self._schema_form = SchemaForm(self._models, run.state.question, run.state.request.options)
 
     async def write(self, feedback: str | None) -> StepOutput:
-        """Returns the answer.
+        """The answer.
 
         Raises `ModelOutputError` for a broken stream, which is judged RETRY. Raises every `ModelError` if there is no
         result to fall back on: a plain question without a model call has no answer.
@@ -111,7 +111,7 @@ class CompletionWriter:
         return self._make_output(written, sources, finish, tainted=tainted)
 
     def _prepare_evidence(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> EvidenceWriter | None:
-        """Returns the writer of an answer from evidence; None for a plain completion."""
+        """The writer of an answer from evidence; None for a plain completion."""
         evidence = self._run.engine.extensions.evidence_answers
         if evidence is None:
             return None
@@ -121,7 +121,7 @@ class CompletionWriter:
     def _make_output(
         self, written: ModelReply, sources: tuple[Source, ...], finish: FinishReason, *, tainted: bool
     ) -> StepOutput:
-        """Returns a model's reply as the step's output."""
+        """A model's reply as the step's output."""
         text = written.text
         if self._is_structured and not written.refused:
             text, _ = read_json_answer(text, self._run.state.request.options)
@@ -172,14 +172,14 @@ class CompletionWriter:
         return await self._schema_form.apply(answer, tier)
 
     def _is_refused_in_vain(self, writer: EvidenceWriter, answer: StepOutput) -> bool:
-        """Returns whether a small model cites nothing though the answer is made from passages alone: the retriever
+        """Whether a small model cites nothing though the answer is made from passages alone: the retriever
         knows better what they hold, and quotes nothing where it is not certain itself."""
         cited = answer.tailored is not None and bool(answer.tailored.citations)
         return self._run.profile.decides == "rounds" and writer.is_extractive and not cited
 
     @property
     def _is_structured(self) -> bool:
-        """Returns whether the answer is JSON that is compared with its schema before anybody reads it."""
+        """Whether the answer is JSON that is compared with its schema before anybody reads it."""
         return self._run.room.planning and wants_json(self._run.state.request.options)
 
     async def _compose_by_rules(
@@ -206,7 +206,7 @@ class CompletionWriter:
         )
 
     def _list_shown_results(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
-        """Returns the results for an answer by rules. In a room with required tools, omits those that other steps
+        """The results for an answer by rules. In a room with required tools, omits those that other steps
         used.
         """
         steps = self._run.state.plan.steps if self._run.state.plan else ()
@@ -217,7 +217,7 @@ class CompletionWriter:
     def _build_messages(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
     ) -> tuple[JsonObject, ...]:
-        """Returns the messages: trusted text in the system message, the request and each result in its own block."""
+        """The messages: trusted text in the system message, the request and each result in its own block."""
         run = self._run
         before, after = split_at_prompt(run.state)
         system = self._build_system_prompt(outcomes, sources, (*before, *after))
@@ -270,7 +270,7 @@ class CompletionWriter:
     def _continue_planner(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
     ) -> tuple[JsonObject, ...]:
-        """Returns the planner's conversation with the instruction to write the answer; () if it cannot be continued.
+        """The planner's conversation with the instruction to write the answer; () if it cannot be continued.
 
         The endpoint has read all but the instruction already. A second attempt, images, a persona and
         memories from outside need more."""
@@ -292,7 +292,7 @@ class CompletionWriter:
         return (*run.planner_messages, {"role": "user", "content": content})
 
     def _describe_input(self, step: PlanStep) -> str:
-        """Returns the arguments with which a step called its tool; "" for a skill, whose intent says them."""
+        """The arguments with which a step called its tool; "" for a skill, whose intent says them."""
         attempt = self._run.state.get_step(step.id).last
         calls = attempt.calls if attempt is not None and step.action != "skill" else ()
         return format_args(calls[-1].intent.args) if calls else ""
@@ -303,7 +303,7 @@ class CompletionWriter:
         sources: tuple[Source, ...],
         history: tuple[ChatMessage, ...],
     ) -> str:
-        """Returns the operator's instructions, followed by the caller's own system messages."""
+        """The operator's instructions, followed by the caller's own system messages."""
         room = self._run.room
         operator = build_instructions(self._run, history)
         failed = list_abandoned_steps(self._run.state)
@@ -322,7 +322,7 @@ class CompletionWriter:
         )
 
     def _choose_tier(self) -> Tier:
-        """Returns the tier of the answer. A room's "high" holds whatever the plan asks for."""
+        """The tier of the answer. A room's "high" holds whatever the plan asks for."""
         if _is_task(self._run):
             return "fast"
         return "high" if self._run.room.answer_tier == "high" else self._step.tier or "fast"
@@ -385,7 +385,7 @@ async def _read_stream(
 
 
 def _is_command(run: Run) -> bool:
-    """Returns whether the command's result is the answer; False if the caller requests another format."""
+    """Whether the command's result is the answer; False if the caller requests another format."""
     if "response_format" in run.state.request.options:
         return False
     return run.state.understanding is not None and run.state.understanding.route == "command"

@@ -28,19 +28,19 @@ class Quantity:
     factor: float = 1.0
 
     def convert(self, other: "Quantity") -> float:
-        """Returns the value in the unit of `other`, if both are of one dimension, else as it is."""
+        """The value in the unit of `other`, if both are of one dimension, else as it is."""
         if self.dimension and self.dimension == other.dimension:
             return self.value * self.factor / other.factor
         return self.value
 
 
 def read_quantities(mention: NumberMention) -> list[Quantity]:
-    """Returns the values that a number can stand for, without signs."""
+    """The values that a number can stand for, without signs."""
     return [make_quantity(abs(float(one.value)), float(one.step) / 2, mention.unit) for one in mention.readings]
 
 
 def make_quantity(value: float, tolerance: float, unit: Unit | None) -> Quantity:
-    """Returns a figure with its unit. Crowns of all countries are one dimension."""
+    """A figure with its unit. Crowns of all countries are one dimension."""
     if unit is None:
         return Quantity(value, tolerance)
     return Quantity(value, tolerance, "kr" if unit.dimension in _CROWNS else unit.dimension, float(unit.factor))
@@ -55,7 +55,7 @@ class Derivations:
         self._prepared: dict[tuple[str, float], _Operands] = {}
 
     def explain(self, figure: Quantity, limit: float) -> bool:
-        """Returns whether the figure follows from two operands, and at most `limit` of figures like it do too."""
+        """Whether the figure follows from two operands, and at most `limit` of figures like it do too."""
         return bool(self._operands) and is_unlikely_hit(figure, self._is_derivable, limit)
 
     def _is_derivable(self, figure: Quantity) -> bool:
@@ -66,7 +66,7 @@ class Derivations:
 
 
 def is_unlikely_hit(figure: Quantity, test: Callable[[Quantity], bool], limit: float) -> bool:
-    """Returns whether the figure passes a test that at most `limit` (a share) of figures like it pass."""
+    """Whether the figure passes a test that at most `limit` (a share) of figures like it pass."""
     if not test(figure):
         return False
     probes = list(_iter_probes(figure))
@@ -80,7 +80,7 @@ def is_unlikely_hit(figure: Quantity, test: Callable[[Quantity], bool], limit: f
 
 
 def contains_near(ordered: Sequence[float], value: float, tolerance: float) -> bool:
-    """Returns whether one of the sorted numbers is within `tolerance` of `value`."""
+    """Whether one of the sorted numbers is within `tolerance` of `value`."""
     tolerance = tolerance * (1 + 1e-9) + 1e-9
     at = bisect_left(ordered, value - tolerance)
     return at < len(ordered) and ordered[at] <= value + tolerance
@@ -110,7 +110,7 @@ class _Operands:
         self._pairs = _group_values(operands) if figure.dimension == "%" else []
 
     def derive(self, figure: Quantity) -> bool:
-        """Returns whether the figure is the result of two operands. Each equation is solved for one of them."""
+        """Whether the figure is the result of two operands. Each equation is solved for one of them."""
         value, tolerance = figure.value, figure.tolerance
         if figure.dimension in ("%", "pp"):
             return self._is_percentage(value, tolerance)
@@ -127,14 +127,14 @@ class _Operands:
         return any(self._is_share(one, value, tolerance) for one in own if self._shares)
 
     def _is_share(self, one: float, value: float, tolerance: float) -> bool:
-        """Returns whether the value is a percentage of `one`, or `one` grown, shrunk or taken back by it."""
+        """Whether the value is a percentage of `one`, or `one` grown, shrunk or taken back by it."""
         ratio, near = value / one, tolerance / one
         return any(contains_near(self._shares, share, near) for share in (ratio, ratio - 1, 1 - ratio)) or any(
             contains_near([one / (1 + share)], value, tolerance) for share in self._shares
         )
 
     def _is_percentage(self, value: float, tolerance: float) -> bool:
-        """Returns whether the value is a share, a change, the rest to 100, or a sum or difference of percentages."""
+        """Whether the value is a share, a change, the rest to 100, or a sum or difference of percentages."""
         shares = [100 * share for share in self._shares]
         if contains_near(shares, 100 - value, tolerance):
             return True
@@ -152,7 +152,7 @@ class _Operands:
 
 
 def _group_values(operands: Sequence[Quantity]) -> list[list[float]]:
-    """Returns the base values of the operands of each dimension, with those of none."""
+    """The base values of the operands of each dimension, with those of none."""
     bare = [one.value for one in operands if not one.dimension]
     groups = {one.dimension for one in operands if one.dimension not in ("", "%", "pp")}
     by_dimension = [

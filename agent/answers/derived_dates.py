@@ -22,13 +22,13 @@ class DerivedDates:
         self._known = known
 
     def explain(self, mention: DateMention | TimeMention) -> bool:
-        """Returns whether a date or a time of day follows from known ones."""
+        """Whether a date or a time of day follows from known ones."""
         if isinstance(mention, TimeMention):
             return self._has_time(mention.value)
         return any(one.follows_from(known) for one in mention.readings for known in self._dates)
 
     def explain_number(self, mention: NumberMention) -> bool:
-        """Returns whether a number of days, weeks, months or years is the span between two known dates, or a year is a
+        """Whether a number of days, weeks, months or years is the span between two known dates, or a year is a
         known number of years from another."""
         value = float(mention.value)
         if mention.unit is None:

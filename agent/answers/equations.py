@@ -40,7 +40,7 @@ class Equation:
 
 
 def find_equations(text: str, numbers: Sequence[NumberMention]) -> list[Equation]:
-    """Returns the equations of a text whose numbers are `numbers`, computed."""
+    """The equations of a text whose numbers are `numbers`, computed."""
     return [found for match in _EQUALS.finditer(text) if (found := _read_equation(text, match, numbers)) is not None]
 
 
@@ -88,7 +88,7 @@ def _tokenize(text: str, start: int, end: int, operands: Sequence[NumberMention]
 
 
 def _strip_words(tokens: Sequence[Token]) -> list[Token]:
-    """Returns the longest end of the tokens that is an expression, without the words in it."""
+    """The longest end of the tokens that is an expression, without the words in it."""
     kept = [_OPERATORS.get(token, "") if isinstance(token, str) else token for token in tokens]
     plain = [token for token in kept if token != ""]
     for start in range(len(plain)):
@@ -130,7 +130,7 @@ def _evaluate_readings(tokens: Sequence[Token], operands: Sequence[NumberMention
 
 
 def _list_values(mention: NumberMention) -> list[tuple[float, bool]]:
-    """Returns the values of a number; with True for one that is a percentage."""
+    """The values of a number; with True for one that is a percentage."""
     values = [(abs(float(one.value)), False) for one in mention.readings]
     if mention.unscaled is not None:
         values.append((abs(float(mention.unscaled)), False))
@@ -148,7 +148,7 @@ class _Evaluator:
         self._at = 0
 
     def evaluate(self) -> float:
-        """Returns the value of a sum of products."""
+        """The value of a sum of products."""
         total, _ = self._read_product()
         while (sign := self._peek()) in ("+", "-"):
             self._at += 1

@@ -24,7 +24,7 @@ def get_no_answer_text(question: str = "", kind: Literal["not_said", "unknown"] 
 
 
 def translate_no_answer(text: str, question: str) -> str:
-    """Returns one of these sentences in the language of the question."""
+    """One of these sentences in the language of the question."""
     bare = text.strip(" \t\n*_")
     unknown = any(texts["unknown"] == bare for texts in _SENTENCES.values())
     return get_no_answer_text(question, "unknown" if unknown else "not_said")
@@ -41,5 +41,5 @@ def contains_no_answer_text(text: str) -> bool:
 
 
 def detect_sentence_language(question: str) -> str:
-    """Returns the language in which a fixed sentence answers the question, which may have no such sentences."""
+    """The language in which a fixed sentence answers the question, which may have no such sentences."""
     return "ar" if detect_script(question) == "ARABIC" else detect_question_language(question)

@@ -57,7 +57,7 @@ _INVENTS = re.compile(
 
 
 def find_unexplained_figures(text: str, evidence: str) -> list[str]:
-    """Returns the figures, dates and codes of `text`, as written, that are neither in `evidence` nor derivable from it.
+    """The figures, dates and codes of `text`, as written, that are neither in `evidence` nor derivable from it.
 
     Returns at most `MAX_REPORTED`."""
     evidence = _drop_line_numbers(evidence)
@@ -68,12 +68,12 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
 
 
 def asks_to_invent(request: str) -> bool:
-    """Returns whether a request asks for invention or a guess. Such figures need no evidence."""
+    """Whether a request asks for invention or a guess. Such figures need no evidence."""
     return _INVENTS.search(request.lower()) is not None
 
 
 def _find_claims(text: str) -> list[ValueMention]:
-    """Returns the values that a text claims, and the numbers under ten that its equations need."""
+    """The values that a text claims, and the numbers under ten that its equations need."""
     if not _DIGIT.search(text) and not any(word in NUMBER_WORDS for word in text.lower().split()):
         return []
     plain = _LINK.sub(lambda match: " " * len(match[0]), text)
@@ -109,7 +109,7 @@ class _Search:
         self._sentences = [(piece.start, piece.end) for piece in split_pieces(text)]
 
     def list_unexplained(self) -> list[str]:
-        """Returns the unexplained figures in order, each once."""
+        """The unexplained figures in order, each once."""
         equations = find_equations(self._text, self._numbers)
         wrong = [one.result for one in equations if not one.is_right]
         pending = [one for one in self._claims if one not in wrong and not self._is_known(one)]
@@ -120,7 +120,7 @@ class _Search:
         return list(dict.fromkeys(map(_get_shown, unexplained)))[:MAX_REPORTED]
 
     def _remove_derived(self, pending: list[ValueMention], equations: Sequence[Equation]) -> list[ValueMention]:
-        """Returns the claims that stay unexplained. An explained one may explain another, so that it is tried twice."""
+        """The claims that stay unexplained. An explained one may explain another, so that it is tried twice."""
         results = [one.result for one in equations if one.is_right]
         factors = [number for one in equations if one.is_right for number in one.operands]
         for _ in range(2):
@@ -150,7 +150,7 @@ class _Search:
                 return not _OFFSET.search(self._text[max(0, start - 6) : start])
 
     def _is_figure(self, mention: NumberMention) -> bool:
-        """Returns whether a number is more than a count under ten, a line number or a word that may be no number."""
+        """Whether a number is more than a count under ten, a line number or a word that may be no number."""
         whole = mention.value == mention.value.to_integral_value()
         if mention.is_word:
             return whole and abs(mention.value) > 12 and self._is_whole_word(mention)
@@ -160,7 +160,7 @@ class _Search:
         return not _LINE_WORD.search(self._text[max(0, mention.start - 24) : mention.start])
 
     def _is_whole_word(self, mention: NumberMention) -> bool:
-        """Returns whether no other number word is beside this one, which would make it a part of another number."""
+        """Whether no other number word is beside this one, which would make it a part of another number."""
         if _CLOCK_WORD.match(self._text, mention.end):
             return False
         before = re.findall(r"[^\W\d_]+", self._text[max(0, mention.start - 20) : mention.start].lower())[-2:]
@@ -187,7 +187,7 @@ class _Search:
         return any(self._follows(one, mention) for one in quantities)
 
     def _follows(self, figure: Quantity, mention: NumberMention) -> bool:
-        """Returns whether a figure follows from its sentence, its text, the totals or two numbers of the evidence."""
+        """Whether a figure follows from its sentence, its text, the totals or two numbers of the evidence."""
         if figure.value.is_integer() and contains_near(self._counts, figure.value, 0.0) and mention.unit is None:
             return True
         for operands, limit in ((self._list_neighbours(mention), _IN_SENTENCE), (self._explained, _IN_ANSWER)):
@@ -208,7 +208,7 @@ class _Search:
         return self._evidence.derivations.explain(figure, limit)
 
     def _list_neighbours(self, mention: NumberMention) -> list[NumberMention]:
-        """Returns the explained numbers of the mention's own sentence."""
+        """The explained numbers of the mention's own sentence."""
         span = next((one for one in self._sentences if one[0] <= mention.start < one[1]), (0, 0))
         return [one for one in self._explained if span[0] <= one.start < span[1]]
 
@@ -238,7 +238,7 @@ def _is_conversion(value: float) -> bool:
 
 
 def _is_other_temperature(figure: Quantity, operands: Sequence[Quantity]) -> bool:
-    """Returns whether the figure is one of the temperatures on the other scale."""
+    """Whether the figure is one of the temperatures on the other scale."""
     if figure.dimension == "°F":
         return any(abs(one.value * 1.8 + sign * 32 - sign * figure.value) <= figure.tolerance + 1e-9
                    for one in operands if one.dimension == "°C" for sign in (1, -1))  # fmt: skip
@@ -249,7 +249,7 @@ def _is_other_temperature(figure: Quantity, operands: Sequence[Quantity]) -> boo
 
 
 def _is_sum(figure: Quantity, operands: Sequence[Quantity], limit: float) -> bool:
-    """Returns whether the figure is the sum or the average of all operands, or of all but the first or the last."""
+    """Whether the figure is the sum or the average of all operands, or of all but the first or the last."""
     values = [
         one.convert(figure) for one in operands if one.dimension in ("", figure.dimension) or not figure.dimension
     ]
@@ -263,14 +263,14 @@ def _is_year(mention: NumberMention) -> bool:
 
 
 def _get_shown(mention: ValueMention) -> str:
-    """Returns a figure as it is reported: a number without its unit."""
+    """A figure as it is reported: a number without its unit."""
     if isinstance(mention, NumberMention) and not mention.is_word:
         return get_digits(mention.text) or mention.text
     return mention.text.strip()
 
 
 def _drop_line_numbers(evidence: str) -> str:
-    """Returns the text without the numbers of its lines, which a tool has put before them."""
+    """The text without the numbers of its lines, which a tool has put before them."""
     evidence = f"\n{evidence}"
     found = list(_LINE_NUMBER.finditer(evidence))
     if len(found) < _MIN_NUMBERED:
@@ -291,7 +291,7 @@ def _drop_line_numbers(evidence: str) -> str:
 
 
 def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
-    """Returns the evidence; of a very long one its beginning, and what surrounds numbers that begin like a claim's."""
+    """The evidence; of a very long one its beginning, and what surrounds numbers that begin like a claim's."""
     if len(evidence) <= MAX_EVIDENCE:
         return evidence
     starts = {run[:2] for one in claims for run in re.findall(r"\d{2,}", one.text)}

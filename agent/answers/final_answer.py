@@ -15,12 +15,12 @@ from agent.run_context.run import Run
 
 
 def is_successful(state: RunState) -> bool:
-    """Returns whether the plan is complete, every gate passed, and nobody stopped the run."""
+    """Whether the plan is complete, every gate passed, and nobody stopped the run."""
     return is_complete(state) and all(gate.passed for gate in state.gates) and state.cancel_request is None
 
 
 def list_unexplained_figures(state: RunState) -> tuple[str, ...]:
-    """Returns the figures of the answer, as written, that are not derivable from its results."""
+    """The figures of the answer, as written, that are not derivable from its results."""
     steps = state.plan.steps if state.plan else ()
     last = [state.get_step(step.id).last for step in steps if is_answer_step(state, step)]
     return tuple(dict.fromkeys(figure for one in last if one is not None for figure in one.unexplained_figures))
@@ -34,7 +34,7 @@ def find_misfit(state: RunState) -> str:
 
 
 async def build_final_answer(run: Run) -> AnswerFinished:
-    """Returns the answer with sources, citations and uncertainties; translated if the log holds a translation."""
+    """The answer with sources, citations and uncertainties; translated if the log holds a translation."""
     asked = run.state.input_request
     if asked is not None and run.state.cancel_request is None:
         drafted = AnswerFinished(text=asked.question)
@@ -54,7 +54,7 @@ async def build_final_answer(run: Run) -> AnswerFinished:
 
 
 def _format_client_call(call: ClientToolCall) -> JsonObject:
-    """Returns the call in OpenAI's form."""
+    """The call in OpenAI's form."""
     function: JsonObject = {"name": call.tool, "arguments": json.dumps(call.args, ensure_ascii=False)}
     return {"id": call.call_id, "type": "function", "function": function}
 
@@ -88,7 +88,7 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
 
 
 async def _build_partial_answer(run: Run) -> AnswerFinished:
-    """Returns the known results, the missing ones and the reason, after the answer if that failed its gates. Of an
+    """The known results, the missing ones and the reason, after the answer if that failed its gates. Of an
     answer that a person stopped, returns what had been written.
     """
     if (written := await _find_stopped_text(run)) is not None:
@@ -132,7 +132,7 @@ async def _find_stopped_text(run: Run) -> AnswerFinished | None:
 
 
 def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
-    """Returns the uncertainties of a run: side effects of unknown outcome, fallbacks, searches without hits,
+    """The uncertainties of a run: side effects of unknown outcome, fallbacks, searches without hits,
     unexplained figures, abandoned steps, and replies without effect.
     """
     found: list[Uncertainty] = (
@@ -176,7 +176,7 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
 def _build_citations(
     text: str, sources: tuple[Source, ...], tailored: TailorOutput | None = None
 ) -> tuple[Citation, ...]:
-    """Returns the citations of a text, with the quoted words if they are known, else with the source's first quote."""
+    """The citations of a text, with the quoted words if they are known, else with the source's first quote."""
     if tailored is not None:
         cited = set(parse_cited_ids(text))
         return tuple(
@@ -198,7 +198,7 @@ def _build_citations(
 
 
 def _was_streamed(run: Run) -> bool:
-    """Returns whether the text of the answer was streamed to a reader."""
+    """Whether the text of the answer was streamed to a reader."""
     shown = False
     for event in run.events:
         match event.body:
@@ -210,7 +210,7 @@ def _was_streamed(run: Run) -> bool:
 
 
 def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
-    """Returns the doubts of rules that no judge resolved, and the steps that no judge could check."""
+    """The doubts of rules that no judge resolved, and the steps that no judge could check."""
     found: list[Uncertainty] = []
     for step in state.plan.steps if state.plan else ():
         attempt = state.get_step(step.id).last
@@ -229,7 +229,7 @@ def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
 
 
 def _list_ignored_replies(state: RunState) -> list[Uncertainty]:
-    """Returns the replies to a plan that rules then replaced, because rules cannot interpret replies."""
+    """The replies to a plan that rules then replaced, because rules cannot interpret replies."""
     found = []
     for number, asked in enumerate(state.approvals, start=1):
         decided = state.decisions.get(asked.approval_id)
@@ -248,7 +248,7 @@ def _list_ignored_replies(state: RunState) -> list[Uncertainty]:
 
 
 def _list_translation_fallbacks(state: RunState) -> list[Uncertainty]:
-    """Returns the failed translations and their reasons."""
+    """The failed translations and their reasons."""
     understood, translated = state.understanding, state.translation
     found = []
     if understood is not None and understood.fallback_reason is not None:

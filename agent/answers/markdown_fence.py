@@ -35,13 +35,13 @@ class MarkdownFence:
                 return self._pass_on()
 
     def end(self) -> str:
-        """Returns the rest. A last line that closes the fence is dropped."""
+        """The rest. A last line that closes the fence is dropped."""
         if self._state == "inside" and self._held.strip() == _FENCE:
             return ""
         return self._release()
 
     def _begin(self) -> _State:
-        """Returns the state behind the beginning of the answer: `start` until it tells whether it is a fence around
+        """The state behind the beginning of the answer: `start` until it tells whether it is a fence around
         Markdown. Drops such a fence."""
         text = self._held.lstrip()
         if not text.startswith(_FENCE):
@@ -59,7 +59,7 @@ class MarkdownFence:
         return "inside"
 
     def _pass_on(self) -> str:
-        """Returns the lines that are complete, and the beginning of one that is no fence."""
+        """The lines that are complete, and the beginning of one that is no fence."""
         shown = ""
         while self._state != "outside":
             line, ended, rest = self._held.partition("\n")
@@ -74,7 +74,7 @@ class MarkdownFence:
         return shown + self._release()
 
     def _is_closing(self, line: str) -> bool:
-        """Returns whether a whole line closes the outer fence; follows the fences within."""
+        """Whether a whole line closes the outer fence; follows the fences within."""
         marks = line.strip()
         if not marks.startswith(_FENCE):
             return False
@@ -90,6 +90,6 @@ class MarkdownFence:
 
 
 def remove_markdown_fence(text: str) -> str:
-    """Returns a whole answer without the fence around it."""
+    """A whole answer without the fence around it."""
     fence = MarkdownFence()
     return fence.feed(text) + fence.end()

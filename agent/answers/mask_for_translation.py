@@ -23,7 +23,7 @@ class MaskedText:
     originals: tuple[str, ...]
 
     def find_missing(self, translated: str) -> list[str]:
-        """Returns the originals that the translation lost, in order."""
+        """The originals that the translation lost, in order."""
         seen = {int(number) for number in _PLACEHOLDER.findall(translated)}
         return [original for number, original in enumerate(self.originals, start=1) if number not in seen]
 
@@ -51,7 +51,7 @@ class StreamUnmasker:
         self._tail = ""
 
     def feed(self, piece: str) -> str:
-        """Returns the restored text that is certain after this piece. Holds an incomplete placeholder back."""
+        """The restored text that is certain after this piece. Holds an incomplete placeholder back."""
         text = self._tail + piece
         half = _PARTIAL_PLACEHOLDER.search(text)
         self._tail = text[half.start() :] if half is not None and len(half[0]) < 12 else ""
@@ -60,7 +60,7 @@ class StreamUnmasker:
         return _PLACEHOLDER.sub(self._get_original, text)
 
     def end(self) -> str:
-        """Returns the rest, followed by the originals that the translation lost: citations and code must survive."""
+        """The rest, followed by the originals that the translation lost: citations and code must survive."""
         lost = [original for number, original in enumerate(self._originals, start=1) if number not in self._used]
         tail, self._tail = self._tail, ""
         if not lost:

@@ -46,7 +46,7 @@ _NEAR_WORDS = 3
 
 
 def find_unexplained_names(text: str, evidence: str) -> list[str]:
-    """Returns the names of `text`, as written, whose words do not stand beside each other in `evidence`."""
+    """The names of `text`, as written, whose words do not stand beside each other in `evidence`."""
     if text[1:].islower() or not _has_candidate(text):
         return []
     plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
@@ -104,7 +104,7 @@ class _KnownWords:
         return word.lower() in self._lower
 
     def _find(self, word: str) -> list[int]:
-        """Returns the places of a word, with or without the ending of a genitive or plural."""
+        """The places of a word, with or without the ending of a genitive or plural."""
         forms = [word, word.removesuffix("s"), f"{word}s", word.removesuffix("es"), word.removesuffix("n")]
         return next((self._places[form] for form in forms if form in self._places), [])
 
@@ -149,14 +149,14 @@ def _iter_sentence_names(sentence: str, known: _KnownWords, *, may_be_german: bo
 
 
 def _list_certain_names(words: list[str], *, may_be_german: bool) -> list[list[str]]:
-    """Returns the sequence as a name, or nothing if it may be a row of German nouns."""
+    """The sequence as a name, or nothing if it may be a row of German nouns."""
     is_certain = not may_be_german or any(map(_is_given_name, words)) or _has_legal_form(words)
     name = _cut_name(words, may_be_german=may_be_german) if is_certain else []
     return [name] if len(name) > 1 else []
 
 
 def _cut_name(words: list[str], *, may_be_german: bool) -> list[str]:
-    """Returns a sequence up to its legal form. Of a German one, only the given names and what follows them: the
+    """A sequence up to its legal form. Of a German one, only the given names and what follows them: the
     nouns before and behind a name are capitalised too."""
     end = next((at for at, word in enumerate(words, start=1) if at > 1 and word.lower() in _LEGAL_FORMS), 0)
     if end:
@@ -173,7 +173,7 @@ def _cut_name(words: list[str], *, may_be_german: bool) -> list[str]:
 
 
 def _find_written(sentence: str, name: Sequence[str]) -> str:
-    """Returns the words as they stand in the sentence, with the small words between them."""
+    """The words as they stand in the sentence, with the small words between them."""
     match = re.search(r"[. \u00a0]{1,2}(?:[a-z]{1,3} ){0,2}".join(map(re.escape, name)), sentence)
     return match[0].strip() if match is not None else " ".join(name)
 
@@ -201,7 +201,7 @@ def _iter_sequences(sentence: str) -> Iterator[tuple[list[str], bool, bool]]:
 
 
 def _find_following(sentence: str, words: Sequence[re.Match[str]], at: int) -> int | None:
-    """Returns the place of the next capitalised word of a sequence, which small words of names may precede."""
+    """The place of the next capitalised word of a sequence, which small words of names may precede."""
     for place in range(at, min(at + 3, len(words))):
         if not _is_beside(sentence, words[place - 1], words[place]):
             return None

@@ -26,7 +26,7 @@ _MAX_DEPTH = 50
 
 
 def get_requested_schema(options: JsonObject) -> JsonObject | None:
-    """Returns the schema of a request's `response_format`, or None if it names none."""
+    """The schema of a request's `response_format`, or None if it names none."""
     form = options.get("response_format")
     if not isinstance(form, dict) or form.get("type") != "json_schema":
         return None
@@ -50,7 +50,7 @@ def find_schema_error(schema: JsonObject) -> str:
 
 
 def parse_json(reply: str) -> JsonValue:
-    """Returns the JSON of a reply, also from a code block. Raises `ValueError`."""
+    """The JSON of a reply, also from a code block. Raises `ValueError`."""
     value: JsonValue = json.loads(remove_json_fence(reply))
     return value
 
@@ -62,7 +62,7 @@ def list_problems(value: JsonValue, schema: JsonObject, answer: TailorOutput, qu
 
 
 def make_no_answer(schema: JsonObject) -> JsonValue:
-    """Returns the smallest JSON of this schema that says that the documents don't say.
+    """The smallest JSON of this schema that says that the documents don't say.
 
     Raises `ValueError` if the schema requires a number, a boolean or a choice, which would be invented."""
     value = _make_empty(schema, schema, 0)
@@ -104,14 +104,14 @@ def _check_facts(value: JsonValue, schema: JsonObject, answer: TailorOutput, que
 
 
 def _blank_values(text: str) -> str:
-    """Returns the text without its dates, numbers and codes, which are compared by value."""
+    """The text without its dates, numbers and codes, which are compared by value."""
     for mention in reversed(find_values(text)):
         text = f"{text[: mention.start]} {text[mention.end :]}"
     return text
 
 
 def _make_empty(schema: JsonValue, root: JsonObject, depth: int) -> JsonValue:
-    """Returns a value of a schema that states nothing."""
+    """A value of a schema that states nothing."""
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return None
     reference = schema.get("$ref")
@@ -135,7 +135,7 @@ def _make_empty(schema: JsonValue, root: JsonObject, depth: int) -> JsonValue:
 
 
 def _resolve(reference: str, root: JsonObject) -> JsonValue:
-    """Returns the target of a reference within the schema (`#/$defs/place`), or None."""
+    """The target of a reference within the schema (`#/$defs/place`), or None."""
     found: JsonValue = root
     for part in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ():
         name = part.replace("~1", "/").replace("~0", "~")

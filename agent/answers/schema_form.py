@@ -45,7 +45,7 @@ class SchemaForm:
         return self._schema is not None
 
     async def apply(self, output: StepOutput, tier: Tier | None) -> StepOutput:
-        """Returns the output with its answer as JSON that holds nothing else than the checked answer.
+        """The output with its answer as JSON that holds nothing else than the checked answer.
 
         The model is asked at most `TRIES` times. Without a tier, or if the documents do not say, no model is asked.
         Raises `TailorSchemaError` if the answer does not fit the schema or the schema is invalid, `ModelError` and
@@ -87,7 +87,7 @@ class SchemaForm:
         raise _make_error(f"the model put the answer into it {TRIES} times, and each time wrongly: {'; '.join(found)}")
 
     async def _ask(self, messages: tuple[JsonObject, ...], tier: Tier) -> ModelReply:
-        """Returns a reply under the caller's schema, or by the prompt alone if the endpoint refuses the schema."""
+        """A reply under the caller's schema, or by the prompt alone if the endpoint refuses the schema."""
         try:
             return await self._models.complete("completion", messages, tier=tier)
         except ModelRequestError:

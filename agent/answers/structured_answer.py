@@ -17,13 +17,13 @@ _BRACKET = re.compile(r"[{\[]")
 
 
 def wants_json(options: JsonObject) -> bool:
-    """Returns whether `response_format` asks for JSON."""
+    """Whether `response_format` asks for JSON."""
     form = options.get("response_format")
     return isinstance(form, dict) and form.get("type") in ("json_object", "json_schema")
 
 
 def read_json_answer(text: str, options: JsonObject) -> tuple[str, str]:
-    """Returns the JSON of an answer as it is written, and how it misses the requested form ("" if it fits).
+    """The JSON of an answer as it is written, and how it misses the requested form ("" if it fits).
 
     An answer without JSON is returned unchanged. A schema that is no JSON schema is not compared."""
     schema = get_requested_schema(options)

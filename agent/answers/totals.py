@@ -14,7 +14,7 @@ _MIN_ADDENDS = 3
 
 
 def list_totals(text: str) -> list[float]:
-    """Returns the sums and averages of columns, JSON lists and lines with at least three numbers, and counts."""
+    """The sums and averages of columns, JSON lists and lines with at least three numbers, and counts."""
     found: list[float] = []
     for column in _iter_columns(text):
         numbers = [number for cell in column if (number := _read_number(cell)) is not None]
@@ -47,7 +47,7 @@ def _sum_up(numbers: Sequence[float]) -> list[float]:
 
 
 def _read_number(cell: object) -> float | None:
-    """Returns the number of a cell that holds nothing else but its unit."""
+    """The number of a cell that holds nothing else but its unit."""
     if isinstance(cell, bool) or not isinstance(cell, str | int | float):
         return None
     if not isinstance(cell, str):

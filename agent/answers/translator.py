@@ -27,7 +27,7 @@ class Translator:
     run: Run
 
     async def translate_request(self, text: str, language: str) -> str:
-        """Returns the request in English. Raises `ModelError`, also for an incomplete reply, and `BudgetError`."""
+        """The request in English. Raises `ModelError`, also for an incomplete reply, and `BudgetError`."""
         if len(text) > MAX_REQUEST_CHARS:
             raise ModelOutputError(f"a request of more than {MAX_REQUEST_CHARS:,} characters is not translated")
         protected = mask(text, KEPT_IN_REQUEST)

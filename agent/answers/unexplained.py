@@ -23,7 +23,7 @@ _SENTENCES = {
 
 
 def mark_figures(text: str, figures: Sequence[str], language: str, *, inline: bool) -> str:
-    """Returns the answer with a sentence about its unexplained `figures`, in `language` or else in English.
+    """The answer with a sentence about its unexplained `figures`, in `language` or else in English.
 
     With `inline`, marks each figure outside code too. A streamed text gets only the sentence: it may only grow."""
     parts = _CODE.split(text)

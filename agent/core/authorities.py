@@ -39,7 +39,7 @@ def parse_host_header(value: bytes) -> Authority | None:
 
 
 def parse_authority(text: str) -> Authority | None:
-    """Returns the host and port that a text names, or None. A port is a number from 1 to 65535."""
+    """The host and port that a text names, or None. A port is a number from 1 to 65535."""
     found = _AUTHORITY.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if found is None:
         return None
@@ -59,7 +59,7 @@ def parse_authority(text: str) -> Authority | None:
 
 
 def parse_host_setting(text: str) -> Authority | None:
-    """Returns the host that a setting names: as `parse_authority`, but also `::1` without brackets, and names with
+    """The host that a setting names: as `parse_authority`, but also `::1` without brackets, and names with
     letters beyond ASCII, which browsers send encoded.
     """
     if not text.isascii():
@@ -79,7 +79,7 @@ class WebOrigin:
     authority: Authority
 
     def is_at(self, host: Authority) -> bool:
-        """Returns whether the origin has the host and port of a `Host` header. `http` or `https` does not count: behind
+        """Whether the origin has the host and port of a `Host` header. `http` or `https` does not count: behind
         a proxy with TLS the gateway cannot know which it is.
         """
         default = _DEFAULT_PORTS.get(self.scheme)
@@ -90,7 +90,7 @@ class WebOrigin:
 
 @lru_cache(maxsize=_CACHED)
 def parse_origin(value: str) -> WebOrigin | None:
-    """Returns the parts of an origin as browsers write it, or None: for `null`, a path, user information, an empty or
+    """The parts of an origin as browsers write it, or None: for `null`, a path, user information, an empty or
     malformed host.
     """
     found = _ORIGIN.fullmatch(value) if len(value) <= _MAX_CHARS else None
@@ -99,7 +99,7 @@ def parse_origin(value: str) -> WebOrigin | None:
 
 
 def format_origin(url: str) -> str | None:
-    """Returns the origin of a URL as browsers write it, without a default port; None for a URL without a host."""
+    """The origin of a URL as browsers write it, without a default port; None for a URL without a host."""
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
     authority = parse_host_setting(re.split(r"[/?#]", rest)[0])

@@ -19,7 +19,7 @@ class YamlError(ValueError):
 
 
 def load_yaml_mapping(text: str) -> dict[str, Any]:
-    """Returns the map of a YAML document; its keys are texts. Raises `YamlError`."""
+    """The map of a YAML document; its keys are texts. Raises `YamlError`."""
     _check_size(text)
     try:
         check_structure(text)

@@ -59,7 +59,7 @@ class ClientRequests:
                 del self._clients[run_id]
 
     async def send(self, run_id: str, method: ClientMethod, params: JsonObject) -> JsonObject | None:
-        """Returns the result of the first client that can carry the request; None if there is none."""
+        """The result of the first client that can carry the request; None if there is none."""
         for ask in tuple(self._clients.get(run_id, ())):
             result = await ask(run_id, method, params)
             if result is not None:
@@ -85,7 +85,7 @@ class ClientRequests:
             del self._open[run_id]
 
     def get_open_request(self, run_id: str) -> OpenRequest | None:
-        """Returns the request of a run that waits for an answer."""
+        """The request of a run that waits for an answer."""
         request = self._open.get(run_id)
         return request if request is not None and not request.result.done() else None
 

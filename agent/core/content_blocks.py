@@ -53,7 +53,7 @@ def describe_block(block: JsonObject) -> str:
 
 
 def is_plain_text(blocks: Sequence[JsonObject]) -> bool:
-    """Returns whether the blocks contain nothing but one plain text, or nothing at all."""
+    """Whether the blocks contain nothing but one plain text, or nothing at all."""
     return not blocks or (len(blocks) == 1 and blocks[0].keys() == {"type", "text"})
 
 
@@ -88,7 +88,7 @@ def build_omission_notice(block: JsonObject, why: str) -> JsonObject:
 
 
 def strip_bytes(blocks: Sequence[JsonObject]) -> tuple[list[JsonObject], list[str]]:
-    """Returns the blocks with empty strings in place of their base64 data, and the data in order. Scanning base64 for
+    """The blocks with empty strings in place of their base64 data, and the data in order. Scanning base64 for
     sensitive text would take seconds and find nothing.
     """
     bare: list[JsonObject] = []
@@ -119,14 +119,14 @@ def build_artifact_block(name: str, content: bytes) -> JsonObject:
 
 
 def get_artifact_type(name: str) -> str:
-    """Returns the MIME type of an artifact by its name: pictures that browsers show without running anything in them,
+    """The MIME type of an artifact by its name: pictures that browsers show without running anything in them,
     texts, and `application/octet-stream`.
     """
     return ARTIFACT_TYPES.get(PurePosixPath(name).suffix.lower(), "application/octet-stream")
 
 
 def read_artifact(blocks: Iterable[JsonObject], name: str) -> bytes | None:
-    """Returns the content of the artifact of this name, or None if the blocks do not hold it."""
+    """The content of the artifact of this name, or None if the blocks do not hold it."""
     for block in blocks:
         marks = block.get("_meta")
         if isinstance(marks, dict) and marks.get(_ARTIFACT) == name:
@@ -145,7 +145,7 @@ def _set_bytes(block: JsonObject, data: str) -> JsonObject:
 
 
 def _get_payload(block: JsonObject) -> JsonObject:
-    """Returns the object that holds a block's text or data: the block itself, or the resource in it."""
+    """The object that holds a block's text or data: the block itself, or the resource in it."""
     resource = block.get("resource")
     return resource if block.get("type") == "resource" and isinstance(resource, dict) else block
 

@@ -46,7 +46,7 @@ def load_extensions(group: Group) -> list[tuple[InstalledExtension, Any]]:
 
 @cache
 def _list_entry_points() -> tuple[EntryPoint, ...]:
-    """Returns those of all installed packages. Finding them reads a file of each package: once a process."""
+    """Those of all installed packages. Finding them reads a file of each package: once a process."""
     found = entry_points()
     return tuple(one for group in GROUPS for one in found.select(group=group))
 
@@ -63,5 +63,5 @@ def _load(group: Group, entry: EntryPoint) -> tuple[InstalledExtension, Any]:
 
 
 def describe_problem(problem: Exception) -> str:
-    """Returns the type and the message of an exception, on one line."""
+    """The type and the message of an exception, on one line."""
     return " ".join(f"{type(problem).__name__}: {problem}".split())[:300]

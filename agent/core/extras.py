@@ -15,7 +15,7 @@ class Extra(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """Returns whether all its modules can be imported."""
+        """Whether all its modules can be imported."""
         try:
             return all(importlib.util.find_spec(name) is not None for name in self.modules)
         except ModuleNotFoundError:  # the package around a module is missing

@@ -186,7 +186,7 @@ _STAGES_BY_CODE = (("ERR_GUARDRAIL_", "guard"), ("ERR_CONNECTOR_", "connect"), (
 
 
 def get_stage(failure: AgentFailure) -> str:
-    """Returns the stage of a failure; one without a run failed at the check that refused it, by its own code's stage,
+    """The stage of a failure; one without a run failed at the check that refused it, by its own code's stage,
     or as a request."""
     check = failure.details.get("stage")
     named = (stage for prefix, stage in _STAGES_BY_CODE if failure.error_code.startswith(prefix))

@@ -13,7 +13,7 @@ def iterate_json_blocks(text: str) -> Iterator[re.Match[str]]:
 
 
 def remove_json_fence(text: str) -> str:
-    """Returns a reply without the code block around it. A closing fence may be missing."""
+    """A reply without the code block around it. A closing fence may be missing."""
     body = text.strip()
     opening = _OPENING.match(body)
     return body if opening is None else body[opening.end() :].removesuffix("```").strip()

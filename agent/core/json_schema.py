@@ -97,7 +97,7 @@ def _build_validator(schema: str) -> Any:
 
 @lru_cache(maxsize=2)
 def _build_class(*, checks_unevaluated: bool) -> Any:
-    """Returns the validator's class. What is unevaluated beside patterns is not compared: jsonschema would search for
+    """The validator's class. What is unevaluated beside patterns is not compared: jsonschema would search for
     these with its own patterns.
     """
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - as above
@@ -126,7 +126,7 @@ def _limit_time(check: _Keyword) -> _Keyword:
 
 
 def _is_fitting_object(schema: Mapping[str, Any], value: object) -> bool:
-    """Returns whether an object of texts fits a schema that asks for nothing else. Most arguments and results are such
+    """Whether an object of texts fits a schema that asks for nothing else. Most arguments and results are such
     objects. False is no answer: a validator finds out.
     """
     if not isinstance(value, dict) or schema.get("type") != "object" or not schema.keys() <= _OBJECT_KEYWORDS:
@@ -140,7 +140,7 @@ def _is_fitting_object(schema: Mapping[str, Any], value: object) -> bool:
 
 
 def _is_fitting_text(schema: Any, value: object) -> bool:
-    """Returns whether a text fits a schema that asks for nothing but a text, perhaps of some length."""
+    """Whether a text fits a schema that asks for nothing but a text, perhaps of some length."""
     if not isinstance(value, str) or not isinstance(schema, dict) or schema.get("type") != "string":
         return False
     if not schema.keys() <= _TEXT_KEYWORDS:
@@ -199,7 +199,7 @@ def _make_error(message: str) -> Exception:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Returns whether the pattern is found in the text; True for a pattern that cannot be compared."""
+    """Whether the pattern is found in the text; True for a pattern that cannot be compared."""
     compiled = _compile_pattern(pattern)
     return compiled is None or bool(compiled.isinstance_python(text))
 

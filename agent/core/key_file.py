@@ -8,7 +8,7 @@ KEY_BYTES = 32
 
 
 def load_or_create_key(path: Path) -> str:
-    """Returns the key in this file. Creates the file if it is missing, readable by its owner only. Raises `OSError`."""
+    """The key in this file. Creates the file if it is missing, readable by its owner only. Raises `OSError`."""
     try:
         return path.read_text("ascii")
     except FileNotFoundError:

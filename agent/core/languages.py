@@ -16,5 +16,5 @@ LANGUAGE_NAMES = {
 
 
 def get_language_name(language: str) -> str:
-    """Returns the English name of a language, or the code if it is unknown."""
+    """The English name of a language, or the code if it is unknown."""
     return LANGUAGE_NAMES.get(language, language)

@@ -39,7 +39,7 @@ class ModelEndpoint(BaseModel):
 
 
 def read_endpoint_keys(endpoints: Mapping[str, ModelEndpoint]) -> dict[str, ModelEndpoint]:
-    """Returns the endpoints with their keys, from the environment or else from `.env`.
+    """The endpoints with their keys, from the environment or else from `.env`.
 
     Raises `ValueError` for a name that cannot follow an `@`, and for a key that is not set.
     """
@@ -56,5 +56,5 @@ def read_endpoint_keys(endpoints: Mapping[str, ModelEndpoint]) -> dict[str, Mode
 
 
 def split_models(text: str) -> tuple[str, ...]:
-    """Returns the models of a comma-separated list, in the order in which they are tried."""
+    """The models of a comma-separated list, in the order in which they are tried."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -26,12 +26,12 @@ class OwnIds:
         self._key = b""
 
     def make_conversation_id(self, owner: str) -> str:
-        """Returns the id of a new conversation of this owner."""
+        """The id of a new conversation of this owner."""
         random = secrets.token_hex(RANDOM_CHARS // 2)
         return f"{CONVERSATION_PREFIX}{random}{self._compute_tag(owner, random)}"
 
     def is_own_conversation(self, conversation_id: str, owner: str) -> bool:
-        """Returns whether this gateway made the id, for this owner."""
+        """Whether this gateway made the id, for this owner."""
         digits = conversation_id.removeprefix(CONVERSATION_PREFIX)
         if not conversation_id.startswith(CONVERSATION_PREFIX) or len(digits) != RANDOM_CHARS + TAG_CHARS:
             return False

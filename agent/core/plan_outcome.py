@@ -15,13 +15,13 @@ EMPTY_REPLIES = {
 
 
 def collect_step_statuses(state: RunState) -> set[StepStatus]:
-    """Returns the statuses that the steps of the plan in force have."""
+    """The statuses that the steps of the plan in force have."""
     plan = state.plan
     return {state.get_step(step.id).status for step in plan.steps} if plan else set()
 
 
 def find_halting_step(state: RunState) -> PlanStep | None:
-    """Returns the step that stops the plan in force: judged REPLAN or ABORT, or of unknown outcome."""
+    """The step that stops the plan in force: judged REPLAN or ABORT, or of unknown outcome."""
     for step in state.plan.steps if state.plan else ():
         if state.get_step(step.id).status in _HALTING:
             return step
@@ -29,14 +29,14 @@ def find_halting_step(state: RunState) -> PlanStep | None:
 
 
 def find_unprovided(state: RunState) -> PlanStep | None:
-    """Returns the step of a room with required tools that cannot be done before its operator provides something."""
+    """The step of a room with required tools that cannot be done before its operator provides something."""
     step = find_halting_step(state) if state.room.required_tools else None
     output = state.get_step(step.id).output if step is not None else None
     return step if output is not None and output.error_code == "ERR_TOOL_SETUP" else None
 
 
 def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
-    """Returns the failed steps for which no later plan found another way.
+    """The failed steps for which no later plan found another way.
 
     A later plan finds another way if it has new steps and a planner made it. Steps that a person replaced do not count.
     """
@@ -59,12 +59,12 @@ def find_failure_reason(state: RunState, step: PlanStep) -> str:
 
 
 def is_complete(state: RunState) -> bool:
-    """Returns whether every step of the plan in force succeeded."""
+    """Whether every step of the plan in force succeeded."""
     return state.plan is not None and collect_step_statuses(state) <= {"succeeded"}
 
 
 def is_answer_step(state: RunState, step: PlanStep) -> bool:
-    """Returns whether the output of this step is the answer, or a part of it."""
+    """Whether the output of this step is the answer, or a part of it."""
     if step.is_completion or state.plan is None:
         return True
     return not any(step.id in other.depends_on for other in state.plan.steps)
@@ -88,5 +88,5 @@ def find_empty_reply(state: RunState) -> str | None:
 
 
 def get_last_verdict(step: StepState) -> StepOutcome | None:
-    """Returns the verdict on the newest attempt of a step, if there is one."""
+    """The verdict on the newest attempt of a step, if there is one."""
     return step.last.verdict if step.last else None

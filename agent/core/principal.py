@@ -45,7 +45,7 @@ class Principal:
 
     @property
     def name(self) -> str:
-        """Returns the principal's name for audit records and approvals."""
+        """The principal's name for audit records and approvals."""
         return self.display_name or (f"{self.owner} (key {self.key_id})" if self.key_id else self.owner)
 
     def require_approval_right(self) -> None:
@@ -55,7 +55,7 @@ class Principal:
             raise ScopeError(f"{who} lacks the scope 'approve'", scope="approve")
 
     def may_call(self, tool: str) -> bool:
-        """Returns whether the principal's key, if it has a list of tools, names this one."""
+        """Whether the principal's key, if it has a list of tools, names this one."""
         return self.tools is None or tool in self.tools
 
     def require_tool(self, tool: str) -> None:
@@ -68,7 +68,7 @@ class Principal:
             )
 
     def restrict_request(self, request: AgentRequest) -> AgentRequest:
-        """Returns the request with no more tools than the key allows. Raises `BadRequestError` for a call of
+        """The request with no more tools than the key allows. Raises `BadRequestError` for a call of
         another.
         """
         if self.tools is None:

@@ -34,7 +34,7 @@ class ProgressListener:
         return self._newest() if self._newest is not None else ""
 
     def take_unread(self) -> str | None:
-        """Returns the newest line if it was not read yet and the pause since the last one is over."""
+        """The newest line if it was not read yet and the pause since the last one is over."""
         if not self._said.is_set() or self._newest is None or monotonic() < self._again:
             return None
         self._said.clear()

@@ -18,5 +18,5 @@ class RecordItem(DeferredModel):
 
     @classmethod
     def from_records(cls, records: Iterable[object]) -> list[Self]:
-        """Returns an item for each record."""
+        """An item for each record."""
         return [cls.model_validate(record) for record in records]

@@ -15,7 +15,7 @@ _EMPTY_ATTEMPT = AttemptState(number=0, started_at=0.0)
 
 
 def replace_fields(old: T, changes: Changes) -> T:
-    """Returns a copy of `old` with these fields changed. Does what `dataclasses.replace` does in a tenth of the time:
+    """A copy of `old` with these fields changed. Does what `dataclasses.replace` does in a tenth of the time:
     states are copied for every event. It needs `__dict__`, so the states have no slots.
     """
     new = object.__new__(type(old))
@@ -24,7 +24,7 @@ def replace_fields(old: T, changes: Changes) -> T:
 
 
 def fold(run_id: str, events: Iterable[ev.Event]) -> RunState:
-    """Returns the state after `events`, which must be this run's events in order of seq."""
+    """The state after `events`, which must be this run's events in order of seq."""
     state = replace_fields(_EMPTY_RUN, {"run_id": run_id})
     for event in events:
         state = apply(state, event)
@@ -32,7 +32,7 @@ def fold(run_id: str, events: Iterable[ev.Event]) -> RunState:
 
 
 def apply(state: RunState, event: ev.Event) -> RunState:
-    """Returns the state after one more event."""
+    """The state after one more event."""
     kind = type(event.body)
     field = _FIELD_OF_NEWEST.get(kind)
     changes = {field: event.body} if field is not None else _RULES[kind](state, event, event.body)
@@ -73,7 +73,7 @@ def _count_model_call(state: RunState, event: ev.Event, body: ev.ModelReturned) 
 
 
 def _note_fallback(state: RunState, body: ev.ModelReturned) -> Changes:
-    """Returns the changes by a call that was not answered by the model it was meant for."""
+    """The changes by a call that was not answered by the model it was meant for."""
     changes: Changes = {"failed_upstreams": (*state.failed_upstreams, *body.failed_upstreams)}
     if body.purpose in ("completion", "task") and body.error_code is None and state.answer_start is not None:
         changes["answer_start"] = state.answer_start.model_copy(update={"model": body.model})
@@ -86,7 +86,7 @@ def _start_subagent(state: RunState, _: ev.Event, body: ev.SubAgentStarted) -> C
 
 
 def _change_subagent(state: RunState, _: ev.Event, body: ev.ModelReturned | ev.SubAgentFinished) -> Changes:
-    """Returns the changes by an event of a sub-agent; none for one that never started."""
+    """The changes by an event of a sub-agent; none for one that never started."""
     known = state.subagents.get(body.span)
     if known is None:
         return {}
@@ -99,7 +99,7 @@ def _change_subagent(state: RunState, _: ev.Event, body: ev.ModelReturned | ev.S
 
 
 def _change_attempt(state: RunState, event: ev.Event, body: ev.EventBody) -> Changes:
-    """Returns the changes by an event that belongs to an attempt of a step."""
+    """The changes by an event that belongs to an attempt of a step."""
     if event.step_id is None or event.attempt is None:
         return {}
     step, rule = state.get_step(event.step_id), _ATTEMPT_RULES[type(body)]

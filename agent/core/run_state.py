@@ -67,11 +67,11 @@ class AttemptState:
     """Ids of calls that were not made: refused, or failed before the intent was written."""
 
     def find_call(self, call_id: str) -> CallState | None:
-        """Returns the call of this id, or None."""
+        """The call of this id, or None."""
         return next((call for call in self.calls if call.intent.call_id == call_id), None)
 
     def get_step_status(self) -> StepStatus:
-        """Returns the status of the step whose newest attempt this is."""
+        """The status of the step whose newest attempt this is."""
         if self.unknown_outcome is not None:
             return "unknown"
         if self.verdict is not None:
@@ -105,7 +105,7 @@ class StepState:
         object.__setattr__(self, "status", last.get_step_status() if last is not None else "pending")
 
     def find_attempt(self, number: int) -> AttemptState | None:
-        """Returns the attempt of this number, or None."""
+        """The attempt of this number, or None."""
         for attempt in self.attempts:
             if attempt.number == number:
                 return attempt
@@ -319,10 +319,10 @@ class RunState:
         return self.status in ENDED_STATUSES
 
     def get_step(self, step_id: str) -> StepState:
-        """Returns the state of a step, an empty one if nothing has happened yet."""
+        """The state of a step, an empty one if nothing has happened yet."""
         return self.steps.get(step_id, _NO_STEP)
 
     def list_succeeded_steps(self) -> tuple[PlanStep, ...]:
-        """Returns the steps of the current plan that were judged SUCCESS, in plan order."""
+        """The steps of the current plan that were judged SUCCESS, in plan order."""
         steps = self.plan.steps if self.plan else ()
         return tuple(step for step in steps if self.get_step(step.id).status == "succeeded")

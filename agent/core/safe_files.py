@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def open_beneath(root: Path, parts: Sequence[str]) -> int:
-    """Returns an open descriptor of a file or folder below `root`: each component is opened from its parent's
+    """An open descriptor of a file or folder below `root`: each component is opened from its parent's
     descriptor, and none through a link. Raises `OSError`.
     """
     current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the root may be a link

@@ -18,7 +18,7 @@ def signal_group(process: asyncio.subprocess.Process, number: int) -> None:
 
 
 async def wait_for_exit(process: asyncio.subprocess.Process, within_s: float) -> bool:
-    """Returns whether a child exits within `within_s` seconds.
+    """Whether a child exits within `within_s` seconds.
 
     `process.wait()` does not work here: it also waits for the pipes to close, which never happens if a grandchild holds
     one or unread output is left.

@@ -11,7 +11,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def has_surrogates(text: str) -> bool:
-    """Returns whether the text cannot be encoded as UTF-8."""
+    """Whether the text cannot be encoded as UTF-8."""
     return _LONE_SURROGATE.search(text) is not None
 
 

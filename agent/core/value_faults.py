@@ -43,7 +43,7 @@ _SHOWN_CHARS = 60
 
 
 def describe_faults(error: ValidationError, *, quote: bool = True) -> list[str]:
-    """Returns a line for each wrong value: its field, what it is, and what may stand there.
+    """A line for each wrong value: its field, what it is, and what may stand there.
 
     With `quote=False` no refused value is repeated: it may be a secret.
     """
@@ -51,7 +51,7 @@ def describe_faults(error: ValidationError, *, quote: bool = True) -> list[str]:
 
 
 def describe_first_fault(error: ValidationError, whole: str = "", *, quote: bool = True) -> str:
-    """Returns the first line of `describe_faults`. `whole` names the value itself, for a fault of no single field."""
+    """The first line of `describe_faults`. `whole` names the value itself, for a fault of no single field."""
     return _name_fault(error.errors(include_url=False)[0], whole, quote=quote)
 
 
@@ -92,7 +92,7 @@ def _format_bound(kind: str, context: Mapping[str, Any]) -> str:
 
 
 def _quote(fault: Mapping[str, Any]) -> str:
-    """Returns the refused value, if it is short and no container."""
+    """The refused value, if it is short and no container."""
     value = fault.get("input")
     if not isinstance(value, str | int | float) or len(str(value)) > _SHOWN_CHARS:
         return ""

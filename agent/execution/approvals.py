@@ -33,7 +33,7 @@ class ApprovalPendingError(Exception):
 
 
 def make_tool_fingerprinter(run: Run) -> ToolFingerprint:
-    """Returns a function that describes a tool or skill of this process; an approval is bound to the description."""
+    """A function that describes a tool or skill of this process; an approval is bound to the description."""
     engine = run.engine
 
     def pin(name: str) -> JsonObject:
@@ -84,7 +84,7 @@ async def check_approval(
     foresee_failure: Callable[[], Awaitable[ToolReturned | None]],
     explain: Callable[[], Awaitable[str]],
 ) -> CheckedCall:
-    """Returns whether the call may run.
+    """Whether the call may run.
 
     `foresee_failure` runs first, so that nobody is asked about a call that cannot succeed. `explain` returns what the
     person is shown besides the arguments. Emits `before` with the question. Raises `ApprovalPendingError` after asking.
@@ -128,7 +128,7 @@ async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *
 
 
 def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> ApprovalItem:
-    """Returns the part of a question that its approval is bound to."""
+    """The part of a question that its approval is bound to."""
     spec = tool.spec
     return ApprovalItem(
         step_id=site.step_id,
@@ -141,7 +141,7 @@ def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> A
 
 
 def describe_arguments(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> dict[str, object]:
-    """Returns the fields of an item that say where the arguments come from, and what they say."""
+    """The fields of an item that say where the arguments come from, and what they say."""
     spec = tool.spec
     return {
         "sources": describe_sources(run, spec.name, args, site),
@@ -167,7 +167,7 @@ async def ask_for_approval(
 async def _build_shown_text(
     run: Run, egress: EgressFinding | None, explain: Callable[[], Awaitable[str]]
 ) -> dict[str, object]:
-    """Returns the fields of an item for what the tool shows about its call, and for words that would leave."""
+    """The fields of an item for what the tool shows about its call, and for words that would leave."""
     raw = remove_live_parts(await explain())
     shown: dict[str, object] = (
         {"shown": run.redaction.redact_text(raw), "shown_sha256": _compute_sha256(raw)} if raw else {}
@@ -179,7 +179,7 @@ async def _build_shown_text(
 
 
 def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tuple[str, ToolReturned | None]:
-    """Returns the person's last decision on this call, and the result that the decision gives the call.
+    """The person's last decision on this call, and the result that the decision gives the call.
 
     The decision is `waiting` if it is pending, and "" if nobody was asked.
     """
@@ -194,7 +194,7 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
 
 
 def _find_rejection(run: Run, item: ApprovalItem) -> ApprovalDecided | None:
-    """Returns the rejection of the same call in this run: the person has answered, although a model asks again. A plan
+    """The rejection of the same call in this run: the person has answered, although a model asks again. A plan
     that a person asked for may ask once more.
     """
     state = run.state
@@ -209,7 +209,7 @@ def _find_rejection(run: Run, item: ApprovalItem) -> ApprovalDecided | None:
 
 
 async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Callable[[], Awaitable[str]]) -> bool:
-    """Returns whether the call would do something else now than the person has seen: the approval is void then."""
+    """Whether the call would do something else now than the person has seen: the approval is void then."""
     if not isinstance(tool, ExplainingTool):
         return False
     asked = next((asked for asked in reversed(run.state.approvals) if asked.call_id == site.call_id), None)
@@ -224,7 +224,7 @@ def _compute_sha256(text: str) -> str:
 async def _find_asked_arguments(
     run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool
 ) -> tuple[dict[str, ArgumentRole], tuple[str, ...]]:
-    """Returns the arguments of a change that come from outside, and those of them that a person must allow."""
+    """The arguments of a change that come from outside, and those of them that a person must allow."""
     spec = tool.spec
     if not tainted or not has_side_effect(spec.name, spec.effect) or _was_shown_in_plan(run, spec.name, site):
         return {}, ()
@@ -258,7 +258,7 @@ def _find_approval_reason(
 
 
 def _was_shown_in_plan(run: Run, tool: str, site: CallSite) -> bool:
-    """Returns whether the person who approved the plan saw this call with all of its arguments."""
+    """Whether the person who approved the plan saw this call with all of its arguments."""
     plan = run.state.plan
     step = next((step for step in (plan.steps if plan else ()) if step.id == site.step_id), None)
     own = step is not None and step.tool == tool and not site.span
@@ -271,7 +271,7 @@ def _get_step_intent(run: Run, site: CallSite) -> str:
 
 
 def build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:
-    """Returns the result of a call that a person did not allow."""
+    """The result of a call that a person did not allow."""
     said = f": {decided.reason}" if decided.reason else ""
     message = f"the user did not allow this call{said}" + (" (asked before in this run)" if again else "")
     return ToolReturned(call_id=site.call_id, tool=tool, error_code="ERR_TOOL_DENIED", error=message, text=message)

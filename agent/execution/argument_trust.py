@@ -32,7 +32,7 @@ _ID_WORDS = frozenset({"id", "ids", "uid", "key"})
 async def find_asked_arguments(
     run: Run, spec: ToolSpec, args: JsonObject, site: CallSite
 ) -> tuple[dict[str, ArgumentRole], tuple[str, ...]]:
-    """Returns the arguments of a change that come from outside, with their roles, and those that must be allowed."""
+    """The arguments of a change that come from outside, with their roles, and those that must be allowed."""
     untrusted = find_untrusted_args(run, spec, args, site)
     if run.room.effects == "ask_any" or not untrusted:
         return untrusted, find_asked_args(untrusted, run.room.effects)
@@ -42,7 +42,7 @@ async def find_asked_arguments(
 
 
 def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> dict[str, ArgumentRole]:
-    """Returns the arguments whose values are not the user's, with their roles, of a call that may hold such values."""
+    """The arguments whose values are not the user's, with their roles, of a call that may hold such values."""
     state = run.state
     words = OwnWords() if state.has_untrusted_prompt else collect_own_words(state)
     step = find_called_step(state, spec.name, site)
@@ -62,7 +62,7 @@ def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSi
 
 
 def is_chosen_by_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> bool:
-    """Returns whether a plan named the tool of a call before untrusted text could: in a step of its own, or as one of
+    """Whether a plan named the tool of a call before untrusted text could: in a step of its own, or as one of
     the tools of a skill's step, which does not make the same call twice.
     """
     state = run.state
@@ -79,13 +79,13 @@ def is_chosen_by_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite
 
 
 def find_called_step(state: RunState, tool: str, site: CallSite) -> PlanStep | None:
-    """Returns the plan's step that is this call itself; None for calls of skills and sub-agents."""
+    """The plan's step that is this call itself; None for calls of skills and sub-agents."""
     step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == site.step_id), None)
     return step if step is not None and step.action != "skill" and step.tool == tool and not site.span else None
 
 
 def is_planned_by_user(state: RunState, step: PlanStep, name: str) -> bool:
-    """Returns whether an argument, as planned, holds no text from outside: neither written nor referred to."""
+    """Whether an argument, as planned, holds no text from outside: neither written nor referred to."""
     planned = step.args.get(name)
     outputs = [state.get_step(one).output for one in list_source_ids(step, planned)]
     if any(output is None or output.tainted for output in outputs):
@@ -103,14 +103,14 @@ def is_planned_by_user(state: RunState, step: PlanStep, name: str) -> bool:
 
 
 def is_default(spec: ToolSpec, name: str, value: JsonValue) -> bool:
-    """Returns whether a value is what leaving the argument out would say."""
+    """Whether a value is what leaving the argument out would say."""
     properties = spec.input_schema.get("properties")
     schema = properties.get(name) if isinstance(properties, dict) else None
     return isinstance(schema, dict) and "default" in schema and schema["default"] == value
 
 
 async def _is_listed(run: Run, spec: ToolSpec, name: str, value: JsonValue) -> bool:
-    """Returns whether a reading tool of the same server returned the value as an id of one of its things."""
+    """Whether a reading tool of the same server returned the value as an id of one of its things."""
     items = value if isinstance(value, list) else [value]
     wanted = {json.dumps(item) for item in items}
     words = _ID_WORDS | set(split_name(name).lower().split())

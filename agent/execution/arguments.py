@@ -11,7 +11,7 @@ from agent.tools import ToolSpec
 
 
 def find_undeclared_args(spec: ToolSpec, args: JsonObject) -> tuple[str, ...]:
-    """Returns the arguments that the tool does not declare and does not allow either.
+    """The arguments that the tool does not declare and does not allow either.
 
     Our own tools allow only the arguments of their schemas. A foreign tool allows others unless its schema forbids it.
     """
@@ -24,7 +24,7 @@ def find_undeclared_args(spec: ToolSpec, args: JsonObject) -> tuple[str, ...]:
 
 
 def list_text_arg_names(spec: ToolSpec) -> frozenset[str]:
-    """Returns the names of the arguments that accept text, but neither an object nor a list."""
+    """The names of the arguments that accept text, but neither an object nor a list."""
     properties = spec.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
     return frozenset(
@@ -33,7 +33,7 @@ def list_text_arg_names(spec: ToolSpec) -> frozenset[str]:
 
 
 def parse_text_args(spec: ToolSpec, values: Mapping[str, str]) -> JsonObject | None:
-    """Returns arguments that were written as text, each as its schema's type; None if the tool knows one of them not.
+    """Arguments that were written as text, each as its schema's type; None if the tool knows one of them not.
 
     Text stays text where the schema accepts text. Everything else is read as JSON, or left for the schema's check.
     """
@@ -58,7 +58,7 @@ _CONTAINER_TYPES = frozenset({"object", "array"})
 
 
 def _list_json_types(schema: JsonValue) -> frozenset[str]:
-    """Returns the JSON types that a schema allows. A schema without types allows objects and lists too."""
+    """The JSON types that a schema allows. A schema without types allows objects and lists too."""
     if not isinstance(schema, dict):
         return _CONTAINER_TYPES
     choices = schema.get("anyOf", schema.get("oneOf"))

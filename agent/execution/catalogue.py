@@ -15,7 +15,7 @@ CACHED_CATALOGUES = 100
 
 
 def build_catalogue(run: Run) -> Catalogue:
-    """Returns the skills, then the tools, each sorted by name: the same text for the same room, for prompt caches."""
+    """The skills, then the tools, each sorted by name: the same text for the same room, for prompt caches."""
     wanted = run.state.request.metadata.get("skills")
     names = list_allowed_tools(run)
     registry, skills = run.engine.registry, run.room.skills
@@ -30,7 +30,7 @@ def build_catalogue(run: Run) -> Catalogue:
 
 
 def _add_client_tools(run: Run, known: Catalogue) -> Catalogue:
-    """Returns the catalogue with the tools that the client of this run offers. They replace tools of the same name that
+    """The catalogue with the tools that the client of this run offers. They replace tools of the same name that
     only this owner or another room has: a name must not decide who runs a call.
     """
     if not run.state.request.client_tools or not run.room.offers_client_tools:
@@ -67,14 +67,14 @@ def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object
 
 
 def list_callable(catalogue: Catalogue) -> Catalogue:
-    """Returns the catalogue of what steps may call, without the tools that stand for steps of a feature."""
+    """The catalogue of what steps may call, without the tools that stand for steps of a feature."""
     if not any(spec.hints.stands_for_steps for spec in catalogue.tools):
         return catalogue
     return replace(catalogue, tools=tuple(spec for spec in catalogue.tools if not spec.hints.stands_for_steps))
 
 
 def drop_unusable(catalogue: Catalogue, empty: Collection[UserSource]) -> Catalogue:
-    """Returns the catalogue without the tools whose source is empty, and without the skills that are left no tool."""
+    """The catalogue without the tools whose source is empty, and without the skills that are left no tool."""
     lost = {spec.name for spec in catalogue.tools if spec.hints.source in empty}
     if not lost:
         return catalogue

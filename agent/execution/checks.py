@@ -81,7 +81,7 @@ def check_output(
     misfit: str = "",
     unasked: tuple[str, ...] = (),
 ) -> CheckResult:
-    """Returns the verdict on an output by rules only.
+    """The verdict on an output by rules only.
 
     - `evidence`: the text that explains the figures; "" switches the check of figures off.
     - `failed_before`: the output of the previous attempt if a rule judged it a failure.
@@ -129,7 +129,7 @@ def check_output(
 
 
 def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
-    """Returns the error message in a "successful" result, or None.
+    """The error message in a "successful" result, or None.
 
     `inputs` is the tool's input. It may describe errors, and the result may repeat it."""
     value = output.value
@@ -152,7 +152,7 @@ def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
 
 
 def is_empty_search(output: StepOutput, args: JsonObject, *, is_search: bool) -> bool:
-    """Returns whether the output is the well-formed result of a search without hits: an object with empty lists.
+    """Whether the output is the well-formed result of a search without hits: an object with empty lists.
 
     `is_search` says that the tool declares itself a search. Of another tool everything else must be empty too, or
     repeat one of the call's `args`: a program that printed its result may well have written no files.
@@ -166,7 +166,7 @@ def is_empty_search(output: StepOutput, args: JsonObject, *, is_search: bool) ->
 
 
 def _is_blank(value: JsonValue) -> bool:
-    """Returns whether a value says nothing: null, false, 0, blank text, and containers of nothing else."""
+    """Whether a value says nothing: null, false, 0, blank text, and containers of nothing else."""
     if isinstance(value, dict):
         return all(map(_is_blank, value.values()))
     if isinstance(value, list):
@@ -175,7 +175,7 @@ def _is_blank(value: JsonValue) -> bool:
 
 
 def _join_input_texts(step: PlanStep) -> str:
-    """Returns the texts in a tool's arguments as one line; "" for a skill, whose output a model writes."""
+    """The texts in a tool's arguments as one line; "" for a skill, whose output a model writes."""
     if step.action == "skill":
         return ""
     values = [value.get("$literal", "") if isinstance(value, dict) else value for value in step.args.values()]
@@ -230,7 +230,7 @@ def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:
 
 
 def _judge_empty_result(step: PlanStep, output: StepOutput, *, needed_by_later: bool) -> StepOutcome:
-    """Returns the verdict on an empty result. A tool's effect has happened: to call it a failure would be wrong, and to
+    """The verdict on an empty result. A tool's effect has happened: to call it a failure would be wrong, and to
     repeat it harmful. A read without a value found nothing. An empty text of a read or a model is a failure, unless a
     model's reply was cut off or withheld before its first word: the next one would be too.
     """
@@ -273,14 +273,14 @@ def _judge_unsafe_text(step: PlanStep, output: StepOutput, *, may_repeat: bool) 
 
 
 def _build_failure_verdict(outcome: Outcome, reason: str, fix: str | None, step: PlanStep) -> StepOutcome:
-    """Returns the verdict on a failure. A RETRY of a side effect becomes REPLAN: only the planner may repeat it."""
+    """The verdict on a failure. A RETRY of a side effect becomes REPLAN: only the planner may repeat it."""
     if outcome is Outcome.RETRY and step.effect == "effect":
         outcome, reason = Outcome.REPLAN, f"{reason} (a step with side effects is not repeated)"
     return StepOutcome(outcome=outcome, reason=reason, suggested_fix=fix)
 
 
 def _is_nothing_of_tool(step: PlanStep, output: StepOutput) -> bool:
-    """Returns whether a tool returned nothing at all: no value, or an empty one, and nothing to say."""
+    """Whether a tool returned nothing at all: no value, or an empty one, and nothing to say."""
     is_nothing = output.value in (None, "", [], {}) and output.blob is None and output.text.strip() in _NOTHING_TEXTS
     return is_nothing and step.action in ("tool", "memory")
 

@@ -74,7 +74,7 @@ async def call_client_tools(run: Run) -> None:
 
 
 async def build_continuation(run: Run, given: GivenPlan) -> list[EventDraft]:
-    """Returns the events that take over the earlier run's plans, steps and approvals, with the client's results.
+    """The events that take over the earlier run's plans, steps and approvals, with the client's results.
 
     The results are untrusted data.
 
@@ -94,7 +94,7 @@ async def build_continuation(run: Run, given: GivenPlan) -> list[EventDraft]:
 
 
 async def _prepare_call(run: Run, start: Start, number: int) -> ClientToolCall | None:
-    """Returns the call of a step; None if its arguments do not fit, which is recorded."""
+    """The call of a step; None if its arguments do not fit, which is recorded."""
     started = monotonic()
     step = start.step
     try:
@@ -121,7 +121,7 @@ async def _prepare_call(run: Run, start: Start, number: int) -> ClientToolCall |
 
 
 async def _build_result(run: Run, call: ClientToolCall, given: GivenPlan) -> list[EventDraft]:
-    """Returns the events of an attempt that the client has made."""
+    """The events of an attempt that the client has made."""
     site = CallSite(call.step_id, call.attempt)
     text = given.client_results[call.call_id]
     begin = StepStarted(
@@ -135,7 +135,7 @@ async def _build_result(run: Run, call: ClientToolCall, given: GivenPlan) -> lis
 
 
 def _read_value(text: str) -> JsonValue:
-    """Returns the JSON object or list that a result is, so that steps may refer to its fields; else the text."""
+    """The JSON object or list that a result is, so that steps may refer to its fields; else the text."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:

@@ -18,7 +18,7 @@ MAX_CONFIRMED: Final = 200
 
 
 def list_confirmed_values(state: RunState, *, without_call: str | None = None) -> tuple[ConfirmedValue, ...]:
-    """Returns the values that a person has confirmed in this run, and before in its conversation.
+    """The values that a person has confirmed in this run, and before in its conversation.
 
     `without_call` leaves out the approval of one call, which is bound to more than its values. A plan that a person
     edited was not confirmed as it was shown.
@@ -41,7 +41,7 @@ def list_confirmed_values(state: RunState, *, without_call: str | None = None) -
 
 
 def is_confirmed(values: Collection[ConfirmedValue], tool: str, argument: str, value: JsonValue) -> bool:
-    """Returns whether a person confirmed the value for this argument of this tool; of a list, each of its items."""
+    """Whether a person confirmed the value for this argument of this tool; of a list, each of its items."""
     known = [one.value for one in values if one.tool == tool and one.argument == argument]
     if any(_is_same(one, value) for one in known):
         return True
@@ -52,5 +52,5 @@ def is_confirmed(values: Collection[ConfirmedValue], tool: str, argument: str, v
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
-    """Returns whether two values are equal and of one type: `1` is not `True`."""
+    """Whether two values are equal and of one type: `1` is not `True`."""
     return type(one) is type(other) and one == other

@@ -49,7 +49,7 @@ Command = Start | Judge | Discard
 
 
 def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tuple[Command, ...]:
-    """Returns the commands that may run now. `in_flight` are the attempts that are running or being judged.
+    """The commands that may run now. `in_flight` are the attempts that are running or being judged.
 
     Discards come first, so that no step starts on an output that will be dropped. If there are no commands and nothing
     is in flight, the plan is over: done, halted, or due for a replan.
@@ -76,7 +76,7 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
 
 
 def find_client_steps(state: RunState) -> tuple[Start, ...]:
-    """Returns the attempts that are calls of the client's own tools, of those that may start now."""
+    """The attempts that are calls of the client's own tools, of those that may start now."""
     clients = state.client_tool_names
     if not clients or state.plan is None or state.cancel_request is not None:
         return ()
@@ -87,7 +87,7 @@ def find_client_steps(state: RunState) -> tuple[Start, ...]:
 
 
 def have_dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mapping[str, int]) -> bool:
-    """Returns whether every dependency succeeded, in the attempt that `attempts` gives for it.
+    """Whether every dependency succeeded, in the attempt that `attempts` gives for it.
 
     For a dependency without an entry, any attempt counts.
     """
@@ -99,7 +99,7 @@ def have_dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mappi
 
 
 def _is_halted(state: RunState, statuses: AbstractSet[StepStatus]) -> bool:
-    """Returns whether no step may start. `statuses` are those of the plan's steps.
+    """Whether no step may start. `statuses` are those of the plan's steps.
 
     A failed step halts the others while a replan is possible. After that, independent steps still run, because a
     partial answer uses their results.
@@ -108,7 +108,7 @@ def _is_halted(state: RunState, statuses: AbstractSet[StepStatus]) -> bool:
 
 
 def needs_replan(state: RunState) -> bool:
-    """Returns whether the planner must make a new plan, within the budget."""
+    """Whether the planner must make a new plan, within the budget."""
     if state.plan is None or state.cancel_request is not None:
         return False
     if state.plans[-1].final and not find_doubt(state, state.plan):
@@ -133,7 +133,7 @@ def _is_sent_back(attempt: AttemptState) -> bool:
 
 
 def needs_round(state: RunState) -> bool:
-    """Returns whether the planner must see the results of a round and plan on."""
+    """Whether the planner must see the results of a round and plan on."""
     last = state.plan.steps[-1] if state.plan is not None and state.plan.steps else None
     if last is None or not last.is_plan_more or state.cancel_request is not None:
         return False
@@ -141,7 +141,7 @@ def needs_round(state: RunState) -> bool:
 
 
 def is_in_round(state: RunState) -> bool:
-    """Returns whether the current plan is a round with another one to follow, within the room's budget of rounds."""
+    """Whether the current plan is a round with another one to follow, within the room's budget of rounds."""
     steps = state.plan.steps if state.plan is not None else ()
     return any(step.is_plan_more for step in steps) and state.round_count < state.room.budgets.max_rounds
 
@@ -161,7 +161,7 @@ def find_replan_reason(state: RunState) -> str:
 
 
 def _get_next_command(state: RunState, step: PlanStep, busy: AbstractSet[str], *, halted: bool) -> Command | None:
-    """Returns the one command this step needs now, or None. `busy` are the steps that are running or being judged."""
+    """The one command this step needs now, or None. `busy` are the steps that are running or being judged."""
     own = state.get_step(step.id)
     last = own.last
     if last is not None and last.is_speculative and last.verdict is None:
@@ -191,7 +191,7 @@ def _get_next_command(state: RunState, step: PlanStep, busy: AbstractSet[str], *
 
 
 def _get_next_attempt(step: StepState) -> tuple[int, str | None]:
-    """Returns the number of the attempt to start and the supervisor's feedback. An interrupted attempt resumes."""
+    """The number of the attempt to start and the supervisor's feedback. An interrupted attempt resumes."""
     last = step.last
     if last is not None and last.output is None:
         return last.number, last.feedback
@@ -203,7 +203,7 @@ def _get_next_attempt(step: StepState) -> tuple[int, str | None]:
 
 
 def _list_unjudged_dependencies(state: RunState, step: PlanStep, dependencies: list[StepState]) -> tuple[str, ...]:
-    """Returns the dependencies without a verdict that a read-only step may start before."""
+    """The dependencies without a verdict that a read-only step may start before."""
     if step.effect != "read" or not step.is_work:
         return ()
     waiting: list[str] = []
@@ -222,7 +222,7 @@ def _list_unjudged_dependencies(state: RunState, step: PlanStep, dependencies: l
 
 
 def _is_invalidated(dependency: StepState, attempts: Mapping[str, int]) -> bool:
-    """Returns whether the output that an attempt uses failed its verdict, or its dependency runs again."""
+    """Whether the output that an attempt uses failed its verdict, or its dependency runs again."""
     return dependency.status in ("retry", "replan", "aborted", "unknown") or not _is_same_attempt(dependency, attempts)
 
 

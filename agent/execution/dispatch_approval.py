@@ -19,7 +19,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def is_approved_with_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> bool:
-    """Returns whether the approved plan showed this call: its step and every value of its arguments.
+    """Whether the approved plan showed this call: its step and every value of its arguments.
 
     Values may also come from the results of the steps before, which the plan says are used. A call that destroys
     something counts only if the plan names its tool.
@@ -53,7 +53,7 @@ def _iterate_values(value: JsonValue) -> Iterator[str]:
 
 
 def _is_shown(value: str, shown: list[str]) -> bool:
-    """Returns whether a value was shown, whatever its spelling: "Support Team" is the id `support-team`.
+    """Whether a value was shown, whatever its spelling: "Support Team" is the id `support-team`.
 
     Whole words count, in their order: neither "50" nor "team" is shown by "500" or "steam".
     """

@@ -16,7 +16,7 @@ ASKING_RUNS = 20
 
 
 async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tuple[EarlierResult, ...]:
-    """Returns the results of the run whose question this request answers; () if there is none.
+    """The results of the run whose question this request answers; () if there is none.
 
     That run has the same owner and conversation, and its question is the assistant's last message. If the client sends
     the messages without a conversation id, the message before the question must be that run's prompt.
@@ -38,7 +38,7 @@ async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tupl
 
 
 async def find_confirmed_values(run: Run) -> tuple[ConfirmedValue, ...]:
-    """Returns the values that a person confirmed in the conversation before this run.
+    """The values that a person confirmed in the conversation before this run.
 
     They count if this gateway made the conversation's id, or if the run before has the same API key. Others could name
     the conversation too.
@@ -59,7 +59,7 @@ async def find_confirmed_values(run: Run) -> tuple[ConfirmedValue, ...]:
 
 
 async def _list_results(run: Run, asked: RunState) -> tuple[EarlierResult, ...]:
-    """Returns the earlier results that the run received, and the results of its own steps."""
+    """The earlier results that the run received, and the results of its own steps."""
     found = list(asked.retrieval.earlier_results) if asked.retrieval is not None else []
     steps = {step.id: step for proposed in asked.plans for step in proposed.plan.steps if step.is_work}
     for step in steps.values():

@@ -115,7 +115,7 @@ def _make_read(
 
 
 def _has_read_public_pages_only(run: Run, call: CallState, attempt: AttemptState) -> bool:
-    """Returns whether the sub-agents of a call read untrusted text, all of it public pages."""
+    """Whether the sub-agents of a call read untrusted text, all of it public pages."""
     begin = call.intent.call_id
     inner = [
         other
@@ -153,7 +153,7 @@ def _iter_planned(state: RunState) -> Iterator[str]:
 
 
 def _is_shaped_by_reading(state: RunState, number: int) -> bool:
-    """Returns whether a plan was made after untrusted text was read, or quotes names of the user's files and documents.
+    """Whether a plan was made after untrusted text was read, or quotes names of the user's files and documents.
 
     The plan of a recipe was made by an earlier run and chosen by the user.
     """

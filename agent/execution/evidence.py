@@ -31,7 +31,7 @@ _HAS_DIGIT = re.compile(r"\d")
 
 
 async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptState | None) -> str:
-    """Returns the text that may explain the figures of an output; "" if figures are not checked.
+    """The text that may explain the figures of an output; "" if figures are not checked.
 
     Only models invent figures, and a rule needs tool or passage evidence to compare with. A tool's output is its own
     evidence, and a plain answer has none."""
@@ -108,7 +108,7 @@ def cut_around(text: str, limit: int, kept: Sequence[str]) -> str:
 
 
 def _cut_evidence(text: str, limit: int) -> str:
-    """Returns the text; of a long one, the lines with figures, because most doubts are about figures."""
+    """The text; of a long one, the lines with figures, because most doubts are about figures."""
     if len(text) <= limit:
         return text
     lines = [line for line in text.splitlines() if _HAS_DIGIT.search(line)]
@@ -137,7 +137,7 @@ def _iter_given_texts(run: Run) -> Iterator[str]:
 
 
 def _join_output_texts(output: StepOutput, args: JsonObject | None = None) -> str:
-    """Returns an output's text, value and quotations as one text. Arguments that the value repeats are left out."""
+    """An output's text, value and quotations as one text. Arguments that the value repeats are left out."""
     value = output.value
     if isinstance(value, dict) and args:
         value = {name: one for name, one in value.items() if name not in args or args[name] != one}

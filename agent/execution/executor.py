@@ -27,7 +27,7 @@ class RunExecutor:
         self._drive = drive
 
     def open_run(self, claim: Claim) -> Run:
-        """Returns the claimed run with its state, folded from its log."""
+        """The claimed run with its state, folded from its log."""
         return Run(self._engine, claim)
 
     async def execute_run(self, run: Run) -> None:
@@ -101,11 +101,11 @@ class RunExecutor:
         return True
 
     def validate_edited_plan(self, claim: Claim, plan: JsonObject) -> Plan:
-        """Returns the plan that a person edited, validated. Raises `BadRequestError`."""
+        """The plan that a person edited, validated. Raises `BadRequestError`."""
         return revise_plan(Run(self._engine, claim), plan)
 
     def validate_steps(self, claim: Claim, plan: JsonObject, *, known: Collection[str], finish: bool) -> Plan:
-        """Returns the plan for a run that has not started, validated. Raises `BadRequestError`.
+        """The plan for a run that has not started, validated. Raises `BadRequestError`.
 
         `known` are steps that have results; `finish` adds the completion that the plan needs."""
         run = Run(self._engine, claim)

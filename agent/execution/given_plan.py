@@ -29,7 +29,7 @@ GIVEN_BY_CALLER = "the result was written by the person who forked the run"
 
 
 async def load_origin(run: Run, given: GivenPlan) -> RunState:
-    """Returns the state of the run whose plan is given. Raises `NotFoundError` if it was deleted meanwhile."""
+    """The state of the run whose plan is given. Raises `NotFoundError` if it was deleted meanwhile."""
     state = fold(given.from_run, await run.journal.read_events(given.from_run))
     if state.created is None or state.owner != run.state.owner:
         raise NotFoundError(f"the run {given.from_run!r}, whose plan this run was to carry out, was deleted")
@@ -47,7 +47,7 @@ async def take_over_request(run: Run, given: GivenPlan) -> None:
 
 
 async def build_given_plan(run: Run, given: GivenPlan) -> tuple[PlanProposed, list[EventDraft]]:
-    """Returns the given plan, and the events that take over the finished steps."""
+    """The given plan, and the events that take over the finished steps."""
     origin = await load_origin(run, given)
     drafts: list[EventDraft] = []
     for step in given.plan.steps:
@@ -70,14 +70,14 @@ async def build_given_plan(run: Run, given: GivenPlan) -> tuple[PlanProposed, li
 
 
 def _list_kept_labels(before: PlanProposed, plan: Plan) -> tuple[StepLabel, ...]:
-    """Returns the labels of the steps that make the same call as in the earlier plan."""
+    """The labels of the steps that make the same call as in the earlier plan."""
     calls = {step.id: (step.tool, step.args) for step in before.plan.steps}
     same = {step.id for step in plan.steps if calls.get(step.id) == (step.tool, step.args)}
     return tuple(label for label in before.labels if label.step_id in same)
 
 
 def _build_taken_result(origin: RunState, step: PlanStep, given: GivenPlan) -> list[EventDraft]:
-    """Returns the events of a step whose result is taken over. A step without a result is carried out after all."""
+    """The events of a step whose result is taken over. A step without a result is carried out after all."""
     last = origin.get_step(step.id).last
     if last is None or last.output is None:
         return []
@@ -88,12 +88,12 @@ def _build_taken_result(origin: RunState, step: PlanStep, given: GivenPlan) -> l
 
 
 def _repeat_start(attempt: AttemptState) -> StepStarted:
-    """Returns the start of the attempt, as the earlier run recorded it."""
+    """The start of the attempt, as the earlier run recorded it."""
     return StepStarted(args=dict(attempt.args), tainted=attempt.tainted)
 
 
 def _build_given_result(run: Run, origin: RunState, step: PlanStep, value: JsonValue) -> list[EventDraft]:
-    """Returns the events of a step whose result a person wrote. It stays untrusted if the earlier result was."""
+    """The events of a step whose result a person wrote. It stays untrusted if the earlier result was."""
     last = origin.get_step(step.id).last
     tainted = run.state.tainted or bool(last is not None and last.output is not None and last.output.tainted)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

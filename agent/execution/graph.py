@@ -32,7 +32,7 @@ class GraphContext:
 
 
 def build_langgraph_driver() -> Callable[[Run], Awaitable[None]]:
-    """Returns a driver that runs the compiled graph. Raises `ConfigError` without the extra."""
+    """A driver that runs the compiled graph. Raises `ConfigError` without the extra."""
     graph = compile_graph()
 
     async def drive(run: Run) -> None:

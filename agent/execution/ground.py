@@ -37,7 +37,7 @@ QUOTED_LETTERS = 20
 
 
 async def build_ground(run: Run, catalogue: Catalogue) -> str:
-    """Returns the ground of a run as text. Omits a source that fails: the request can proceed without it."""
+    """The ground of a run as text. Omits a source that fails: the request can proceed without it."""
     question = run.state.understanding.question if run.state.understanding else run.state.prompt
     sources = run.engine.ground
     lines = [_describe_now(run.engine.settings.timezone)]
@@ -66,7 +66,7 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
 
 
 async def find_empty_sources(run: Run) -> frozenset[UserSource]:
-    """Returns the sources that hold nothing for this run. One that cannot be listed does not count as empty."""
+    """The sources that hold nothing for this run. One that cannot be listed does not count as empty."""
     sources, state = run.engine.ground, run.state
     empty: set[UserSource] = set()
     try:
@@ -82,7 +82,7 @@ async def find_empty_sources(run: Run) -> frozenset[UserSource]:
 
 
 def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
-    """Returns a count of the files and the names of some: first those with words of the question, then the newest."""
+    """A count of the files and the names of some: first those with words of the question, then the newest."""
     if not files:
         return ["Files: none."]
     asked = [word for word in extract_query_terms(split_name(question)) if len(word) >= SHORTEST_WORD]
@@ -99,12 +99,12 @@ def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
 
 
 def _count_words(path: str) -> int:
-    """Returns the number of words in the longest part of a path."""
+    """The number of words in the longest part of a path."""
     return max(len(_WORD.findall(part)) for part in path.split("/"))
 
 
 def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
-    """Returns whether a step with a side effect has an argument with text from the ground that is missing in `said`,
+    """Whether a step with a side effect has an argument with text from the ground that is missing in `said`,
     the user's words. Such a step needs approval: otherwise the author of a file name could choose what is sent."""
     changing = [step for step in plan.steps if has_side_effect(step.tool, step.effect)]
     if not changing:
@@ -124,7 +124,7 @@ def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
 
 
 def _find_exact_tokens(text: str) -> set[str]:
-    """Returns the tokens that name one exact thing: with `@`, an inner dot or a digit, of `EXACT_CHARS` or more."""
+    """The tokens that name one exact thing: with `@`, an inner dot or a digit, of `EXACT_CHARS` or more."""
     tokens = (token.strip(".,:;/-") for token in _TOKEN.findall(text.casefold()))
     return {token for token in tokens if len(token) >= EXACT_CHARS and _EXACT.search(token)}
 
@@ -134,7 +134,7 @@ def _keep_letters(text: str) -> str:
 
 
 def clean_line(text: str, limit: int) -> str:
-    """Returns text as one line without control and format characters, at most `limit` characters long."""
+    """Text as one line without control and format characters, at most `limit` characters long."""
     visible = "".join(char if unicodedata.category(char)[0] != "C" else " " for char in text)
     line = " ".join(visible.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -53,7 +53,7 @@ class ListCalls:
         self._tainted = run.state.tainted or has_untrusted_literal(run.state, start.step)
 
     async def execute(self, build_start: BuildStart) -> StepOutput:
-        """Returns the results of all calls, in the order of the items.
+        """The results of all calls, in the order of the items.
 
         Raises `ReferenceMissingError`, `ToolInputError` for a list or an item that does not fit, and
         `ApprovalPendingError` if a person must allow the calls first.
@@ -77,7 +77,7 @@ class ListCalls:
         return await self._build_output(calls, await self._make_calls(tool, calls))
 
     async def _list_calls(self) -> list[JsonObject]:
-        """Returns the arguments of each call."""
+        """The arguments of each call."""
         outputs = await load_inputs(self._run, self._start)
         source, inputs = split_list_inputs(dict(self._step.args))
         resolved = resolve_references({FOR_EACH: source}, outputs.__getitem__)
@@ -146,7 +146,7 @@ class ListCalls:
         raise ApprovalPendingError
 
     async def _make_calls(self, tool: Tool, calls: list[JsonObject]) -> list[ToolReturned]:
-        """Returns the results of the calls; of changes, up to the first failure."""
+        """The results of the calls; of changes, up to the first failure."""
         if tool.spec.effect == "read":
             try:
                 async with asyncio.TaskGroup() as group:
@@ -173,7 +173,7 @@ class ListCalls:
         return returned
 
     def _find_done(self, tool: Tool, args: JsonObject) -> ToolReturned | None:
-        """Returns the result of the same change, if a list step made it before one of its later items failed."""
+        """The result of the same change, if a list step made it before one of its later items failed."""
         for own in self._run.state.steps.values():
             for attempt in own.attempts:
                 if attempt.output is None or attempt.output.error_code is None or FOR_EACH not in attempt.args:
@@ -185,7 +185,7 @@ class ListCalls:
         return None
 
     async def _build_output(self, calls: list[JsonObject], returned: list[ToolReturned]) -> StepOutput:
-        """Returns one output: the list of the calls' results, or the failure with what was done before it."""
+        """One output: the list of the calls' results, or the failure with what was done before it."""
         failed = next((one for one in returned if one.error_code is not None), None)
         tainted = self._tainted or any(one.tainted for one in returned)
         if failed is not None:
@@ -223,7 +223,7 @@ class ListCalls:
 
 
 def _read_list(value: JsonValue) -> list[JsonValue] | None:
-    """Returns the list that a value is, or that its text is as JSON; None if it is none."""
+    """The list that a value is, or that its text is as JSON; None if it is none."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

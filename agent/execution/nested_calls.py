@@ -54,7 +54,7 @@ class NestedCalls:
 
 
 def list_parent_tools(run: Run, site: CallSite) -> frozenset[str]:
-    """Returns the names of the tools that the caller at `site` has.
+    """The names of the tools that the caller at `site` has.
 
     A sub-agent has its own tools, a skill those of its scope, a plan those of the room.
     """
@@ -70,7 +70,7 @@ def list_parent_tools(run: Run, site: CallSite) -> frozenset[str]:
 
 
 def list_step_tools(run: Run, step: PlanStep, available: Collection[str]) -> frozenset[str]:
-    """Returns the names of the tools that a skill step may call.
+    """The names of the tools that a skill step may call.
 
     Those are the tools that the step names, out of its skill's. A step that names none gets the tools that read without
     the network; each of the skill's effects is asked about.

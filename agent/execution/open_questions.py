@@ -14,7 +14,7 @@ WITHHELD_QUESTION = "The assistant has a question, but this room's output policy
 
 
 def ask_user(run: Run, question: str) -> Planned:
-    """Returns a question instead of a plan. Raises `BadRequestError` with its words if nobody can be asked."""
+    """A question instead of a plan. Raises `BadRequestError` with its words if nobody can be asked."""
     if not run.state.request.interactive:
         raise BadRequestError(question, param="prompt")
     return Planned(plan_completion_only(run, question), "rules", "rules", question=question)
@@ -33,7 +33,7 @@ async def ask_open_question(run: Run) -> None:
 
 
 def _asks_user(state: RunState) -> bool:
-    """Returns whether a sub-agent that a step of the current plan has started asks the user."""
+    """Whether a sub-agent that a step of the current plan has started asks the user."""
     steps = {step.id for step in state.plan.steps} if state.plan else set[str]()
     return any(
         one.end is not None and one.end.result.question and span.partition(".")[0] in steps

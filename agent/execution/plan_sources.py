@@ -16,7 +16,7 @@ from agent.run_context.run import Run
 
 
 async def find_first_plan(run: Run, inquiry: PlanInquiry) -> Planned:
-    """Returns the plan of the first source that has one; the planner always has."""
+    """The plan of the first source that has one; the planner always has."""
     for source in order_sources(run.engine.extensions.plan_sources):
         planned = await source.plan(run, inquiry)
         if planned is not None:
@@ -82,7 +82,7 @@ KERNEL_SOURCES = (
 
 @cache
 def order_sources(further: tuple[PlanSource, ...]) -> Sequence[PlanSource]:
-    """Returns all sources in order: each of the features' before the kernel's source that it names.
+    """All sources in order: each of the features' before the kernel's source that it names.
 
     Raises `ConfigError` for a name that no source of the kernel has."""
     known = {source.name for source in KERNEL_SOURCES}
@@ -98,5 +98,5 @@ def order_sources(further: tuple[PlanSource, ...]) -> Sequence[PlanSource]:
 
 
 def requires_tools(run: Run) -> bool:
-    """Returns whether the room requires tools for this request."""
+    """Whether the room requires tools for this request."""
     return run.state.is_gated and bool(run.room.required_tools)

@@ -106,13 +106,13 @@ class _AnswerStream:
 
 
 def note_answer_started(run: Run) -> AnswerStarted:
-    """Returns the event that begins a planner's answer."""
+    """The event that begins a planner's answer."""
     model = run.engine.models.get_model_name("fast", run.room)
     return AnswerStarted(tier="fast", model=model, reason=REASON, restarted=run.state.answer_start is not None)
 
 
 def build_answer_output(run: Run, reply: ModelReply) -> StepOutput:
-    """Returns a planner's answer as the output of its step."""
+    """A planner's answer as the output of its step."""
     text = remove_markdown_fence(reply.text)
     return StepOutput(
         value=text,

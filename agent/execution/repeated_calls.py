@@ -23,7 +23,7 @@ REPEATED = "not called again, because the same call failed before: "
 
 
 def is_only_repeating_failures(state: RunState, plan: Plan) -> bool:
-    """Returns whether all that a new plan adds are calls that failed permanently before."""
+    """Whether all that a new plan adds are calls that failed permanently before."""
     known = {step.id for proposed in state.plans for step in proposed.plan.steps}
     added = [step for step in plan.steps if step.id not in known and step.is_work]
     return bool(added) and all(
@@ -45,7 +45,7 @@ def find_lasting_failure(state: RunState, step: PlanStep, args: JsonObject) -> s
 
 
 def _had_args(attempt: AttemptState, args: JsonObject) -> bool:
-    """Returns whether an attempt had these arguments. The log keeps only the beginning of longer texts, so they cannot
+    """Whether an attempt had these arguments. The log keeps only the beginning of longer texts, so they cannot
     be compared."""
     if any(isinstance(value, str) and len(value) > SHOWN_ARG_CHARS for value in args.values()):
         return False
@@ -62,7 +62,7 @@ def _iter_earlier_attempts(state: RunState, step: PlanStep) -> Iterator[AttemptS
 
 
 def _get_lasting_failure(step: PlanStep, attempt: AttemptState) -> str | None:
-    """Returns the reason of a failure that the same call would repeat."""
+    """The reason of a failure that the same call would repeat."""
     output, verdict = attempt.output, attempt.verdict
     if output is None or verdict is None or verdict.outcome is Outcome.SUCCESS:
         return None
@@ -74,7 +74,7 @@ def _get_lasting_failure(step: PlanStep, attempt: AttemptState) -> str | None:
 
 
 def _has_effect_since(state: RunState, attempt: AttemptState) -> bool:
-    """Returns whether a tool with side effects was called after the attempt started."""
+    """Whether a tool with side effects was called after the attempt started."""
     return any(
         call.intent.effect != "read"
         for step in state.steps.values()
@@ -87,7 +87,7 @@ def _has_effect_since(state: RunState, attempt: AttemptState) -> bool:
 async def call_once(
     run: Run, spec: ToolSpec, args: JsonObject, site: CallSite, execute: Callable[[], Awaitable[ToolReturned]]
 ) -> ToolReturned:
-    """Returns the result of `execute()`, or that of the same read-only call of another step (`ToolReturned.same_as`).
+    """The result of `execute()`, or that of the same read-only call of another step (`ToolReturned.same_as`).
 
     After a call that may have changed something, everything is read again."""
     if spec.effect != "read":

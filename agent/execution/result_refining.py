@@ -12,7 +12,7 @@ from agent.tools import RefiningTool, Tool
 async def refine_result(
     run: Run, tool: Tool, args: JsonObject, returned: ToolReturned, site: CallSite
 ) -> tuple[ToolReturned, str | None]:
-    """Returns the improved result, or the unchanged one with the reason; None as reason if no model was called.
+    """The improved result, or the unchanged one with the reason; None as reason if no model was called.
 
     Applies to tools that the room requires, in a run's first plan. A replan keeps its results unchanged."""
     is_first_plan = run.state.plan is None or run.state.plan.version == 0

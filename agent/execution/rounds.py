@@ -14,7 +14,7 @@ from agent.tools.catalogue import Catalogue
 
 
 def decides_in_rounds(run: Run) -> bool:
-    """Returns whether the planner works in rounds. A room that fixes its tools or its evidence has plans instead."""
+    """Whether the planner works in rounds. A room that fixes its tools or its evidence has plans instead."""
     room = run.room
     fixed = room.required_tools or room.gates or room.knowledge or room.routing == "intents"
     return run.profile.decides == "rounds" and run.plans_with_model and run.works_with_model and not fixed
@@ -27,7 +27,7 @@ def may_look_again(run: Run) -> bool:
 
 
 async def build_round_catalogue(run: Run) -> Catalogue:
-    """Returns the skills and tools of every round of a run, without those whose source holds nothing.
+    """The skills and tools of every round of a run, without those whose source holds nothing.
 
     The skills that come with the gateway only say how to use tools that rounds call themselves. A small model takes
     them for tools that do the work. Rooms that name them, commands and operators' own skills are not concerned.
@@ -40,7 +40,7 @@ async def build_round_catalogue(run: Run) -> Catalogue:
 
 
 async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
-    """Returns the calls of the model's plans so far with their results, oldest first."""
+    """The calls of the model's plans so far with their results, oldest first."""
     state = run.state
     known: set[str] = set()
     found = []
@@ -59,7 +59,7 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
 
 
 async def _describe_result(run: Run, step: StepState) -> str:
-    """Returns the result of a step, or why it failed: the tool's own message, or else the verdict's reason."""
+    """The result of a step, or why it failed: the tool's own message, or else the verdict's reason."""
     output = step.output
     if output is None:
         return ""

@@ -17,7 +17,7 @@ from agent.tools import Tool, ToolSpec
 async def run_by_rules(
     run: Run, step: PlanStep, attempt: int, tools: Mapping[str, Tool], task: str, *, tainted: bool
 ) -> StepOutput:
-    """Returns the joined results of the skill's tools for the task. Raises `ModelNotConfiguredError` if no rule
+    """The joined results of the skill's tools for the task. Raises `ModelNotConfiguredError` if no rule
     matches: a skill is an instruction to a model, and the rules do not pretend to have followed it."""
     calls = find_tool_calls(task, [tool.spec for tool in tools.values()])
     if not calls:
@@ -44,7 +44,7 @@ async def run_by_rules(
 
 
 def _apply_replies(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> JsonObject:
-    """Returns the arguments of a call, changed by people's replies to its approval questions."""
+    """The arguments of a call, changed by people's replies to its approval questions."""
     for asked in run.state.approvals:
         decided = run.state.decisions.get(asked.approval_id) if asked.call_id == site.call_id else None
         if decided is not None and decided.decision == "answered":

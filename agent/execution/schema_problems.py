@@ -7,7 +7,7 @@ from agent.tools import ToolResult, ToolSpec
 
 
 def find_argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
-    """Returns the problem of the arguments in one sentence, or None. Arguments that are not declared are one."""
+    """The problem of the arguments in one sentence, or None. Arguments that are not declared are one."""
     if undeclared := find_undeclared_args(spec, args):
         properties = spec.input_schema.get("properties")
         declared = ", ".join(properties if isinstance(properties, dict) else ()) or "none"

@@ -60,7 +60,7 @@ async def expire_approvals(run: Run) -> None:
 
 
 def revise_plan(run: Run, data: JsonObject) -> Plan:
-    """Returns a plan that a person edited, after validation. Completed steps stay unchanged.
+    """A plan that a person edited, after validation. Completed steps stay unchanged.
 
     Raises `BadRequestError` with every problem.
     """
@@ -88,7 +88,7 @@ def revise_plan(run: Run, data: JsonObject) -> Plan:
 
 
 def validate_open_steps(run: Run, data: JsonObject, *, known: Collection[str], tried: Collection[str] = ()) -> Plan:
-    """Returns the plan of the steps that a person wrote. They may refer to the steps in `known`, which have results.
+    """The plan of the steps that a person wrote. They may refer to the steps in `known`, which have results.
 
     Raises `BadRequestError` with every problem: the caller wrote the plan. The ids in `tried` are taken.
     """
@@ -127,7 +127,7 @@ def _build_decision_event(asked: ApprovalRequested, decision: Decision, by: str,
 
 
 def _place_decision(run: Run, asked: ApprovalRequested, decided: ApprovalDecided) -> EventDraft:
-    """Returns the decision as an event; if it is about a call, as an event of the attempt that waits for it."""
+    """The decision as an event; if it is about a call, as an event of the attempt that waits for it."""
     if asked.call_id is None:
         return EventDraft(decided)
     step_id = asked.items[0].step_id

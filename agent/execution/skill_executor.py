@@ -38,7 +38,7 @@ class SkillExecutor:
         self._turns = ToolTurns(run, self._tools, self._make_call_site, caller_kind="skill", tainted=False)
 
     async def execute(self, args: JsonObject, feedback: str | None, *, tainted: bool) -> StepOutput:
-        """Returns the skill's final text.
+        """The skill's final text.
 
         Raises `SkillTurnsError`, `ModelOutputError` and `BudgetError`. If no model is reachable, calls the skill's
         tools by rules, and the output records why.
@@ -90,7 +90,7 @@ class SkillExecutor:
     async def _ask_model(
         self, models: MeteredModels, messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]
     ) -> AssistantTurn:
-        """Returns the model's next turn. Streams it if it may be the run's answer."""
+        """The model's next turn. Streams it if it may be the run's answer."""
         if not self._is_answer:
             reply = await models.complete("skill", messages, tier=self._tier, tools=tools, keep_message=True)
             return to_assistant_turn(reply)
@@ -113,7 +113,7 @@ class SkillExecutor:
 
     @property
     def _tier(self) -> Tier:
-        """Returns the skill's own tier; of one that writes the answer, at least the tier that the answer is due."""
+        """The skill's own tier; of one that writes the answer, at least the tier that the answer is due."""
         tiers = (self._step.tier, self._run.room.answer_tier)
         if is_answer_step(self._run.state, self._step) and "high" in tiers:
             return "high"
@@ -121,7 +121,7 @@ class SkillExecutor:
 
     @property
     def _is_answer(self) -> bool:
-        """Returns whether the skill's text is the answer and may be streamed.
+        """Whether the skill's text is the answer and may be streamed.
 
         It is in the skill's own room, if no completion follows and no stage checks or translates the whole answer.
         """
@@ -170,7 +170,7 @@ class SkillExecutor:
 
 
 def list_scoped_tools(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]:
-    """Returns the tools that a skill may call in a step, and its file reader."""
+    """The tools that a skill may call in a step, and its file reader."""
     available = list_allowed_tools(run)
     named = list_step_tools(run, step, available)
     tools: dict[str, Tool] = {
@@ -182,7 +182,7 @@ def list_scoped_tools(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]
 
 
 def list_scoped_tools_by_rules(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]:
-    """Returns the tools that rules may call for a skill: those of the step, and those the skill names for rules."""
+    """The tools that rules may call for a skill: those of the step, and those the skill names for rules."""
     available = list_allowed_tools(run)
     named = list_step_tools(run, step, available).union(skill.rules_tools)
     return {name: run.engine.registry.get(name) for name in skill.select_rules_tools(available) if name in named}

@@ -15,13 +15,13 @@ HISTORY_MESSAGES, HISTORY_CHARS = 8, 400
 
 
 def plan_completion_only(run: Run, why: str) -> Plan:
-    """Returns a plan with a completion only."""
+    """A plan with a completion only."""
     step = PlanStep(id="answer", executor="litellm", action="completion", tool="completion", intent="answer the user")
     return Plan(goal=make_goal(run), steps=(step,), origin="rules", origin_reason=why)
 
 
 def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
-    """Returns the plan of a request in a room with its own skill: the briefing tool, then the skill.
+    """The plan of a request in a room with its own skill: the briefing tool, then the skill.
 
     The skill receives the briefing and the newest messages, and writes the answer."""
     before: tuple[PlanStep, ...] = ()
@@ -49,7 +49,7 @@ def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
 
 
 def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
-    """Returns the plan of a request that calls a skill by name, or of a room with its own skill."""
+    """The plan of a request that calls a skill by name, or of a room with its own skill."""
     skill = run.engine.skills.get(name)
     if skill.name == run.room.skill:
         return _plan_room_skill(run, skill, task, why)
@@ -69,7 +69,7 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
 
 
 def plan_explicit_calls(run: Run, why: str) -> Plan:
-    """Returns the plan of a request that names its tool calls. A call waits for those whose results it refers to."""
+    """The plan of a request that names its tool calls. A call waits for those whose results it refers to."""
     calls = read_explicit_tool_calls(run.state.request)
     ids = [f"s{number}" for number in range(1, len(calls) + 1)]
     steps = tuple(
@@ -95,7 +95,7 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
 
 
 def append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False) -> tuple[PlanStep, ...]:
-    """Returns the steps, with a completion if several results, a persona or citations need one."""
+    """The steps, with a completion if several results, a persona or citations need one."""
     if not (always or len(steps) > 1 or run.room.persona or run.room.citations):
         return steps
     return append_answer(steps)
@@ -104,7 +104,7 @@ def append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = F
 def append_answer(
     steps: tuple[PlanStep, ...], *, also: tuple[str, ...] = (), taken: frozenset[str] = frozenset()
 ) -> tuple[PlanStep, ...]:
-    """Returns the steps and a completion that uses them, and the results of the steps `also`."""
+    """The steps and a completion that uses them, and the results of the steps `also`."""
     name = next(name for name in ("answer", *(f"answer{number}" for number in range(2, 100))) if name not in taken)
     answer = PlanStep(
         id=name,
@@ -118,5 +118,5 @@ def append_answer(
 
 
 def make_goal(run: Run) -> str:
-    """Returns the goal of a plan by rules."""
+    """The goal of a plan by rules."""
     return cut_text(run.state.question, 300) or "carry out the requested tool calls"

@@ -12,7 +12,7 @@ from agent.run_context.run import Run
 
 
 async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
-    """Returns the step's arguments with resolved references, and whether any argument is tainted.
+    """The step's arguments with resolved references, and whether any argument is tainted.
 
     References read the attempts that `start` names, even if a dependency is running again.
     """
@@ -29,7 +29,7 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
 
 
 async def load_inputs(run: Run, start: Start) -> dict[str, StepOutput]:
-    """Returns the results that the step's arguments may refer to, whole, by the ids of their steps."""
+    """The results that the step's arguments may refer to, whole, by the ids of their steps."""
     step = start.step
     outputs: dict[str, StepOutput] = {}
     # A model sees no personal data where the room keeps it from results.
@@ -45,6 +45,6 @@ async def load_inputs(run: Run, start: Start) -> dict[str, StepOutput]:
 
 
 def has_untrusted_literal(state: RunState, step: PlanStep) -> bool:
-    """Returns whether an argument as planned is not the user's, and no person has seen and approved it."""
+    """Whether an argument as planned is not the user's, and no person has seen and approved it."""
     label = state.plans[-1].get_label(step.id) if state.plans else None
     return label is not None and bool(label.untrusted_args) and not is_plan_approved(state)

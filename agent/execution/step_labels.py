@@ -30,7 +30,7 @@ LABELLED_SOURCES: frozenset[TaintSource] = frozenset(
 
 
 def list_message_sources(state: RunState, *, by_model: bool) -> tuple[TaintSource, ...]:
-    """Returns the untrusted text that a request brings into a plan. A plan made by rules reads the prompt only."""
+    """The untrusted text that a request brings into a plan. A plan made by rules reads the prompt only."""
     if state.retrieval is None:
         return ()
     labels = state.retrieval.labels if by_model else ()
@@ -43,7 +43,7 @@ def list_message_sources(state: RunState, *, by_model: bool) -> tuple[TaintSourc
 
 
 def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple[StepLabel, ...]:
-    """Returns the label of every step that calls something; () if nothing counts as the user's."""
+    """The label of every step that calls something; () if nothing counts as the user's."""
     if not sources or not LABELLED_SOURCES.issuperset(sources):
         return ()
     if "conversation" in sources and not _is_conversation_stored(run.state):
@@ -54,7 +54,7 @@ def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple
 
 
 def _is_conversation_stored(state: RunState) -> bool:
-    """Returns whether the untrusted text of a conversation is in answers that were stored here, beside the user's own
+    """Whether the untrusted text of a conversation is in answers that were stored here, beside the user's own
     messages; not in the request itself, and not in what a client's tools returned.
     """
     return not state.has_untrusted_prompt and state.retrieval is not None and state.retrieval.source == "conversation"
@@ -89,13 +89,13 @@ def _label_step(
 
 
 def _is_allowed(plan: Plan, tool: str) -> bool:
-    """Returns whether a round's planner found, before any text from outside, that the request asks for this tool."""
+    """Whether a round's planner found, before any text from outside, that the request asks for this tool."""
     named = (step.args.get(MAY_CHANGE) for step in plan.steps if step.is_plan_more)
     return any(isinstance(tools, list) and tool in tools for tools in named)
 
 
 def _list_pending_calls(state: RunState, tool: str) -> list[PlanStep]:
-    """Returns the calls of a tool that earlier plans named before untrusted text was read, and that were not made."""
+    """The calls of a tool that earlier plans named before untrusted text was read, and that were not made."""
     return [
         step
         for proposed in state.plans
@@ -105,7 +105,7 @@ def _list_pending_calls(state: RunState, tool: str) -> list[PlanStep]:
 
 
 def _is_held(words: OwnWords, value: JsonValue, schema: JsonObject, *, is_task: bool) -> bool:
-    """Returns whether every literal in an argument is the user's, or says what leaving the argument out would say."""
+    """Whether every literal in an argument is the user's, or says what leaving the argument out would say."""
     if "default" in schema and schema["default"] == value:
         return True
     literals = list_literals(value)
@@ -115,7 +115,7 @@ def _is_held(words: OwnWords, value: JsonValue, schema: JsonObject, *, is_task: 
 
 
 def _list_free_keys(value: JsonValue, schema: JsonObject) -> list[str]:
-    """Returns the keys of an object that its schema does not name: the plan's author made them up."""
+    """The keys of an object that its schema does not name: the plan's author made them up."""
     if isinstance(value, list):
         items = schema.get("items")
         return [key for one in value for key in _list_free_keys(one, items if isinstance(items, dict) else {})]
@@ -128,7 +128,7 @@ def _list_free_keys(value: JsonValue, schema: JsonObject) -> list[str]:
 
 
 def _is_asked_for(state: RunState, step: PlanStep, specs: Iterable[ToolSpec], sources: Collection[TaintSource]) -> bool:
-    """Returns whether this request asks for the tool.
+    """Whether this request asks for the tool.
 
     It does if no other tool with a side effect fits its words better. Where the only untrusted text is answers that
     nobody knows, it is enough that none of them names the tool and that the step works on something.
@@ -152,7 +152,7 @@ def _list_unknown_answers(state: RunState) -> list[str]:
 
 
 def _names(text: str, tool: str) -> bool:
-    """Returns whether a text has all words of a tool's name, without its server's."""
+    """Whether a text has all words of a tool's name, without its server's."""
     return set(extract_terms(split_name(tool.rpartition("__")[2]))) <= set(extract_terms(split_name(text)))
 
 

@@ -60,7 +60,7 @@ async def record_output(
 
 
 def build_failed_output(error: AgentError) -> StepOutput:
-    """Returns the output of an attempt that ended with an error, with the provider's details."""
+    """The output of an attempt that ended with an error, with the provider's details."""
     output = StepOutput(error_code=error.code, error=error.message, text="")
     if not isinstance(error, ModelError):
         return output
@@ -75,7 +75,7 @@ def build_failed_output(error: AgentError) -> StepOutput:
 
 
 async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput]:
-    """Returns the attempt's output, and drafts for the transaction of its end."""
+    """The attempt's output, and drafts for the transaction of its end."""
     step, number = start.step, start.attempt
     tools = run.engine.registry
     if is_list_step(step, tools.get(step.tool).spec if step.tool in tools else None):
@@ -105,7 +105,7 @@ class StepExecutorAgent:
     async def execute(
         self, args: JsonObject, begin: tuple[EventDraft, ...], *, tainted: bool
     ) -> tuple[list[EventDraft], StepOutput]:
-        """Returns the draft of the tool's return, for the transaction of the attempt's end, and the output."""
+        """The draft of the tool's return, for the transaction of the attempt's end, and the output."""
         if self._step.tool not in list_allowed_tools(self._run):
             await self._run.emit(*begin)
             lost = await report_lost_effect(self._run, self._site)
@@ -143,7 +143,7 @@ async def build_start_events(run: Run, start: Start, args: JsonObject, *, tainte
 
 
 async def _build_rule_verdict(run: Run, start: Start, output: StepOutput) -> list[EventDraft]:
-    """Returns the verdict if the rules decide and every dependency has a verdict."""
+    """The verdict if the rules decide and every dependency has a verdict."""
     step = start.step
     if not have_dependencies_succeeded(run.state, step, start.depends_on_attempts):
         return []

@@ -85,7 +85,7 @@ class CallSpawner:
             await agent.aclose()
 
     def _choose_span(self, agent_id: str, task: JsonObject) -> str:
-        """Returns the span of a sub-agent: its span from before a crash, else the next free one.
+        """The span of a sub-agent: its span from before a crash, else the next free one.
 
         The same agent and task reuse a span. The order of starts is no key, because a repeated call skips the
         sub-agents whose results it already has.
@@ -156,12 +156,12 @@ class CallSpawner:
 
     @property
     def _depth(self) -> int:
-        """Returns the depth of a sub-agent that starts here; 1 if a skill or a plan starts it."""
+        """The depth of a sub-agent that starts here; 1 if a skill or a plan starts it."""
         parent = self._run.state.subagents.get(self._site.span)
         return parent.start.depth + 1 if parent is not None else 1
 
     def _grant_tools(self, kind: SubAgentClass, own: Iterable[Tool]) -> _GrantedTools:
-        """Returns the sub-agent's own tools and its parent's tools that it may borrow."""
+        """The sub-agent's own tools and its parent's tools that it may borrow."""
         tools = {tool.spec.name: tool for tool in own}
         for tool in tools.values():
             if tool.spec.effect != "read":
@@ -194,7 +194,7 @@ class CallSpawner:
         await self._run.emit(started, step_id=self._site.step_id, attempt=self._site.attempt)
 
     async def _read_recorded_result(self, finished: SubAgentFinished) -> SubAgentResult:
-        """Returns the recorded result. Raises `SubAgentFailedError` if the sub-agent failed."""
+        """The recorded result. Raises `SubAgentFailedError` if the sub-agent failed."""
         result = finished.result
         if finished.blob is not None:
             data = json.loads(await self._run.journal.get_blob(finished.blob))

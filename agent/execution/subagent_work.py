@@ -187,7 +187,7 @@ class SubAgentWork:
         return self._agent.conclude_opening()
 
     async def _get_next_turn(self, turn: int, messages: list[JsonObject], *, last: bool) -> AssistantTurn:
-        """Returns the model's turn, from the log if it is recorded. The last turn has no tools."""
+        """The model's turn, from the log if it is recorded. The last turn has no tools."""
         recorded = self._state.turns
         if turn < len(recorded):
             return recorded[turn]
@@ -215,7 +215,7 @@ class SubAgentWork:
         return _WorkEnd("done", result, by_rules=True, reason=reason)
 
     def _build_partial_end(self, outcome: SubAgentOutcome, summary: str) -> _WorkEnd:
-        """Returns a failed end with the known findings and an uncertainty about them."""
+        """A failed end with the known findings and an uncertainty about them."""
         message = f"{self._agent.AGENT_ID} did not come to its end: {summary}"
         doubt = Uncertainty(severity="notable", message=message)
         result = SubAgentResult(
@@ -252,7 +252,7 @@ class SubAgentWork:
 
     @property
     def _state(self) -> SubAgentState:
-        """Returns the recorded state of this sub-agent."""
+        """The recorded state of this sub-agent."""
         return self._run.state.subagents[self._span]
 
     @property
@@ -268,7 +268,7 @@ class SubAgentWork:
 
 
 def parse_final(shape: type[BaseModel], text: str) -> BaseModel | str:
-    """Returns the JSON object at the end of a model's text, or its problem in a few words.
+    """The JSON object at the end of a model's text, or its problem in a few words.
 
     The object may stand alone, in a fence, or after prose. The last valid object counts.
     """

@@ -60,7 +60,7 @@ class StepSupervisorAgent:
         self._run = run
 
     async def check_by_rule(self, step: PlanStep, output: StepOutput, number: int) -> CheckResult:
-        """Returns the rules' verdict on the output of attempt `number`."""
+        """The rules' verdict on the output of attempt `number`."""
         state = self._run.state
         own = state.get_step(step.id)
         previous = next((a for a in reversed(own.attempts) if a.number < number and not a.is_discarded), None)
@@ -87,7 +87,7 @@ class StepSupervisorAgent:
         )
 
     def needs_judge(self, step: PlanStep, checked: CheckResult) -> bool:
-        """Returns whether the room's policy requires the judge for this verdict."""
+        """Whether the room's policy requires the judge for this verdict."""
         if not self._run.has_model or checked.verdict.outcome is not Outcome.SUCCESS or step.is_plan_more:
             return False
         policy = self._run.room.supervision
@@ -116,7 +116,7 @@ class StepSupervisorAgent:
         return JUDGED_ONCE if step.id in waiting[1:] else ""
 
     def limit_retries(self, step: PlanStep, verdict: StepOutcome) -> StepOutcome:
-        """Returns the verdict within the step's retry budget: a RETRY beyond it becomes a REPLAN."""
+        """The verdict within the step's retry budget: a RETRY beyond it becomes a REPLAN."""
         if verdict.outcome is not Outcome.RETRY:
             return verdict
         if step.effect == "effect":
@@ -128,7 +128,7 @@ class StepSupervisorAgent:
         return verdict.model_copy(update={"outcome": Outcome.REPLAN, "reason": f"{verdict.reason} ({why})"})
 
     def judge_by_rules(self, step: PlanStep, checked: CheckResult, *, judge_error: str = "") -> StepJudged:
-        """Returns the rules' verdict. `judge_error` says why a required judge gave none."""
+        """The rules' verdict. `judge_error` says why a required judge gave none."""
         if not judge_error and self._run.room.supervision == "auto" and self._run.has_model:
             accepted = checked.verdict.outcome is Outcome.SUCCESS and checked.doubt is None
             judge_error = self._find_reason_not_to_judge(step) if accepted and _is_free_text(step, checked) else ""
@@ -142,7 +142,7 @@ class StepSupervisorAgent:
         )
 
     async def judge(self, step: PlanStep, number: int) -> StepJudged:
-        """Returns the verdict on a finished attempt, by the rules and, if the policy requires it, by the judge."""
+        """The verdict on a finished attempt, by the rules and, if the policy requires it, by the judge."""
         attempt = next(a for a in self._run.state.get_step(step.id).attempts if a.number == number)
         output = attempt.output or StepOutput(error_code="ERR_INTERNAL", error="the attempt has no output")
         output = await load_output(self._run, output)
@@ -166,7 +166,7 @@ class StepSupervisorAgent:
     def _build_answer_verdict(
         self, step: PlanStep, number: int, checked: CheckResult, verdict: StepOutcome, duration: float
     ) -> StepJudged:
-        """Returns the verdict on an answer. A bad one is written once more, unless a reader has seen it: then it stays,
+        """The verdict on an answer. A bad one is written once more, unless a reader has seen it: then it stays,
         and the run reports what the judge noticed. No new plan is made for it, because its results were accepted."""
         if verdict.outcome is Outcome.SUCCESS:
             # What the rules doubt stays marked: the judge may not improve their verdict.
@@ -185,7 +185,7 @@ class StepSupervisorAgent:
     async def _ask_judge(
         self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult
     ) -> StepOutcome:
-        """Returns the judge's verdict. Raises `JudgeUnreachableError` if there is none.
+        """The judge's verdict. Raises `JudgeUnreachableError` if there is none.
 
         Does not repeat a call that timed out, and limits all retries to twice the time of one call, so that a run does
         not wait minutes for a judge. Does not call a judge again that was unreachable earlier in this run."""
@@ -209,7 +209,7 @@ class StepSupervisorAgent:
         return verdict if _SEVERITY[verdict.outcome] >= _SEVERITY[checked.verdict.outcome] else checked.verdict
 
     async def _read_verdict(self, models: MeteredModels, messages: tuple[JsonObject, ...]) -> StepOutcome | None:
-        """Returns the verdict of one call, or None if it is unreadable or cut off."""
+        """The verdict of one call, or None if it is unreadable or cut off."""
         reply = await models.complete(
             "supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400, retry_timeouts=False
         )
@@ -226,7 +226,7 @@ class StepSupervisorAgent:
         return any(one.judge_error and one.judge_error not in _UNASKED for one in attempts)
 
     def _was_streamed(self, step: PlanStep, number: int) -> bool:
-        """Returns whether this attempt's text was streamed to a reader. A doubt does not withdraw a streamed text."""
+        """Whether this attempt's text was streamed to a reader. A doubt does not withdraw a streamed text."""
         return self._run.follower_count > 0 and any(
             isinstance(event.body, AnswerDelta) and event.step_id == step.id and event.attempt == number
             for event in self._run.events
@@ -242,12 +242,12 @@ class StepSupervisorAgent:
         return read_json_answer(output.text, options)[1]
 
     def _is_search(self, step: PlanStep) -> bool:
-        """Returns whether the step's tool declares itself a search; False if the tool no longer exists."""
+        """Whether the step's tool declares itself a search; False if the tool no longer exists."""
         tools = self._run.engine.registry
         return step.action == "tool" and step.tool in tools and tools.get(step.tool).spec.hints.is_search
 
     def _is_tool_raising(self, step: PlanStep) -> bool:
-        """Returns whether the step's tool raises every failure; False if the tool no longer exists."""
+        """Whether the step's tool raises every failure; False if the tool no longer exists."""
         tools = self._run.engine.registry
         return step.action != "skill" and step.tool in tools and tools.get(step.tool).spec.always_raises_errors
 
@@ -262,7 +262,7 @@ class JudgeUnreachableError(Exception):
 
 
 def parse_verdict(text: str) -> StepOutcome | None:
-    """Returns the verdict in a model's reply (strict JSON, fenced, or the last object), or None if unreadable."""
+    """The verdict in a model's reply (strict JSON, fenced, or the last object), or None if unreadable."""
     text = _THINKING.sub("", text)
     if _OPEN_THINKING.search(text):  # a truncated draft in the thinking is no verdict
         return None

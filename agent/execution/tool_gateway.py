@@ -134,7 +134,7 @@ async def _make_first_call(
 async def _foresee_failure(
     run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext
 ) -> ToolReturned | None:
-    """Returns the call's failure if its tool can predict one."""
+    """The call's failure if its tool can predict one."""
     if not isinstance(tool, PreflightTool):
         return None
     try:
@@ -163,7 +163,7 @@ async def report_lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
 
 
 def _get_recorded_call(run: Run, site: CallSite) -> CallState | None:
-    """Returns the recorded call at this site, or None."""
+    """The recorded call at this site, or None."""
     attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
     return attempt.find_call(site.call_id) if attempt else None
 
@@ -235,7 +235,7 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
 
 
 def _is_broken_connection(error: BaseException) -> bool:
-    """Returns whether a broken connection is in the error's chain of causes. A time-out does not count."""
+    """Whether a broken connection is in the error's chain of causes. A time-out does not count."""
     timeouts: tuple[type[Exception], ...] = (TimeoutError,)
     breaks: tuple[type[Exception], ...] = (ConnectionError,)
     if "httpx" in sys.modules:  # Nothing else raises its errors, and it is 5 MB
@@ -257,7 +257,7 @@ def _is_broken_connection(error: BaseException) -> bool:
 
 
 def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> AgentError:
-    """Returns the failure of a tool's own store or endpoint as a tool error, and that of a sub-agent as it is.
+    """The failure of a tool's own store or endpoint as a tool error, and that of a sub-agent as it is.
 
     Re-raises `StaleEpochError`: it comes from the event of a sub-agent and means that this process lost the run.
     """
@@ -279,14 +279,14 @@ def _wrap_defect(spec: ToolSpec, failure: Exception) -> ToolError:
 
 
 def _get_call_slot(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[object]:
-    """Returns a slot for one call. Tools that use sub-agents take none, because the calls of their sub-agents do."""
+    """A slot for one call. Tools that use sub-agents take none, because the calls of their sub-agents do."""
     return nullcontext() if spec.uses_subagents else run.tool_slots
 
 
 async def build_return(
     run: Run, spec: ToolSpec, site: CallSite, result: ToolResult, started: float, tries: int
 ) -> ToolReturned:
-    """Returns the result: checked against the schema, redacted and capped."""
+    """The result: checked against the schema, redacted and capped."""
     cap = run.engine.settings.tool_output_chars
     try:
         problem = find_output_problem(spec, result)

@@ -25,5 +25,5 @@ class RunModel:
 
 
 def choose_tool_model(run: Run, site: CallSite) -> RunModel | None:
-    """Returns the model for a call, or None in a run by rules."""
+    """The model for a call, or None in a run by rules."""
     return RunModel(run, site) if run.works_with_model else None

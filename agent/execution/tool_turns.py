@@ -70,7 +70,7 @@ class ToolTurns:
         self.sources: list[Source] = []
 
     def parse_calls(self, said: AssistantTurn) -> list[RequestedCall]:
-        """Returns the calls of a turn, including those that a small model wrote into its text."""
+        """The calls of a turn, including those that a small model wrote into its text."""
         if said.tool_calls:
             return [_parse_requested_call(call) for call in said.tool_calls]
         read = read_calls(said.text, (), {name: tool.spec.input_schema for name, tool in self._tools.items()})
@@ -148,7 +148,7 @@ class ToolTurns:
         return f"Refused: {reason}."
 
     async def _format_result(self, returned: ToolReturned, args: JsonObject) -> str:
-        """Returns a result as text for the model: capped, and in a data block if it is tainted."""
+        """A result as text for the model: capped, and in a data block if it is tainted."""
         output = await load_output(self._run, to_step_output(returned))
         if self._observer is not None:
             self._observer(returned.tool, args, output)
@@ -165,7 +165,7 @@ class ToolTurns:
 
 
 def is_recorded(run: Run, site: CallSite) -> bool:
-    """Returns whether an earlier process recorded the end of this call."""
+    """Whether an earlier process recorded the end of this call."""
     attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
     call = attempt.find_call(site.call_id) if attempt else None
     if call is not None:
@@ -174,7 +174,7 @@ def is_recorded(run: Run, site: CallSite) -> bool:
 
 
 def _has_started(run: Run, site: CallSite) -> bool:
-    """Returns whether the intent of this call is in the log."""
+    """Whether the intent of this call is in the log."""
     attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
     return attempt is not None and attempt.find_call(site.call_id) is not None
 
@@ -184,7 +184,7 @@ def _build_call_key(call: RequestedCall) -> tuple[str, str]:
 
 
 def build_assistant_message(said: AssistantTurn, calls: list[RequestedCall]) -> JsonObject:
-    """Returns the turn as a message of the conversation."""
+    """The turn as a message of the conversation."""
     return {
         "role": "assistant",
         "content": said.text or None,

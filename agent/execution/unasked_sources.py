@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
-    """Returns the sources that hold something and that no step of the plan asks, each with its search tool.
+    """The sources that hold something and that no step of the plan asks, each with its search tool.
 
     Returns () unless `tool` searches a source and a planner can make the first new plan of the run. Memories are no
     source of their own: those that fit are in every prompt."""
@@ -41,7 +41,7 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
 
 
 def _list_step_tools(run: Run, name: str) -> set[str]:
-    """Returns the tool of a step, or the tools of its skill."""
+    """The tool of a step, or the tools of its skill."""
     return (
         {name, *run.engine.skills.get(name).select_tools(list_allowed_tools(run))}
         if name in run.engine.skills

@@ -53,7 +53,7 @@ _INTERRUPTIBLE = frozenset({"understand", "retrieve", "plan", "execute", "verify
 
 
 def choose_next_stage(state: RunState) -> StageName | None:
-    """Returns the next stage of this run; None if it is finished or waits for a person. Pure."""
+    """The next stage of this run; None if it is finished or waits for a person. Pure."""
     if state.is_finished:
         return None
     if state.input_guard is None:
@@ -74,7 +74,7 @@ def choose_next_stage(state: RunState) -> StageName | None:
 
 
 def _get_next_plan_stage(state: RunState, understood: RequestUnderstood) -> StageName | None:
-    """Returns the next stage of the current plan."""
+    """The next stage of the current plan."""
     complete = is_complete(state)
     if not complete:  # a complete plan has nothing left to approve or to run
         if find_approval_reason(state):
@@ -113,7 +113,7 @@ async def run_stage(run: Run, stage: StageName) -> None:
 
 
 def render_mermaid() -> str:
-    """Returns the workflow as a Mermaid flow chart. A resumed run enters at the stage of `choose_next_stage`."""
+    """The workflow as a Mermaid flow chart. A resumed run enters at the stage of `choose_next_stage`."""
     lines = ["flowchart TD", "    start([request]) --> guard"]
     for stage, followers in ROUTES.items():
         end = "done([answer])" if stage == "finalize" else "wait([a person decides])"

@@ -8,7 +8,7 @@ from agent.core.models import JsonObject
 
 
 def mark_instructions(body: JsonObject) -> JsonObject:
-    """Returns the body of a call with a cache marker on its last system message, which ends what stays the same."""
+    """The body of a call with a cache marker on its last system message, which ends what stays the same."""
     messages = body.get("messages")
     if not isinstance(messages, list):
         return body

@@ -63,7 +63,7 @@ class CallReading:
 
 
 def read_calls(text: str, tool_calls: Sequence[ModelToolCall], tools: Mapping[str, JsonObject]) -> CallReading:
-    """Returns the calls of a reply. `tools` holds the JSON schemas of the arguments by the names of the tools.
+    """The calls of a reply. `tools` holds the JSON schemas of the arguments by the names of the tools.
 
     Native calls count whatever the text beside them says. One call that is malformed, or of an unknown tool,
     invalidates all.
@@ -104,7 +104,7 @@ class _CallReader:
         self._calls: list[RawCall] = []
 
     def read(self) -> list[RawCall]:
-        """Returns the calls. Raises `MalformedCallError` where there is anything else, or nothing."""
+        """The calls. Raises `MalformedCallError` where there is anything else, or nothing."""
         while True:
             gap = _GAP.match(self._text, self._position)
             self._position = gap.end() if gap is not None else self._position
@@ -142,7 +142,7 @@ class _CallReader:
             raise MalformedCallError(f"the reply holds other text than calls: {shown!r}")
 
     def _read_json(self) -> object:
-        """Returns the JSON value at the position; one that is slightly wrong is repaired, if it is closed."""
+        """The JSON value at the position; one that is slightly wrong is repaired, if it is closed."""
         try:
             value, end = json.JSONDecoder(strict=False).raw_decode(self._text, self._position)
         except (ValueError, RecursionError):
@@ -152,7 +152,7 @@ class _CallReader:
         return value
 
     def _get_segment(self) -> str:
-        """Returns the text up to the next token at the start of a line, or of a closing tag, or to the end."""
+        """The text up to the next token at the start of a line, or of a closing tag, or to the end."""
         end = _SEGMENT_END.search(self._text, self._position)
         return self._text[self._position : end.start() if end is not None else len(self._text)]
 
@@ -161,7 +161,7 @@ _SEGMENT_END = re.compile(r"\n[ \t]*```|```\s*\Z|</(?:\w+:)?(?:tool_calls?|TOOLC
 
 
 def _strip_turn(text: str) -> str:
-    """Returns the reply without its thinking and the token that ends its turn. Raises `MalformedCallError` for thinking
+    """The reply without its thinking and the token that ends its turn. Raises `MalformedCallError` for thinking
     without an end.
     """
     body = text.strip()

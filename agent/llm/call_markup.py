@@ -44,7 +44,7 @@ class MarkupReader:
         self._tools = tools
 
     def read(self, position: int, marked: re.Match[str] | None, *, after: str) -> tuple[RawCall, int] | None:
-        """Returns the call that begins at `position`, and its end. None where no markup begins there.
+        """The call that begins at `position`, and its end. None where no markup begins there.
 
         `marked` is the match of `MARKUP` there, `after` the token before it. Raises `MalformedCallError`.
         """
@@ -94,7 +94,7 @@ class MarkupReader:
         return RawCall(name, arguments), closed.end()
 
     def _read_value(self, name: str, key: str, text: str, *, is_text: bool | None) -> JsonValue:
-        """Returns a value as its schema says: `007` stays text where a text is expected."""
+        """A value as its schema says: `007` stays text where a text is expected."""
         text = text.removeprefix("\n").removesuffix("\n")
         if is_text is None:
             properties = self._tools.get(name, {}).get("properties")

@@ -27,7 +27,7 @@ class RawCall(NamedTuple):
 
 
 def unwrap_calls(value: object) -> list[RawCall]:
-    """Returns the calls in a JSON value: an object, a list of them, or either under `tool_calls`.
+    """The calls in a JSON value: an object, a list of them, or either under `tool_calls`.
 
     Raises `MalformedCallError` for any other value.
     """
@@ -39,7 +39,7 @@ def unwrap_calls(value: object) -> list[RawCall]:
 
 
 def to_arguments(name: str, arguments: object) -> JsonObject:
-    """Returns the arguments of a call as an object. Raises `MalformedCallError` for anything else."""
+    """The arguments of a call as an object. Raises `MalformedCallError` for anything else."""
     value = arguments
     if isinstance(value, str):
         try:
@@ -54,7 +54,7 @@ def to_arguments(name: str, arguments: object) -> JsonObject:
 
 
 def repair_json(text: str) -> object:
-    """Returns the value of slightly wrong JSON: single quotes, Python's constants, commas too many, raw newlines.
+    """The value of slightly wrong JSON: single quotes, Python's constants, commas too many, raw newlines.
 
     Raises `MalformedCallError` for text that is not closed: a call that was cut off must not be completed.
     """

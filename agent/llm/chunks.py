@@ -106,7 +106,7 @@ class ChunkReader:
         yield from joined.end()
 
     def read_plain(self, event: Mapping[str, Any]) -> ModelChunk | None:
-        """Returns the chunk of an event with nothing but text, within the limit; None for any other, uncounted."""
+        """The chunk of an event with nothing but text, within the limit; None for any other, uncounted."""
         text = self._read_plain_text(event)
         if not text:
             return None
@@ -137,7 +137,7 @@ class ChunkReader:
         yield ModelChunk(finish_reason="tool_calls" if self._has_calls else "stop")
 
     def _read_plain_text(self, event: Mapping[str, Any]) -> str | None:
-        """Returns the text of a chunk that holds nothing else, as most do; None for other chunks."""
+        """The text of a chunk that holds nothing else, as most do; None for other chunks."""
         try:
             (choice,) = event["choices"]
             delta = choice["delta"]
@@ -174,7 +174,7 @@ class ChunkReader:
         return chunk._replace(text=self._count_text(chunk.text)) if chunk.text else chunk
 
     def _select_choice(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the choice to read: the one of the index that first said something. An end without content counts for
+        """The choice to read: the one of the index that first said something. An end without content counts for
         it too, unless it is the end of another choice: some servers write all ends with the index 0.
         """
         choices = list_objects(event.get("choices"))

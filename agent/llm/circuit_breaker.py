@@ -23,7 +23,7 @@ class CircuitBreaker:
     """Whether one call tries the upstream again; others leave it out until that call ends."""
 
     def allows_call(self) -> bool:
-        """Returns whether the upstream may be called now."""
+        """Whether the upstream may be called now."""
         return not self.open_until or (self.clock() >= self.open_until and not self.is_tried)
 
     def begin_call(self) -> None:

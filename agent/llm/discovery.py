@@ -68,7 +68,7 @@ def find_obstacle(setting: str, *, is_loopback: bool, environment: Mapping[str, 
 async def discover_endpoints(
     ports: Sequence[UsualPort] | None = None, *, skipped_ports: Iterable[int] = (), seconds: float = DISCOVERY_SECONDS
 ) -> tuple[FoundEndpoint, ...]:
-    """Returns the endpoints on this machine that serve chat models, in the order of `ports`, by default the
+    """The endpoints on this machine that serve chat models, in the order of `ports`, by default the
     usual ones.
 
     `skipped_ports` are the gateway's own. Endpoints that do not answer within `seconds` in all are left out.

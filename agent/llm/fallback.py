@@ -43,7 +43,7 @@ class _Attempts:
         return sum(error.requests for error in self.errors)
 
     def build_error(self) -> ModelError:
-        """Returns the error of the call: one that may pass, so that the call is retried, else the first."""
+        """The error of the call: one that may pass, so that the call is retried, else the first."""
         error = next((one for one in self.errors if isinstance(one, _TRANSIENT)), self.errors[0])
         error.requests, error.failed_upstreams = self.requests, tuple(self.failed)
         return error
@@ -133,7 +133,7 @@ class FallbackClient:
             await client.aclose()
 
     def _list_callable(self, request: ModelRequest, attempts: _Attempts) -> Sequence[str]:
-        """Returns the upstreams to ask, in order. Those that keep failing are left out, unless all do."""
+        """The upstreams to ask, in order. Those that keep failing are left out, unless all do."""
         upstreams = (request.model, *request.fallbacks)
         allowed = [upstream for upstream in upstreams if self._breakers[upstream].allows_call()]
         if not allowed:
@@ -144,7 +144,7 @@ class FallbackClient:
         return allowed
 
     def _resolve(self, request: ModelRequest, upstream: str) -> tuple[ModelClient, ModelRequest]:
-        """Returns the client of an upstream, and the request as that client takes it.
+        """The client of an upstream, and the request as that client takes it.
 
         A name with an `@` that names no endpoint is a model of the default endpoint: some providers write versions so.
         """

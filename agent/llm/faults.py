@@ -62,7 +62,7 @@ class ProviderError:
 
 
 def build_status_error(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
-    """Returns the model error for an HTTP status of 400 or more."""
+    """The model error for an HTTP status of 400 or more."""
     return _build_error(status, headers, read_error(body), where, f"answered {status}")
 
 
@@ -87,7 +87,7 @@ def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, 
 
 
 def build_body_error(error: object, where: str) -> ModelError:
-    """Returns the model error for an error body that came with status 200, in a reply or a stream.
+    """The model error for an error body that came with status 200, in a reply or a stream.
 
     An error without a status counts as a provider that is down. `details["reported"]` holds the provider's own words,
     which callers may read: the endpoint has answered, so they are about the request.
@@ -99,7 +99,7 @@ def build_body_error(error: object, where: str) -> ModelError:
 
 
 def find_body_error(body: Mapping[str, object], *, is_error: bool = False) -> object:
-    """Returns the error in a reply or an event that came with status 200; None where there is none.
+    """The error in a reply or an event that came with status 200; None where there is none.
 
     Knows OpenAI's `error` (also within a choice, as OpenRouter sends it), vLLM's `object: error` and FastAPI's
     `detail`. `null` and objects without a value do not count: some servers send the field with every chunk. `is_error`
@@ -129,7 +129,7 @@ def describe_body(body: bytes) -> str:
 
 
 def hide_endpoint_details(error: ModelError, where: str | None) -> str:
-    """Returns the message for a caller who cannot fix the endpoint.
+    """The message for a caller who cannot fix the endpoint.
 
     Leaves out the endpoint's address, setting names and the request as sent. Keeps what the provider says about the
     request itself. The operator's log has the whole message.
@@ -145,12 +145,12 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
 
 
 def describe_connection_error(where: str, error: BaseException) -> ModelUnreachableError:
-    """Returns the model error for a failed connection, with its cause and what to do."""
+    """The model error for a failed connection, with its cause and what to do."""
     return ModelUnreachableError(f"{where} cannot be reached: {_describe_cause(error)} ({SETTING})", agent_id="models")
 
 
 def _describe_cause(error: BaseException) -> str:
-    """Returns the first known cause in the chain of exceptions, since HTTP clients wrap it several times. Falls back to
+    """The first known cause in the chain of exceptions, since HTTP clients wrap it several times. Falls back to
     the operating system's message.
     """
     told = ""
@@ -177,7 +177,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_schema_refusal(error: ModelError) -> bool:
-    """Returns whether the endpoint refused the request because of its response schema."""
+    """Whether the endpoint refused the request because of its response schema."""
     return (
         isinstance(error, ModelRequestError)
         and error.details.get("status") in (400, 404, 422, 501)
@@ -186,7 +186,7 @@ def is_schema_refusal(error: ModelError) -> bool:
 
 
 def list_refused_parameters(error: ModelError) -> tuple[str, ...]:
-    """Returns the parameters, or message fields, that the model does not accept in any form.
+    """The parameters, or message fields, that the model does not accept in any form.
 
     That is the one the provider names, else every name its message quotes. Empty where the provider refuses something
     else, such as a value out of range.
@@ -201,7 +201,7 @@ def list_refused_parameters(error: ModelError) -> tuple[str, ...]:
 
 
 def extract_provider_message(body: bytes) -> str:
-    """Returns the provider's own message from the usual error shapes, in one line."""
+    """The provider's own message from the usual error shapes, in one line."""
     return read_error(body).message
 
 
@@ -244,7 +244,7 @@ def _find_inner_error(error: Mapping[str, object], limit: int) -> ProviderError 
 
 
 def _read_validation_error(problems: list[object], limit: int) -> ProviderError:
-    """Returns the first problem of FastAPI's validation list."""
+    """The first problem of FastAPI's validation list."""
     first = problems[0] if problems else None
     if not isinstance(first, dict):
         return ProviderError(_join_lines(json.dumps(problems), limit))
@@ -263,7 +263,7 @@ def _parse_json(text: str) -> object:
 
 
 def _to_text(value: object) -> str | None:
-    """Returns a name or code as text."""
+    """A name or code as text."""
     return str(value)[:100] if isinstance(value, str | int) and not isinstance(value, bool) and value else None
 
 
@@ -273,7 +273,7 @@ def _join_lines(text: str, limit: int) -> str:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Returns the seconds from `retry-after-ms`, or from `Retry-After` as seconds or a date. None when absent or
+    """The seconds from `retry-after-ms`, or from `Retry-After` as seconds or a date. None when absent or
     unreadable.
     """
     try:

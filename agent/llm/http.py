@@ -47,7 +47,7 @@ class _Sending:
 
 
 def _trace_kept_connections() -> aiohttp.TraceConfig:
-    """Returns a trace that marks the calls which are sent on a connection of an earlier one."""
+    """A trace that marks the calls which are sent on a connection of an earlier one."""
 
     async def mark(_: aiohttp.ClientSession, context: Any, __: aiohttp.TraceConnectionReuseconnParams) -> None:
         if isinstance(context.trace_request_ctx, _Sending):
@@ -128,13 +128,13 @@ class HttpModelClient:
             raise build_status_error(status, headers, body, self._where)
 
     async def list_models(self) -> list[str]:
-        """Returns the ids of the endpoint's models, in its order. Raises `ModelError`."""
+        """The ids of the endpoint's models, in its order. Raises `ModelError`."""
         data = (await self.read_listing()).get("data")
         entries = data if isinstance(data, list) else []
         return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and entry.get("id")]
 
     async def read_listing(self) -> dict[str, Any]:
-        """Returns the endpoint's list of models as it is. Raises `ModelError`."""
+        """The endpoint's list of models as it is. Raises `ModelError`."""
         status, headers, body = await self._list()
         if status >= 300:
             raise build_status_error(status, headers, body, self._where)
@@ -185,7 +185,7 @@ class HttpModelClient:
         return read_reply(answer, self._where)
 
     async def _open_stream(self, request: ModelRequest) -> tuple[aiohttp.ClientResponse, int]:
-        """Returns the response of a streamed call after its status was checked, and the number of requests it took."""
+        """The response of a streamed call after its status was checked, and the number of requests it took."""
         requests = 0
         while True:
             requests += 1
@@ -220,7 +220,7 @@ class HttpModelClient:
         return await self._session.post(**arguments)
 
     def _build_call_arguments(self, request: ModelRequest, body: JsonObject, *, stream: bool) -> dict[str, Any]:
-        """Returns the arguments of the HTTP call."""
+        """The arguments of the HTTP call."""
         return {
             "url": f"{self._where}/chat/completions",
             "data": _encode(mark_instructions(body) if self._cache_markers else body),

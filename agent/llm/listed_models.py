@@ -36,7 +36,7 @@ class ListedModel(FrozenModel):
 
 
 def read_listed_models(listing: Mapping[str, Any], tags: Mapping[str, Mapping[str, Any]]) -> tuple[ListedModel, ...]:
-    """Returns the chat models of a list. `tags` are Ollama's entries by name, which know sizes and families."""
+    """The chat models of a list. `tags` are Ollama's entries by name, which know sizes and families."""
     found = []
     kinds = {str(entry.get("model") or entry.get("name")): entry for entry in list_objects(listing.get("models"))}
     for entry in _iter_entries(listing):
@@ -48,7 +48,7 @@ def read_listed_models(listing: Mapping[str, Any], tags: Mapping[str, Mapping[st
 
 
 def is_chat_model(name: str, entry: Mapping[str, Any]) -> bool:
-    """Returns whether a model chats, as far as its entry and, where that is silent, its name say."""
+    """Whether a model chats, as far as its entry and, where that is silent, its name say."""
     capabilities, kind = entry.get("capabilities"), entry.get("type")
     if isinstance(capabilities, list) and capabilities:
         return bool(_CHAT_CAPABILITIES & {str(one).lower() for one in capabilities})
@@ -65,14 +65,14 @@ def is_chat_model(name: str, entry: Mapping[str, Any]) -> bool:
 
 
 def is_stepgate(listing: Mapping[str, Any]) -> bool:
-    """Returns whether a list of models is one of a Stepgate, whose entries are rooms: a gateway that calls itself would
+    """Whether a list of models is one of a Stepgate, whose entries are rooms: a gateway that calls itself would
     never end. `suggestions` are in no other program's list.
     """
     return any("suggestions" in entry for entry in list_objects(listing.get("data")))
 
 
 def read_product(listing: Mapping[str, Any]) -> str | None:
-    """Returns the program whose list this is; None if it does not say."""
+    """The program whose list this is; None if it does not say."""
     for entry in list_objects(listing.get("data")):
         product = _PRODUCTS.get(str(entry.get("owned_by")))
         if product is not None:
@@ -81,7 +81,7 @@ def read_product(listing: Mapping[str, Any]) -> str | None:
 
 
 def read_tags(tags: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """Returns the entries of Ollama's `/api/tags` by name."""
+    """The entries of Ollama's `/api/tags` by name."""
     entries = list_objects((tags or {}).get("models"))[:MAX_MODELS]
     return {str(entry.get("name") or entry.get("model")): entry for entry in entries}
 

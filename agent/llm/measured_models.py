@@ -21,14 +21,14 @@ class MeasuredModels:
         self._path = path
 
     def read(self) -> list[MeasuredModel]:
-        """Returns the records. A file that cannot be read counts as empty: the models are measured again."""
+        """The records. A file that cannot be read counts as empty: the models are measured again."""
         try:
             return _RECORDS.validate_json(self._path.read_bytes())
         except (OSError, ValidationError):
             return []
 
     def find(self, place: str | None, model: str) -> MeasuredModel | None:
-        """Returns the record of a model at an endpoint or in a file; None if it was not measured."""
+        """The record of a model at an endpoint or in a file; None if it was not measured."""
         return next((one for one in self.read() if (one.base_url, one.model) == (place, model)), None)
 
     def save(self, record: MeasuredModel) -> None:

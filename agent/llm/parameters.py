@@ -34,7 +34,7 @@ class ParameterSupport:
         self._refused: dict[str, set[str]] = {}
 
     def build_body(self, request: ModelRequest, *, stream: bool) -> JsonObject:
-        """Returns the parameters of a call in OpenAI's wire form, without those its model is known to refuse."""
+        """The parameters of a call in OpenAI's wire form, without those its model is known to refuse."""
         refused = self._refused.get(request.model)
         if not refused:
             return request.to_openai(stream=stream, with_schema=True)
@@ -70,7 +70,7 @@ class ParameterSupport:
 
 
 def _find_refused(request: ModelRequest, sent: JsonObject, error: ModelError) -> str | None:
-    """Returns the one parameter of the body that the error refuses and that may be left out."""
+    """The one parameter of the body that the error refuses and that may be left out."""
     messages = sent["messages"] if isinstance(sent["messages"], list) else []
     fields = {key for message in messages if isinstance(message, dict) for key in message}
     for name in list_refused_parameters(error):

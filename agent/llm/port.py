@@ -144,7 +144,7 @@ class ModelClient(Protocol):
     """
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Returns one completion, without streaming and without retries."""
+        """One completion, without streaming and without retries."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:

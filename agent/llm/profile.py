@@ -43,7 +43,7 @@ class Count(NamedTuple):
         return self.asked > 0 and self.right == self.asked
 
     def __str__(self) -> str:
-        """Returns the count as text."""
+        """The count as text."""
         return f"{self.right} of {self.asked}"
 
 
@@ -88,7 +88,7 @@ CAPABLE = ModelProfile(decides="plans", judges=True, checks_answers=False, trans
 
 
 def choose_profile(name: ProfileName, measured: MeasuredModel | None = None) -> ModelProfile:
-    """Returns the profile of this name; for `auto` the measured one, else the one that is safe for any model."""
+    """The profile of this name; for `auto` the measured one, else the one that is safe for any model."""
     if name == "auto" and measured is not None:
         return measured.profile
     return CAPABLE if name == "capable" else SMALL

@@ -11,7 +11,7 @@ _CONSTANTS: dict[str, object] = {"true": True, "false": False, "null": None}
 
 
 def parse_python_calls(text: str) -> list[RawCall]:
-    """Returns the calls of a list, or of lines with one call each. Their arguments are keywords with literal values.
+    """The calls of a list, or of lines with one call each. Their arguments are keywords with literal values.
 
     Raises `MalformedCallError` for any other text.
     """
@@ -59,7 +59,7 @@ def _read_name(node: ast.expr) -> str:
 
 
 def _read_value(node: ast.expr) -> object:
-    """Returns a literal as a JSON value."""
+    """A literal as a JSON value."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None as value):
             return value

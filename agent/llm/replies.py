@@ -60,7 +60,7 @@ _FINISH_REASONS = {
 
 
 def read_finish_reason(value: object) -> str | None:
-    """Returns a finish reason under OpenAI's name. None where the reply goes on: some servers write "" then."""
+    """A finish reason under OpenAI's name. None where the reply goes on: some servers write "" then."""
     if not isinstance(value, str) or not value:
         return None
     reason = value.lower()
@@ -130,7 +130,7 @@ def read_usage(usage: object, timings: object = None) -> Usage:
 
 
 def _read_detail(usage: dict[str, Any], group: str, name: str) -> int:
-    """Returns a part of a total, or 0 if the endpoint does not report it. DeepSeek names its cache elsewhere."""
+    """A part of a total, or 0 if the endpoint does not report it. DeepSeek names its cache elsewhere."""
     reported = get_object(usage.get(group)).get(name)
     if reported is None and name == "cached_tokens":
         reported = usage.get("prompt_cache_hit_tokens")
@@ -138,7 +138,7 @@ def _read_detail(usage: dict[str, Any], group: str, name: str) -> int:
 
 
 def _read_amount(value: object) -> float | None:
-    """Returns a number that budgets can count. None for negative numbers and NaN, which would let a budget grow."""
+    """A number that budgets can count. None for negative numbers and NaN, which would let a budget grow."""
     if value is None:
         return None
     try:
@@ -149,17 +149,17 @@ def _read_amount(value: object) -> float | None:
 
 
 def get_object(value: object) -> dict[str, Any]:
-    """Returns an object; an empty one for any other value."""
+    """An object; an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
 
 def list_objects(value: object) -> list[dict[str, Any]]:
-    """Returns the objects of a list; none for any other value."""
+    """The objects of a list; none for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
 
 
 def get_text(value: object) -> str:
-    """Returns a text; any other value as JSON, or "" if it is empty."""
+    """A text; any other value as JSON, or "" if it is empty."""
     return value if isinstance(value, str) else json.dumps(value) if value else ""
 
 
@@ -197,7 +197,7 @@ def read_content(value: object) -> _Content:
 
 
 def get_provider_fields(message: Mapping[str, Any]) -> JsonObject:
-    """Returns the fields of a message, or of a delta, that its provider wants back."""
+    """The fields of a message, or of a delta, that its provider wants back."""
     return {key: message[key] for key in PROVIDER_FIELDS if message.get(key)}
 
 
@@ -212,12 +212,12 @@ def _make_tool_call(call: Mapping[str, Any]) -> ModelToolCall:
 
 
 def read_arguments(arguments: object) -> str:
-    """Returns a call's arguments as JSON text. Some endpoints send an object instead, or nothing."""
+    """A call's arguments as JSON text. Some endpoints send an object instead, or nothing."""
     return (arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)) or "{}"
 
 
 def read_extra_fields(call: Mapping[str, Any]) -> JsonObject:
-    """Returns a provider's own fields of a tool call, with those of its function under `function`."""
+    """A provider's own fields of a tool call, with those of its function under `function`."""
     extra = {key: value for key, value in call.items() if key not in _CALL_FIELDS and value is not None}
     function = get_object(call.get("function"))
     of_function = {key: value for key, value in function.items() if key not in ("name", "arguments") and value}
@@ -225,7 +225,7 @@ def read_extra_fields(call: Mapping[str, Any]) -> JsonObject:
 
 
 def make_call_id() -> str:
-    """Returns an id for a call without one. It is unique across turns and has the nine letters and digits Mistral
+    """An id for a call without one. It is unique across turns and has the nine letters and digits Mistral
     requires.
     """
     return secrets.token_hex(5)[:9]

@@ -61,7 +61,7 @@ class SavedModels:
         return get_stamp(self.path)
 
     def read(self) -> tuple[SavedModel, ...]:
-        """Returns the entries in their order; none if there is no file. Raises `ConfigError` if it cannot be used."""
+        """The entries in their order; none if there is no file. Raises `ConfigError` if it cannot be used."""
         try:
             text = self.path.read_text("utf-8")
         except FileNotFoundError:

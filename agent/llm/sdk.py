@@ -113,7 +113,7 @@ class LiteLLMClient:
         return self._module
 
     async def _ask(self, litellm: ModuleType, request: ModelRequest, *, stream: bool) -> Any:
-        """Returns the SDK's response. Repeats the call at once without the parameters its model refuses."""
+        """The SDK's response. Repeats the call at once without the parameters its model refuses."""
         while True:
             body = self._support.build_body(request, stream=stream)
             try:
@@ -138,7 +138,7 @@ class LiteLLMClient:
 
 
 def find_missing_keys(litellm: ModuleType, model: str) -> list[str]:
-    """Returns the environment variables from which LiteLLM would read this model's key, if none of them is set.
+    """The environment variables from which LiteLLM would read this model's key, if none of them is set.
 
     Empty for a provider that LiteLLM does not know or that has other ways to log in (cloud roles, Entra tokens).
     """

@@ -41,7 +41,7 @@ class LineSplitter:
         return not self._rest and not self._after_cr
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Returns the lines that the piece completes. Raises `ModelOutputError` for a line that is too long."""
+        """The lines that the piece completes. Raises `ModelOutputError` for a line that is too long."""
         if self._at_start:
             piece = self._remove_bom(piece)
         if self._after_cr or b"\r" in piece:
@@ -59,7 +59,7 @@ class LineSplitter:
         return lines
 
     def end(self) -> bytes:
-        """Returns the line that nothing ended."""
+        """The line that nothing ended."""
         return b"".join(self._rest)
 
     def _keep(self, rest: bytes) -> None:
@@ -70,7 +70,7 @@ class LineSplitter:
             raise ModelOutputError(f"the model's stream holds an event of more than {size} MB", agent_id="models")
 
     def _remove_bom(self, piece: bytes) -> bytes:
-        """Returns the piece with what was kept of the start; empty while this may still be a part of the mark."""
+        """The piece with what was kept of the start; empty while this may still be a part of the mark."""
         piece = b"".join((*self._rest, piece))
         self._rest.clear()
         self._rest_bytes = 0

@@ -63,7 +63,7 @@ class StreamReader:
         return self._read_piece(piece)
 
     def _read_single_event(self, piece: bytes) -> ModelChunk | None:
-        """Returns the chunk of a piece that is one whole event with nothing but text, as most are; None for others. The
+        """The chunk of a piece that is one whole event with nothing but text, as most are; None for others. The
         long way takes four times as many instructions.
         """
         if not self._lines.is_idle or not self._assembler.is_idle or self._form != "events":
@@ -145,7 +145,7 @@ class StreamReader:
             yield from self._chunks.read([self._parse_event(data, is_error=event.type == "error")])
 
     def _parse_event(self, data: bytes, *, is_error: bool) -> dict[str, Any]:
-        """Returns the object of an event. Raises the error of the provider that it holds."""
+        """The object of an event. Raises the error of the provider that it holds."""
         try:
             value = _parse(data)
         except ValueError as error:

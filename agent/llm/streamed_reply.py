@@ -43,7 +43,7 @@ class StreamedReply:
         return "".join(self._text)
 
     def build_reply(self) -> ModelReply:
-        """Returns the whole reply. A refusal counts as its text only if there is no other."""
+        """The whole reply. A refusal counts as its text only if there is no other."""
         text, refusal = self.text, "".join(self._refusal)
         return ModelReply(
             text or refusal,

@@ -18,7 +18,7 @@ def has_surrogates(text: str) -> bool:
 
 
 def join_surrogates(text: str) -> str:
-    """Returns the text with halves that follow one another joined, and other halves replaced by U+FFFD."""
+    """The text with halves that follow one another joined, and other halves replaced by U+FFFD."""
     if not has_surrogates(text):
         return text
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")  # joins pairs
@@ -38,7 +38,7 @@ class SurrogateJoiner:
         return bool(self._half)
 
     def feed(self, piece: str) -> str:
-        """Returns the text up to here, without half a character at its end."""
+        """The text up to here, without half a character at its end."""
         text = self._half + piece
         match = _OPEN_END.search(text)
         # A whole character of escaped bytes may end like the beginning of one.

@@ -51,7 +51,7 @@ class ServedModel(ModelClient, Protocol):
         ...
 
     def describe(self) -> str:
-        """Returns its state for people: stopped, loading with how much is loaded, ready, or failed and why."""
+        """Its state for people: stopped, loading with how much is loaded, ready, or failed and why."""
         ...
 
 
@@ -107,11 +107,11 @@ class ModelTiers:
         return None if is_other else self.measured
 
     def get_model_name(self, tier: Tier, room: Room) -> str:
-        """Returns the model of a tier in a room that is asked first. Raises `ModelNotConfiguredError`."""
+        """The model of a tier in a room that is asked first. Raises `ModelNotConfiguredError`."""
         return self.list_upstreams(tier, room)[0]
 
     def list_upstreams(self, tier: Tier, room: Room) -> tuple[str, ...]:
-        """Returns the models of a tier in a room, in the order in which they are asked.
+        """The models of a tier in a room, in the order in which they are asked.
 
         Raises `ModelNotConfiguredError` if there is none.
         """

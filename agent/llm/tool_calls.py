@@ -20,7 +20,7 @@ class _Call:
 
     @property
     def has_complete_arguments(self) -> bool:
-        """Returns whether its arguments are a complete JSON object."""
+        """Whether its arguments are a complete JSON object."""
         try:
             return isinstance(json.loads(self.arguments), dict)
         except (ValueError, RecursionError):
@@ -42,12 +42,12 @@ class _Call:
 
 
 def parse_tool_calls(deltas: list[JsonObject]) -> tuple[ModelToolCall, ...]:
-    """Returns the calls of a stream as a whole reply has them. A call without an id gets one."""
+    """The calls of a stream as a whole reply has them. A call without an id gets one."""
     return tuple(ModelToolCall(call.id, call.name, call.arguments, call.extra) for call in _join_deltas(deltas))
 
 
 def to_openai_call(call_id: str, name: str, arguments: str, extra: JsonObject) -> JsonObject:
-    """Returns a tool call in OpenAI's wire form, with the provider's own fields."""
+    """A tool call in OpenAI's wire form, with the provider's own fields."""
     of_function = extra.get("function")
     function: JsonObject = {"name": name, "arguments": arguments}
     if isinstance(of_function, dict):
@@ -57,7 +57,7 @@ def to_openai_call(call_id: str, name: str, arguments: str, extra: JsonObject) -
 
 
 def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
-    """Returns the calls in the order they began. Deltas are grouped by `index`."""
+    """The calls in the order they began. Deltas are grouped by `index`."""
     calls: list[_Call] = []
     newest: dict[object, _Call] = {}
     for delta in deltas:
@@ -75,7 +75,7 @@ def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
 
 
 def _is_new_call(call: _Call, delta: JsonObject, *, has_index: bool) -> bool:
-    """Returns whether a delta with the index of `call` starts a new call.
+    """Whether a delta with the index of `call` starts a new call.
 
     Some endpoints give every parallel call the index 0 (Gemini), or no index; others a new id to every piece of one
     call. Only a delta with a name starts a call. After complete arguments it does, unless it repeats the id. Before

@@ -118,7 +118,7 @@ class MemoryStore:
     async def search(
         self, owner: str, query: str, *, conversation_id: str | None = None, limit: int = 5
     ) -> MemorySearchResult:
-        """Returns the owner's relevant facts, and relevant exchanges of this conversation.
+        """The owner's relevant facts, and relevant exchanges of this conversation.
 
         Falls back to the local vectors, with the reason, if the embedder fails or the stored vectors are another
         embedder's.
@@ -133,7 +133,7 @@ class MemoryStore:
             return MemorySearchResult(found.memories, found.embedder, error.message)
 
     async def list_newest(self, owner: str, *, kind: Kind | None = "fact", limit: int = 100) -> list[Memory]:
-        """Returns the owner's newest memories."""
+        """The owner's newest memories."""
         scopes = [FACTS_SCOPE] if kind == "fact" else None
         items = await self._index.list_items(LOCAL_SET, owner=owner, limit=limit, scopes=scopes)
         return [memory for item in items if (memory := _parse_item(item)) and kind in (None, memory.kind)]
@@ -245,12 +245,12 @@ class MemoryStore:
 
 
 def format_exchange(question: str, answer: str) -> str:
-    """Returns an exchange as it is remembered."""
+    """An exchange as it is remembered."""
     return f"{question.strip()[:1000]}\n{answer.strip()[:2000]}"
 
 
 def _select_relevant(hits: Sequence[Hit], by: Literal["local", "embedder"]) -> tuple[Memory, ...]:
-    """Returns the memories of the hits that score high enough, absolutely and compared with the best."""
+    """The memories of the hits that score high enough, absolutely and compared with the best."""
     if not hits:
         return ()
     least = max(_MIN_SCORES[by], _MIN_RELATIVE_SCORE * hits[0].score)

@@ -23,7 +23,7 @@ _NEVER = (
 
 
 def is_public(address: Address) -> bool:
-    """Returns whether `address`, and every IPv4 address embedded in it, is globally reachable unicast."""
+    """Whether `address`, and every IPv4 address embedded in it, is globally reachable unicast."""
     if isinstance(address, ipaddress.IPv6Address):
         embedded = _get_embedded_address(address)
         if embedded is not None:

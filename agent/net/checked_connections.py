@@ -21,7 +21,7 @@ AddressCheck = Callable[[str, int], Awaitable[list[Address]]]
 
 
 def build_client(check: AddressCheck, connect_timeout_s: float, headers: Mapping[str, str]) -> httpx.AsyncClient:
-    """Returns a client that sends these headers and connects only to what `check` returns."""
+    """A client that sends these headers and connects only to what `check` returns."""
     pool = httpcore.AsyncConnectionPool(
         ssl_context=_load_certificates(),
         network_backend=_CheckedBackend(check),

@@ -87,7 +87,7 @@ class SafeClient:
     async def get(
         self, url: str, *, max_bytes: int, timeout_s: float, check_redirect: CheckRedirect | None = None
     ) -> Page:
-        """Returns the page at `url`. Follows redirects and checks each, also by `check_redirect(from, to)`.
+        """The page at `url`. Follows redirects and checks each, also by `check_redirect(from, to)`.
 
         Raises `ToolDeniedError` for an address that is not allowed, `ToolTimeoutError`, and `ToolError` for every other
         failure.
@@ -149,7 +149,7 @@ class SafeClient:
         await self.resolve_url(url)
 
     async def resolve_url(self, url: str) -> list[Address]:
-        """Returns the addresses of a URL's host, all of which may be connected to. Raises as `check_url` does."""
+        """The addresses of a URL's host, all of which may be connected to. Raises as `check_url` does."""
         target = self.parse_url(url)
         return await self._resolve_public_addresses(target.host, target.port or _default_port(target))
 

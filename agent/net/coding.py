@@ -67,7 +67,7 @@ class _Inflater:
                 self._stream = zlib.decompressobj(_ZLIB if _has_zlib_header(self._left) else _RAW)
 
     def take(self) -> bytes:
-        """Returns the next decoded piece, or nothing when all that was fed is decoded."""
+        """The next decoded piece, or nothing when all that was fed is decoded."""
         while self._begun and self._left:
             if self._stream.eof:
                 if not self._gzip or not self._left.startswith(_MAGIC[: len(self._left)]):

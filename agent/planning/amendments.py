@@ -18,7 +18,7 @@ _NO_NAMES = frozenset({"of", "for", "it", "that", "this", "the", "a", "an", "ins
 
 
 def apply_reply_to_args(spec: ToolSpec, args: JsonObject, said: str) -> JsonObject:
-    """Returns the arguments of a call as a reply changes them; unchanged if no rule matches the reply."""
+    """The arguments of a call as a reply changes them; unchanged if no rule matches the reply."""
     if not spec.hints.accepted_wishes or said.rstrip().endswith("?") or _NEGATED.search(said):
         return args
     again = find_tool_calls(said, [spec])

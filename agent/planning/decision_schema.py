@@ -43,7 +43,7 @@ def build_decision_schema(
     part: str = "",
     values: Mapping[str, Mapping[str, Sequence[str]]] = MappingProxyType({}),
 ) -> ResponseSchema:
-    """Returns the schema of one decision: `{"next": {"kind": ..., ...}}` with one closed object for each of `kinds`.
+    """The schema of one decision: `{"next": {"kind": ..., ...}}` with one closed object for each of `kinds`.
 
     `part` is the one thing that is decided on, if it is known. `values` limits inputs of some tools to a choice.
     """
@@ -75,19 +75,19 @@ def _describe_todo(part: str) -> JsonObject:
 
 
 def build_choice_schema(names: Iterable[str]) -> ResponseSchema:
-    """Returns the schema of a choice of one of `names`."""
+    """The schema of a choice of one of `names`."""
     return ResponseSchema("choice", _close({"tool": {"type": "string", "enum": list(names)}}))
 
 
 def build_choices_schema(names: Iterable[str], most: int) -> ResponseSchema:
-    """Returns the schema of a choice of one to `most` of `names`."""
+    """The schema of a choice of one to `most` of `names`."""
     one: JsonObject = {"type": "string", "enum": list(names)}
     listed: JsonObject = {"type": "array", "items": one, "minItems": 1, "maxItems": most}
     return ResponseSchema("choices", _close({"tools": listed}))
 
 
 def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = MappingProxyType({})) -> JsonObject:
-    """Returns the closed schema of a tool's inputs: required ones first, then a few optional ones.
+    """The closed schema of a tool's inputs: required ones first, then a few optional ones.
 
     An input in `values` is a choice of them. What the subset cannot express (open objects, recursion, `oneOf`) is a
     text that holds JSON.
@@ -109,7 +109,7 @@ def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = Ma
 
 
 def expand_more(inputs: JsonObject) -> JsonObject:
-    """Returns the inputs of a call with those of its JSON text `MORE`; unchanged if that is no JSON object."""
+    """The inputs of a call with those of its JSON text `MORE`; unchanged if that is no JSON object."""
     text = inputs.get(MORE)
     if not isinstance(text, str):
         return inputs
@@ -123,7 +123,7 @@ def expand_more(inputs: JsonObject) -> JsonObject:
 
 
 def simplify(schema: JsonValue, definitions: JsonObject, depth: int = 0) -> JsonObject:
-    """Returns the part of a JSON schema that constrained decoders know, or a text that holds the value as JSON."""
+    """The part of a JSON schema that constrained decoders know, or a text that holds the value as JSON."""
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return _JSON_TEXT
     reference = schema.get("$ref")
@@ -158,14 +158,14 @@ def _simplify_object(schema: JsonObject, definitions: JsonObject, depth: int) ->
 
 
 def _build_call_schema(name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
-    """Returns the schema of a call; that of a skill names those of its tools that the call may use."""
+    """The schema of a call; that of a skill names those of its tools that the call may use."""
     choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}, "maxItems": len(tools)}
     named: JsonObject = {"tools": choice} if tools else {}
     return _close({"tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
 
 
 def _close(properties: JsonObject) -> JsonObject:
-    """Returns a closed object schema that requires all of its properties."""
+    """A closed object schema that requires all of its properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -175,7 +175,7 @@ def _close(properties: JsonObject) -> JsonObject:
 
 
 def _join(schemas: Sequence[JsonObject]) -> JsonObject:
-    """Returns the schema of any one of these, each once."""
+    """The schema of any one of these, each once."""
     different = list({json.dumps(schema, sort_keys=True): schema for schema in schemas}.values())
     return different[0] if len(different) == 1 else {"anyOf": [*different]}
 

@@ -25,17 +25,17 @@ _ITEM_REFERENCE: Final = re.compile(r"\$item\b((?:\.[A-Za-z_][\w-]*|\[\d+\])*)")
 
 
 def is_list_call(args: JsonObject, spec: ToolSpec | None) -> bool:
-    """Returns whether a tool's inputs say that it is called for each item of a list."""
+    """Whether a tool's inputs say that it is called for each item of a list."""
     return FOR_EACH in args and spec is not None and not _has_own_input(spec)
 
 
 def is_list_step(step: PlanStep, spec: ToolSpec | None) -> bool:
-    """Returns whether a step calls its tool for each item of a list."""
+    """Whether a step calls its tool for each item of a list."""
     return step.action in ("tool", "memory") and is_list_call(step.args, spec)
 
 
 def normalise_list_inputs(args: JsonObject, spec: ToolSpec | None) -> JsonObject:
-    """Returns the inputs of a step with its list read from JSON text, and with items referred to as steps are.
+    """The inputs of a step with its list read from JSON text, and with items referred to as steps are.
 
     Without `for_each` nothing changes: `$item` is plain text then.
     """
@@ -51,7 +51,7 @@ def normalise_list_inputs(args: JsonObject, spec: ToolSpec | None) -> JsonObject
 
 
 def split_list_inputs(args: JsonObject) -> tuple[JsonValue, JsonObject]:
-    """Returns the list of a list step, or the reference to it, and the inputs of one call."""
+    """The list of a list step, or the reference to it, and the inputs of one call."""
     return args[FOR_EACH], {name: value for name, value in args.items() if name != FOR_EACH}
 
 
@@ -75,7 +75,7 @@ def find_list_problems(args: JsonObject, spec: ToolSpec, ids: Collection[str]) -
 
 
 def list_source_ids(step: PlanStep, value: JsonValue) -> frozenset[str]:
-    """Returns the steps that an input is made of. An item is made of what its list is made of."""
+    """The steps that an input is made of. An item is made of what its list is made of."""
     found = find_references(value)
     if ITEM not in found or FOR_EACH not in step.args:
         return found

@@ -10,7 +10,7 @@ from agent.planning.request import PlanningRequest
 
 
 def look_first(steps: Iterable[PlanStep], request: PlanningRequest, notes: list[str]) -> dict[str, PlanStep]:
-    """Returns the calls to make in place of steps that work on something unseen, by the ids of these steps."""
+    """The calls to make in place of steps that work on something unseen, by the ids of these steps."""
     seen = {(call.tool, str(call.args)) for call in request.rounds if not call.failed}
     planned: dict[tuple[str, str], PlanStep] = {}
     looks: dict[str, PlanStep] = {}

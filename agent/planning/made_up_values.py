@@ -63,7 +63,7 @@ def _describe_problem(value: MadeUpValue) -> str:
 
 
 def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> tuple[MadeUpValue, ...]:
-    """Returns the inputs of changes whose values stand nowhere. Texts that the model is to write are not looked at."""
+    """The inputs of changes whose values stand nowhere. Texts that the model is to write are not looked at."""
     changing = [step for step in steps if step.action != "skill" and has_side_effect(step.tool, step.effect)]
     if not changing:
         return ()
@@ -89,7 +89,7 @@ def list_unasked_changes(steps: Iterable[PlanStep], request: PlanningRequest) ->
 
 
 def format_question(value: MadeUpValue) -> str:
-    """Returns the question for a value."""
+    """The question for a value."""
     properties = value.spec.input_schema.get("properties")
     schema = properties.get(value.name) if isinstance(properties, dict) else None
     described = schema.get("description") if isinstance(schema, dict) else None
@@ -138,7 +138,7 @@ def _is_known(value: JsonValue, known: frozenset[str], told: frozenset[str]) -> 
 
 
 def _stands_in(token: str, known: frozenset[str]) -> bool:
-    """Returns whether a word stands there, perhaps with another ending; a number must stand there as it is."""
+    """Whether a word stands there, perhaps with another ending; a number must stand there as it is."""
     if token in known:
         return True
     if token.isdigit():

@@ -66,7 +66,7 @@ class RawPlan:
 
 
 def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
-    """Returns the normalised plan of a parsed reply. Raises `PlanInvalidError` with every problem."""
+    """The normalised plan of a parsed reply. Raises `PlanInvalidError` with every problem."""
     problems: list[str] = []
     raw_steps = data.get("steps")
     entries = [entry for entry in raw_steps if isinstance(entry, dict)] if isinstance(raw_steps, list) else []
@@ -101,7 +101,7 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
 
 
 def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
-    """Returns a step with canonical keys. Reports unknown keys in `problems`, because their values would be lost."""
+    """A step with canonical keys. Reports unknown keys in `problems`, because their values would be lost."""
     keyed: dict[str, JsonValue] = {}
     for key, value in entry.items():
         known = _STEP_KEYS.get(key)
@@ -141,7 +141,7 @@ def _normalise_id(value: JsonValue, index: int) -> str:
 
 
 def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -> str:
-    """Returns the tool's name as the catalogue spells it. Unknown names pass: the validator reports them."""
+    """The tool's name as the catalogue spells it. Unknown names pass: the validator reports them."""
     if value in (None, "") and isinstance(action, str):
         value = action
     text = str(value or "").strip()
@@ -159,7 +159,7 @@ def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -
 
 
 def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problems: list[str]) -> JsonObject:
-    """Returns the arguments from an object or from name/value pairs, converted to the types of the tool's schema."""
+    """The arguments from an object or from name/value pairs, converted to the types of the tool's schema."""
     if value is None or value in ("", [], {}):
         return {}
     if isinstance(value, str):
@@ -196,7 +196,7 @@ def _parse_args_text(value: str, label: str, problems: list[str]) -> JsonObject:
 
 
 def _read_pairs(value: list[JsonValue], label: str, problems: list[str]) -> list[tuple[str, JsonValue]]:
-    """Returns the name and value of each input. Reports a pair with a missing half, such as {"name": "task"}."""
+    """The name and value of each input. Reports a pair with a missing half, such as {"name": "task"}."""
     pairs: list[tuple[str, JsonValue]] = []
     for item in value:
         if isinstance(item, dict) and set(item) >= {"name", "value"} and len(item) == 2:
@@ -209,7 +209,7 @@ def _read_pairs(value: list[JsonValue], label: str, problems: list[str]) -> list
 
 
 def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
-    """Returns a text converted to the type of its schema, or unchanged if that fails. Pairs carry texts only."""
+    """A text converted to the type of its schema, or unchanged if that fails. Pairs carry texts only."""
     if not isinstance(value, str) or not isinstance(schema, dict):
         return value
     text = value.strip()
@@ -238,7 +238,7 @@ def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
 
 
 def _has_zero_based_indices(steps: list[dict[str, JsonValue]]) -> bool:
-    """Returns whether the dependencies are indices that start at 0: one of them is 0, and no step has a numeric id.
+    """Whether the dependencies are indices that start at 0: one of them is 0, and no step has a numeric id.
 
     Read as ids, such indices would point to other steps."""
     if any(re.fullmatch(r"s?\d+", str(step.get("id", "")).strip()) for step in steps):
@@ -247,7 +247,7 @@ def _has_zero_based_indices(steps: list[dict[str, JsonValue]]) -> bool:
 
 
 def _split_dependencies(value: JsonValue) -> list[JsonValue]:
-    """Returns the dependencies as a list; accepts a list, a comma-separated text, one value or None."""
+    """The dependencies as a list; accepts a list, a comma-separated text, one value or None."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -258,7 +258,7 @@ def _split_dependencies(value: JsonValue) -> list[JsonValue]:
 def _normalise_dependencies(
     value: JsonValue, ids: list[str], label: str, problems: list[str], *, from_zero: bool
 ) -> tuple[str, ...]:
-    """Returns the ids of the steps that a step depends on. Reports empty entries in `problems`.
+    """The ids of the steps that a step depends on. Reports empty entries in `problems`.
 
     A number means the id `s<number>`, or with `from_zero` an index that starts at 0."""
     found: list[str] = []
@@ -278,7 +278,7 @@ def _normalise_dependencies(
 def _normalise_skill_tools(
     value: JsonValue, skill: str, catalogue: Catalogue, label: str, problems: list[str]
 ) -> tuple[str, ...] | None:
-    """Returns the tools that a skill step names, as the catalogue spells them. Unknown names pass: the validator
+    """The tools that a skill step names, as the catalogue spells them. Unknown names pass: the validator
     reports them. Other steps have no tools, whatever a reply says."""
     card = catalogue.get_skill(skill)
     if card is None or value in (None, "", []):

@@ -26,7 +26,7 @@ _JSON_IN_VALUE = re.compile(r"[{\[]\s*[\"'][\w$ -]+[\"']\s*:|[\"']\s*[:,]\s*[{\[
 
 
 def parse_reply(text: str, finish_reason: str = "stop", whole: object = None) -> JsonObject:
-    """Returns the plan object of a reply, with its `steps` list. Raises `PlanInvalidError` with the problem.
+    """The plan object of a reply, with its `steps` list. Raises `PlanInvalidError` with the problem.
 
     `whole` is what `parse_strict` returns for the text, if that is known."""
     if finish_reason == "length":
@@ -46,7 +46,7 @@ def parse_reply(text: str, finish_reason: str = "stop", whole: object = None) ->
 
 
 def find_object(body: str, whole: object) -> JsonObject | None:
-    """Returns the last JSON object with `kind` or `steps`, preferably one with steps; None if there is none.
+    """The last JSON object with `kind` or `steps`, preferably one with steps; None if there is none.
 
     Accepts strict JSON, which `parse_strict` has read as `whole`, a fenced block, or an object between prose."""
     found = [whole]
@@ -82,7 +82,7 @@ def _iterate_candidates(body: str) -> Iterator[object]:
 
 
 def _extract_plan(value: object) -> JsonObject:
-    """Returns the object that holds the steps. Raises `PlanInvalidError` if there is none."""
+    """The object that holds the steps. Raises `PlanInvalidError` if there is none."""
     if isinstance(value, list):
         value = {"steps": value}
     if not isinstance(value, dict):
@@ -112,7 +112,7 @@ def _check_steps(steps: object) -> None:
 
 
 def parse_strict(text: str) -> object:
-    """Returns the value of strict JSON, or None. Rejects duplicate keys, because one value would be lost."""
+    """The value of strict JSON, or None. Rejects duplicate keys, because one value would be lost."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -156,7 +156,7 @@ def _build_draft_error() -> PlanInvalidError:
 
 
 def strip_thinking(text: str) -> str:
-    """Returns the reply without the thinking blocks before its first bracket. Later tags may belong to a value.
+    """The reply without the thinking blocks before its first bracket. Later tags may belong to a value.
 
     Raises `PlanInvalidError` for a block without an end."""
     while (opened := _THINKING.search(text)) is not None:
@@ -177,7 +177,7 @@ def _looks_like_plan(value: object) -> bool:
 
 
 def _repair(body: str) -> object:
-    """Returns the reply as the repair library reads it. Raises `PlanInvalidError` if that loses or adds anything."""
+    """The reply as the repair library reads it. Raises `PlanInvalidError` if that loses or adds anything."""
     fences = [block[1] for block in iterate_json_blocks(body)]
     text = fences[-1] if fences else body
     start = min((index for index in (text.find("{"), text.find("[")) if index != -1), default=-1)
@@ -204,7 +204,7 @@ def _repair(body: str) -> object:
 
 
 def has_balanced_brackets(text: str) -> bool:
-    """Returns whether the brackets and quotes of JSON-like text match. Honours both kinds of quotes and escapes."""
+    """Whether the brackets and quotes of JSON-like text match. Honours both kinds of quotes and escapes."""
     stack: list[str] = []
     quote = ""
     escaped = False

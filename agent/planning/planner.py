@@ -32,7 +32,7 @@ class PlannerModel(Protocol):
     """The planner's access to the fast tier. Implementations meter and log the calls."""
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
-        """Returns one completion. An answer in it may be streamed to the user. Raises `ModelError`."""
+        """One completion. An answer in it may be streamed to the user. Raises `ModelError`."""
         ...
 
 
@@ -44,7 +44,7 @@ class PlannerAgent:
         self._has_writer = has_writer
 
     async def plan(self, request: PlanningRequest) -> Planned:
-        """Returns an answer, a validated plan or a question. Raises no `ModelError`: on a failure the rules plan."""
+        """An answer, a validated plan or a question. Raises no `ModelError`: on a failure the rules plan."""
         view = request.catalogue.show(request.question)
         messages = build_messages(request, view)
         rejected: list[Rejection] = []
@@ -102,7 +102,7 @@ class PlannerAgent:
 
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
-    """Returns a plan with one completion, which answers from known results."""
+    """A plan with one completion, which answers from known results."""
     taken = request.used_ids | {completed.step.id for completed in request.completed}
     name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
     step = PlanStep(
@@ -118,7 +118,7 @@ def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
 
 
 def _select_schema(request: PlanningRequest, view: CatalogueView) -> ResponseSchema | None:
-    """Returns the JSON schema of a reply, or None if the reply may be plain text."""
+    """The JSON schema of a reply, or None if the reply may be plain text."""
     steps = request.room.budgets.max_steps
     if request.answer_form == "text":
         return None
@@ -132,7 +132,7 @@ def _select_schema(request: PlanningRequest, view: CatalogueView) -> ResponseSch
 def build_plan(
     reply: JsonObject, request: PlanningRequest, *, has_writer: bool = True, notes: list[str] | None = None
 ) -> Plan:
-    """Returns the plan of a parsed reply, joined with the completed steps. Raises `PlanInvalidError`.
+    """The plan of a parsed reply, joined with the completed steps. Raises `PlanInvalidError`.
 
     `notes` receives the arguments dropped from a reply in a room that requires tools."""
     plan = build_plan_steps(reply, request, notes=notes)
@@ -140,7 +140,7 @@ def build_plan(
 
 
 def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list[str] | None = None) -> Plan:
-    """Returns the validated new steps of a parsed reply; see `build_plan`."""
+    """The validated new steps of a parsed reply; see `build_plan`."""
     raw = normalise_plan(reply, request.catalogue)
     if request.room.required_tools:
         raw, dropped = fit_arguments(raw, request)
@@ -157,7 +157,7 @@ def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list
 
 
 def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
-    """Returns the plan without calls that already succeeded with the same arguments; references point to the earlier
+    """The plan without calls that already succeeded with the same arguments; references point to the earlier
     results. A message that was sent is not sent again because another step failed.
 
     Raises `PlanInvalidError` if no step remains, or if a step repeats a call that already changed something.
@@ -188,7 +188,7 @@ def _serialize_args(args: JsonValue) -> str:
 
 
 def finish_new_plan(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan:
-    """Returns the plan with its goal and, if it needs one, its completion."""
+    """The plan with its goal and, if it needs one, its completion."""
     if not plan.goal:
         plan = plan.model_copy(update={"goal": request.question[:300]})
     # The completion joins earlier results with the new ones.
@@ -204,7 +204,7 @@ def finish_new_plan(plan: Plan, request: PlanningRequest, *, has_model: bool) ->
 
 
 def append_new_steps(plan: Plan, request: PlanningRequest) -> Plan:
-    """Returns the next version of the plan: the steps that succeeded, then the new ones."""
+    """The next version of the plan: the steps that succeeded, then the new ones."""
     if request.previous is None:
         return plan
     kept = tuple(completed.step for completed in request.completed)
@@ -213,7 +213,7 @@ def append_new_steps(plan: Plan, request: PlanningRequest) -> Plan:
 
 
 def _rename_step_ids(raw: RawPlan, names: Mapping[str, str]) -> RawPlan:
-    """Returns the plan with renamed step ids, in ids, dependencies and references."""
+    """The plan with renamed step ids, in ids, dependencies and references."""
     steps = []
     for step in raw.steps:
         args = rename_references(step.args, names)

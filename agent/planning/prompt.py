@@ -33,7 +33,7 @@ _REMINDERS = {
 
 
 def list_kinds(request: PlanningRequest, view: CatalogueView) -> list[str]:
-    """Returns the kinds of reply that this request allows."""
+    """The kinds of reply that this request allows."""
     kinds = ["answer"] if request.answer_form == "text" else []
     kinds.append("plan")
     if request.may_ask:
@@ -44,7 +44,7 @@ def list_kinds(request: PlanningRequest, view: CatalogueView) -> list[str]:
 
 
 def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str = "") -> tuple[JsonObject, ...]:
-    """Returns the messages of the first call, or of the call after a catalogue search for `query`."""
+    """The messages of the first call, or of the call after a catalogue search for `query`."""
     operator = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
     system = render(
         "planner",
@@ -77,7 +77,7 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
 
 
 def build_reask(messages: Sequence[JsonObject], reply: str, problems: Sequence[str]) -> tuple[JsonObject, ...]:
-    """Returns the messages of the second call, with the unusable reply and its problems."""
+    """The messages of the second call, with the unusable reply and its problems."""
     said: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
     asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=format_problems(problems))}
     return (*messages[:2], said, asked)
@@ -94,7 +94,7 @@ def _describe_choices(request: PlanningRequest, view: CatalogueView, *, searched
 
 
 def format_history(request: PlanningRequest) -> list[str]:
-    """Returns the newest messages and results of the client's own tools. The last ones get more characters."""
+    """The newest messages and results of the client's own tools. The last ones get more characters."""
     names: dict[object, str] = {}
     lines: list[tuple[bool, str, str]] = []
     for message in request.history:

@@ -51,12 +51,12 @@ class ResolvedArgs:
 
 
 def quote_literal(text: str) -> JsonValue:
-    """Returns a text as an argument without references. A user's text may look like a reference, such as `${HOME}`."""
+    """A text as an argument without references. A user's text may look like a reference, such as `${HOME}`."""
     return {"$literal": text} if list_references(text) else text
 
 
 def quote_texts(value: JsonValue, known: Collection[str]) -> JsonValue:
-    """Returns a value in which texts that refer to none of the steps `known` are literals: `${HOME}` in a program."""
+    """A value in which texts that refer to none of the steps `known` are literals: `${HOME}` in a program."""
     if isinstance(value, str):
         return value if known and find_references(value) & set(known) else quote_literal(value)
     if isinstance(value, list):
@@ -67,17 +67,17 @@ def quote_texts(value: JsonValue, known: Collection[str]) -> JsonValue:
 
 
 def is_literal(value: JsonValue) -> bool:
-    """Returns whether an argument is a `$literal` text."""
+    """Whether an argument is a `$literal` text."""
     return isinstance(value, dict) and list(value) == ["$literal"]
 
 
 def find_references(args: JsonValue) -> frozenset[str]:
-    """Returns the ids of the steps that `args` refer to."""
+    """The ids of the steps that `args` refer to."""
     return frozenset({reference.step_id for reference in list_references(args)})
 
 
 def list_references(value: JsonValue) -> list[Reference]:
-    """Returns every reference in a value, in order."""
+    """Every reference in a value, in order."""
     if isinstance(value, str):
         return [_parse_match(match) for match in _REFERENCE.finditer(value)]
     if isinstance(value, list):
@@ -117,7 +117,7 @@ def resolve_references(args: JsonObject, lookup: Lookup, *, texts: Collection[st
 
 
 def rename_references(value: JsonValue, names: Mapping[str, str]) -> JsonValue:
-    """Returns the value with the step ids of its references replaced by those in `names`."""
+    """The value with the step ids of its references replaced by those in `names`."""
     if isinstance(value, str):
         return _REFERENCE.sub(lambda match: _rename_match(match, names), value)
     if isinstance(value, list):
@@ -169,7 +169,7 @@ class _Resolver:
 
 
 def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
-    """Returns the value at the reference's path. The path may start with `output` (the value) or `text` (the text)."""
+    """The value at the reference's path. The path may start with `output` (the value) or `text` (the text)."""
     parts = _split_path(reference)
     value: JsonValue = output.value if output.value is not None else output.text
     if parts and parts[0] == "text" and not (isinstance(value, dict) and "text" in value):
@@ -192,12 +192,12 @@ def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
 
 
 def _unwrap_result(value: JsonValue) -> JsonValue:
-    """Returns the content of a result that MCP wrapped in an object."""
+    """The content of a result that MCP wrapped in an object."""
     return value[_WRAPPER_FIELD] if isinstance(value, dict) and list(value) == [_WRAPPER_FIELD] else value
 
 
 def _get_display_value(output: StepOutput, value: JsonValue) -> JsonValue:
-    """Returns the text form of a whole result: its only plain field besides the repeated input, or its display text.
+    """The text form of a whole result: its only plain field besides the repeated input, or its display text.
     Returns a part of a result unchanged."""
     if not isinstance(value, dict | list) or value != _unwrap_result(output.value):
         return value
@@ -222,7 +222,7 @@ def _get_child(value: JsonValue, part: str | int) -> tuple[bool, JsonValue]:
 
 
 def _parse_whole_reference(value: Mapping[str, JsonValue]) -> Reference | None:
-    """Returns the reference that an object stands for, or None for an ordinary object."""
+    """The reference that an object stands for, or None for an ordinary object."""
     step_id = value.get("$from")
     if not isinstance(step_id, str) or not value.keys() <= {"$from", "path"}:
         return None

@@ -53,7 +53,7 @@ Reply = Answer | Ask | FindTools | PlanReply
 
 
 def read_reply(text: str, finish_reason: str = "stop") -> Reply:
-    """Returns the kind of a reply and its content. Raises `PlanInvalidError` if it is truncated or unusable."""
+    """The kind of a reply and its content. Raises `PlanInvalidError` if it is truncated or unusable."""
     body = _remove_thinking(text)
     marked = _MARKER.match(body)
     if marked is not None:
@@ -64,7 +64,7 @@ def read_reply(text: str, finish_reason: str = "stop") -> Reply:
 
 
 def starts_with_object(text: str) -> bool:
-    """Returns whether a reply begins with its JSON, perhaps fenced. A plan elsewhere may be a quotation."""
+    """Whether a reply begins with its JSON, perhaps fenced. A plan elsewhere may be a quotation."""
     body = _remove_thinking(text)
     marked = _MARKER.match(body)
     return (body[marked.end() :] if marked is not None else body).lstrip()[:1] in ("{", "[", "`")
@@ -142,7 +142,7 @@ class AnswerDetector:
         return self._read_plain() if self._form == "text" else self._read_value() if self._form == "json" else ""
 
     def _may_start(self, piece: str) -> bool:
-        """Returns whether an answer can begin in this piece: long reasoning is not searched at every piece."""
+        """Whether an answer can begin in this piece: long reasoning is not searched at every piece."""
         head = self._text[:200].lstrip()[:1]
         if head == "<":  # reasoning in tags: nothing begins before they close
             self._has_closing_tag = self._has_closing_tag or "</" in self._text[-len(piece) - 1 :]
@@ -163,7 +163,7 @@ class AnswerDetector:
         return False
 
     def _read_plain(self) -> str:
-        """Returns the text up to a possible start of a plan."""
+        """The text up to a possible start of a plan."""
         shown = self._read
         for brace in _BRACE.finditer(self._text, self._read):
             if _PLAN_START.match(self._text, brace.start()):
@@ -175,7 +175,7 @@ class AnswerDetector:
         return self._text[shown:]
 
     def _read_value(self) -> str:
-        """Returns the JSON string up to its closing quote, without an incomplete escape at the end."""
+        """The JSON string up to its closing quote, without an incomplete escape at the end."""
         matched = _STRING_PART.match(self._text, self._read)
         raw = matched[0] if matched is not None else ""
         high = _HIGH_SURROGATE.search(raw)

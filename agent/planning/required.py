@@ -28,13 +28,13 @@ _FILTERS = frozenset({"service", "severity"})
 
 
 def extract_context(metadata: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Returns the known facts of `metadata.context`, trimmed. Omits empty and unknown ones."""
+    """The known facts of `metadata.context`, trimmed. Omits empty and unknown ones."""
     given = metadata.get("context")
     return split_context(given)[0] if isinstance(given, dict) else {}
 
 
 def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[str]]:
-    """Returns the known facts, trimmed, and the names of the dropped ones."""
+    """The known facts, trimmed, and the names of the dropped ones."""
     kept: dict[str, str] = {}
     dropped: list[str] = []
     for name, value in given.items():
@@ -47,7 +47,7 @@ def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[
 
 
 def list_required_tools(room: Room, topics: frozenset[str]) -> tuple[str, ...]:
-    """Returns the tools that the room requires for a request with these topics, in order."""
+    """The tools that the room requires for a request with these topics, in order."""
     further = [name for topic, names in room.tools_by_topic.items() if topic in topics for name in names]
     return tuple(dict.fromkeys((*room.required_tools, *further)))
 
@@ -61,7 +61,7 @@ class AdjustedPlan:
 
 
 def fit_arguments(raw: RawPlan, request: PlanningRequest) -> tuple[RawPlan, tuple[str, ...]]:
-    """Returns a model's plan with arguments that fit the tools' schemas, and notes about dropped arguments.
+    """A model's plan with arguments that fit the tools' schemas, and notes about dropped arguments.
 
     Missing arguments take their defaults. The plan is not yet validated."""
     notes: list[str] = []
@@ -77,7 +77,7 @@ def fit_arguments(raw: RawPlan, request: PlanningRequest) -> tuple[RawPlan, tupl
 def add_required_tools(
     plan: Plan, request: PlanningRequest, *, has_model: bool, named: Collection[str] = ()
 ) -> AdjustedPlan:
-    """Returns the plan with every required tool of the catalogue. Keeps completed steps, and the arguments of the tools
+    """The plan with every required tool of the catalogue. Keeps completed steps, and the arguments of the tools
     in `named`, which the caller sets.
 
     Omits a tool that is missing from the catalogue: the gate for required tools reports it."""
@@ -157,14 +157,14 @@ def _use_request_text(
 
 
 def _order_steps(ordered: list[PlanStep], done: set[str], last: frozenset[str]) -> list[PlanStep]:
-    """Returns completed steps before new ones, dependencies first. Steps of `last` that no step needs come last."""
+    """Completed steps before new ones, dependencies first. Steps of `last` that no step needs come last."""
     ordered = sorted(ordered, key=lambda step: step.id not in done)
     used = {name for step in ordered for name in step.depends_on}
     return sorted(ordered, key=lambda step: step.id in last and step.id not in used)
 
 
 def _find_transitive_dependencies(step: PlanStep, steps: Mapping[str, PlanStep]) -> set[str]:
-    """Returns the ids of all direct and indirect dependencies of a step."""
+    """The ids of all direct and indirect dependencies of a step."""
     found: set[str] = set()
     waiting = list(step.depends_on)
     while waiting:
@@ -178,7 +178,7 @@ def _find_transitive_dependencies(step: PlanStep, steps: Mapping[str, PlanStep])
 def _fit_step_args(
     spec: ToolSpec, given: JsonObject, request: PlanningRequest, step_id: str, notes: list[str]
 ) -> JsonObject:
-    """Returns the arguments that the tool accepts, merged over its defaults. Adds a note for each dropped one."""
+    """The arguments that the tool accepts, merged over its defaults. Adds a note for each dropped one."""
     args = _get_default_args(spec, request)
     for name, value in given.items():
         if value in ("", None):  # with a strict schema of pairs, models list inputs without a value
@@ -192,7 +192,7 @@ def _fit_step_args(
 
 
 def _get_default_args(spec: ToolSpec, request: PlanningRequest) -> JsonObject:
-    """Returns the arguments that the request itself gives: the text, the question, the caller's context."""
+    """The arguments that the request itself gives: the text, the question, the caller's context."""
     broadly = spec.name in request.redo
     args: JsonObject = {}
     for name, schema in _get_properties(spec).items():

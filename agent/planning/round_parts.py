@@ -27,7 +27,7 @@ MAY_CHANGE = "may_change"
 def divide_parts(
     said: Sequence[str], before: Sequence[str], asked: Sequence[PlanStep], steps: Sequence[PlanStep]
 ) -> JsonObject:
-    """Returns the arguments of `plan_more`. `before` are the parts that were open, of which the first was decided on;
+    """The arguments of `plan_more`. `before` are the parts that were open, of which the first was decided on;
     `asked` are the steps of the decision, in the order of its parts, and `steps` those that run in this round."""
     names = {step.id for step in steps}
     paired = [(asked[0], before[0])] if before else _pair(asked, said)
@@ -61,7 +61,7 @@ def _names_value(part: str, step: PlanStep) -> bool:
 
 
 def list_open_parts(state: RunState) -> tuple[str, ...]:
-    """Returns the parts of the request that no call has served: first those whose call failed in the last round."""
+    """The parts of the request that no call has served: first those whose call failed in the last round."""
     plan = state.plan
     last = plan.steps[-1] if plan is not None and plan.steps and plan.steps[-1].is_plan_more else None
     if last is None:
@@ -71,7 +71,7 @@ def list_open_parts(state: RunState) -> tuple[str, ...]:
 
 
 def list_untried_parts(state: RunState) -> frozenset[str]:
-    """Returns the parts for which exactly one call of this run failed, and those whose call waited for results."""
+    """The parts for which exactly one call of this run failed, and those whose call waited for results."""
     ends = [step for proposed in state.plans for step in proposed.plan.steps if step.is_plan_more]
     failed = Counter(part for end in ends for part in _list_failed(state, end))
     waiting = ends[-1].args.get(WAITING) if ends else None
@@ -80,7 +80,7 @@ def list_untried_parts(state: RunState) -> frozenset[str]:
 
 
 def has_changed(state: RunState) -> bool:
-    """Returns whether the last round changed something and all of its calls succeeded."""
+    """Whether the last round changed something and all of its calls succeeded."""
     steps = state.plan.steps if state.plan is not None else ()
     if not steps or not steps[-1].is_plan_more:
         return False
@@ -102,7 +102,7 @@ def find_check_reason(plan: Plan) -> str:
 
 
 def find_allowed_changes(state: RunState) -> frozenset[str]:
-    """Returns the tools of which earlier rounds found that this run's request asks to change something with them."""
+    """The tools of which earlier rounds found that this run's request asks to change something with them."""
     found: set[str] = set()
     for proposed in state.plans:
         for step in proposed.plan.steps:

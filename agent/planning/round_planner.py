@@ -93,7 +93,7 @@ class RoundPlanner:
         self._has_writer = has_writer
 
     async def plan(self, request: PlanningRequest) -> Planned:
-        """Returns a round, an answer or a question. Raises no `ModelError`: on a failure the rules plan."""
+        """A round, an answer or a question. Raises no `ModelError`: on a failure the rules plan."""
         tools = choose_tools(request.catalogue, request.question)
         attempt = _Attempt(
             build_round_messages(request, tools),
@@ -158,7 +158,7 @@ class RoundPlanner:
                     _add_turn(attempt, reply.text, render("planner_reask", problems=format_problems(error.problems)))
 
     async def _is_answer_earned(self, request: PlanningRequest, attempt: _Attempt) -> bool:
-        """Returns whether the answer may be written now. If a tool is needed first, the next decision must call."""
+        """Whether the answer may be written now. If a tool is needed first, the next decision must call."""
         names = [*(card.name for card in request.catalogue.skills), *(spec.name for spec in attempt.tools)]
         if attempt.must_call:
             raise PlanInvalidError(["a tool is needed; call it"])
@@ -176,7 +176,7 @@ class RoundPlanner:
         return False
 
     async def _is_part_done(self, request: PlanningRequest, attempt: _Attempt) -> bool:
-        """Returns whether an open part may be passed over. One that changes something must be called for: a small model
+        """Whether an open part may be passed over. One that changes something must be called for: a small model
         takes for done what it has only read about."""
         part = attempt.parts[0]
         scores = CatalogueIndex([*attempt.tools]).compute_scores(part)
@@ -199,7 +199,7 @@ class RoundPlanner:
         return False
 
     async def _allow_changes(self, request: PlanningRequest, attempt: _Attempt, planned: Planned) -> Planned:
-        """Returns the round if it changes only what the request asks for. Raises `UnaskedChangeError`.
+        """The round if it changes only what the request asks for. Raises `UnaskedChangeError`.
 
         Once text from outside is in the conversation, it may have chosen a change. The model is therefore asked whether
         the request wants it before that text, on the beginning of the conversation that endpoints have cached.
@@ -229,7 +229,7 @@ class RoundPlanner:
         return frozenset() if NO_TOOL in chosen else frozenset(changing) & chosen
 
     def _check_values(self, request: PlanningRequest, attempt: _Attempt, planned: Planned) -> Planned:
-        """Returns the round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once;
+        """The round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once;
         then the user is asked for the value, or must see the change."""
         steps = [step for step in planned.plan.steps if step.id not in request.used_ids]
         made_up = () if planned.question else find_made_up_values(steps, request)
@@ -245,7 +245,7 @@ class RoundPlanner:
     def _build_planned(
         self, request: PlanningRequest, meant: Ask | PlanReply, parts: Sequence[str], *, was_told: bool
     ) -> Planned:
-        """Returns the round of a decision. `parts` are what was open before it, the one that it decides on first.
+        """The round of a decision. `parts` are what was open before it, the one that it decides on first.
         Changes that nobody asked for are left out of the others if the model `was_told` of its mistake."""
         if isinstance(meant, Ask):
             if not request.may_ask:
@@ -310,7 +310,7 @@ def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
 
 
 def _list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> dict[str, str]:
-    """Returns the lines of the skills and tools that change something, by their names."""
+    """The lines of the skills and tools that change something, by their names."""
     skills = [card for card in request.catalogue.skills if has_side_effect(card.name, card.effect)]
     changing = [spec for spec in tools if has_side_effect(spec.name, spec.effect)]
     lines = {card.name: format_skill_line(card) for card in skills}
@@ -318,7 +318,7 @@ def _list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) ->
 
 
 def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], steps: Sequence[PlanStep]) -> frozenset[str]:
-    """Returns the tools that have anything to do with the request's words, by their own or by a value of their call.
+    """The tools that have anything to do with the request's words, by their own or by a value of their call.
 
     A small model says yes to any change that it has just planned."""
     scores = CatalogueIndex([*tools]).compute_scores(request.question)

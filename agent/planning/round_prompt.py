@@ -28,7 +28,7 @@ ANSWER: JsonObject = {"next": {"kind": "answer"}}
 
 
 def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[ToolSpec, ...]:
-    """Returns the tools that the prompt spells out: our own, and of servers' those that match best, in the catalogue's
+    """The tools that the prompt spells out: our own, and of servers' those that match best, in the catalogue's
     order."""
     tools = tuple(spec for spec in catalogue.tools if not spec.hints.is_for_whole_plans)
     if len(tools) <= MAX_TOOLS:
@@ -41,7 +41,7 @@ def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[
 
 
 def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[JsonObject, ...]:
-    """Returns the conversation up to the next decision."""
+    """The conversation up to the next decision."""
     messages: list[JsonObject] = [{"role": "system", "content": _build_system(request, tools)}]
     parts = [format_block("ground", request.ground)] if request.ground else []
     lines = format_history(request)
@@ -62,7 +62,7 @@ def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) ->
 
 
 def encode_decision(decision: JsonObject) -> str:
-    """Returns a decision as the model writes it: compact JSON."""
+    """A decision as the model writes it: compact JSON."""
     return json.dumps(decision, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -83,12 +83,12 @@ def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
 
 
 def format_skill_line(card: SkillCard) -> str:
-    """Returns one line: the skill's name and what it does. The grammar holds the tools that a call may name for it."""
+    """One line: the skill's name and what it does. The grammar holds the tools that a call may name for it."""
     return f"- {card.name}(task): {get_first_sentence(card.description, SKILL_CHARS)}"
 
 
 def format_tool_line(spec: ToolSpec) -> str:
-    """Returns one line: the tool's name, the names of its inputs, the first sentence of its description."""
+    """One line: the tool's name, the names of its inputs, the first sentence of its description."""
     properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
     known = list(properties) if isinstance(properties, dict) else []
     needed = [name for name in known if isinstance(required, list) and name in required]
@@ -115,7 +115,7 @@ def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
 
 
 def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
-    """Returns the end of the newest message, after all results: why the plan changes, the request once more, and the
+    """The end of the newest message, after all results: why the plan changes, the request once more, and the
     next of its open parts."""
     reason = request.replan_reason
     failed = any(call.failed for call in request.rounds)

@@ -61,6 +61,6 @@ def _expand_call(call: JsonValue) -> JsonValue:
 
 
 def read_choice(reply: ModelReply) -> str:
-    """Returns the tool that a reply chooses, or ""."""
+    """The tool that a reply chooses, or ""."""
     whole = parse_strict(strip_thinking(reply.text))
     return str(whole.get("tool")) if isinstance(whole, dict) else ""

@@ -23,7 +23,7 @@ def leave_out_unasked(steps: tuple[PlanStep, ...], request: PlanningRequest, not
 
 
 def defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:
-    """Returns the steps of a round without changes beside calls that read: the planner sees what was read first.
+    """The steps of a round without changes beside calls that read: the planner sees what was read first.
 
     A change whose every value the request gives does not wait: nothing that is read can make it another one."""
     changing = [step for step in steps if has_side_effect(step.tool, step.effect)]
@@ -37,7 +37,7 @@ def defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: li
 
 
 def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
-    """Returns the step that ends a round after these steps: the planner then sees their results and plans on."""
+    """The step that ends a round after these steps: the planner then sees their results and plans on."""
     taken = used_ids | {step.id for step in steps}
     name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in taken)
     return PlanStep(
@@ -52,7 +52,7 @@ def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: J
 
 
 def mark_round(planned: Planned, args: JsonObject) -> Planned:
-    """Returns the round with further arguments of its step `plan_more`."""
+    """The round with further arguments of its step `plan_more`."""
     *steps, last = planned.plan.steps
     marked = last.model_copy(update={"args": {**last.args, **args}})
     return replace(planned, plan=planned.plan.model_copy(update={"steps": (*steps, marked)}))

@@ -57,7 +57,7 @@ def route_request(
     has_model: bool,
     commands: Sequence[RunCommand] = (),
 ) -> Route:
-    """Returns the route of a request from its structure; the planner interprets the topic. Pure.
+    """The route of a request from its structure; the planner interprets the topic. Pure.
 
     `commands` are what features offer the caller beside the skills."""
     text = question.strip()

@@ -128,7 +128,7 @@ class RulePlanner:
     """Plans by rules only; deterministic."""
 
     def plan(self, request: PlanningRequest, *, has_model: bool = False) -> Plan:
-        """Returns a plan with the question's tool calls, all parallel, and a completion if the results need one. An
+        """A plan with the question's tool calls, all parallel, and a completion if the results need one. An
         incompletely understood question gives no calls.
 
         A replan repeats no call of an earlier plan."""
@@ -160,29 +160,29 @@ class RulePlanner:
 
 
 def find_tool_calls(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest]:
-    """Returns the calls of these tools that a text asks for, in order; [] unless every part of it is a command."""
+    """The calls of these tools that a text asks for, in order; [] unless every part of it is a command."""
     allowed = {spec.name: spec for spec in specs}
     return [ToolCallRequest(tool=call.tool, args=call.args) for call in read_calls(text, allowed)]
 
 
 def read_calls(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]:
-    """Returns the calls that a text asks for, in order, without duplicates; [] unless every part of it is a command."""
+    """The calls that a text asks for, in order, without duplicates; [] unless every part of it is a command."""
     found, unknown = _read_commands(text, allowed)
     return [] if unknown else list({(call.tool, str(call.args)): call for call in found}.values())
 
 
 def find_unknown_part(text: str, specs: Iterable[ToolSpec]) -> str:
-    """Returns the first part of a request that is no command; "" if every part is one."""
+    """The first part of a request that is no command; "" if every part is one."""
     return _read_commands(text, {spec.name: spec for spec in specs})[1]
 
 
 def asks_for_listing(question: str) -> bool:
-    """Returns whether a question asks for the list of documents and nothing else."""
+    """Whether a question asks for the list of documents and nothing else."""
     return len(question) <= 200 and _LISTING.match(question) is not None
 
 
 def _read_commands(text: str, allowed: Mapping[str, ToolSpec]) -> tuple[list[_RuleCall], str]:
-    """Returns the calls of the text, and its first part that is no command, or ""."""
+    """The calls of the text, and its first part that is no command, or ""."""
     if "suggest_pipeline" in allowed or "apply_pipeline" in allowed:
         return [call for call in _read_pipeline_command(text) if call.tool in allowed], ""
     whole = text.strip()
@@ -201,7 +201,7 @@ def _read_commands(text: str, allowed: Mapping[str, ToolSpec]) -> tuple[list[_Ru
 def _join_commands(
     text: str, cuts: Sequence[tuple[int, int]], begin: int, allowed: Mapping[str, ToolSpec]
 ) -> list[_RuleCall] | None:
-    """Returns the calls of the text from `begin` on, split at some of the cuts; None if no split gives only
+    """The calls of the text from `begin` on, split at some of the cuts; None if no split gives only
     commands.
 
     Shorter commands come first: "2+2 and 3*4" holds two. "time in Tokyo and Paris" is one: "Paris" is no command.
@@ -217,7 +217,7 @@ def _join_commands(
 
 
 def _read_command(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]:
-    """Returns the calls of one command, limited to the allowed tools."""
+    """The calls of one command, limited to the allowed tools."""
     command = _TAIL.sub("", _LEAD.sub("", text.strip(), count=1))
     for reader in _READERS if len(command) <= COMMAND_CHARS else (_read_memory_save,):
         calls = [call for call in reader(command) if call.tool in allowed]
@@ -238,7 +238,7 @@ def _read_calculation(command: str) -> list[_RuleCall]:
 
 
 def is_expression(text: str) -> bool:
-    """Returns whether a text is only arithmetic; False for dates (2026-11-20), phone numbers and versions."""
+    """Whether a text is only arithmetic; False for dates (2026-11-20), phone numbers and versions."""
     text = text.strip().rstrip("=?").strip()
     if not re.search(r"\d", text) or not re.fullmatch(r"(?:sqrt|round|abs|log|log10|ln|exp|[\d\s.()+*/%^x-])+", text):
         return False
@@ -250,7 +250,7 @@ def is_expression(text: str) -> bool:
 
 
 def _read_times(command: str) -> list[_RuleCall]:
-    """Returns a call for each place, or one for the default zone. A place without a zone goes to the tool unchanged:
+    """A call for each place, or one for the default zone. A place without a zone goes to the tool unchanged:
     the error "there is no time zone 'Atlantis'" is better than the time of another place."""
     asked = _TIME.fullmatch(command)
     if asked is None:
@@ -265,7 +265,7 @@ def _read_times(command: str) -> list[_RuleCall]:
 
 
 def _is_place(text: str) -> bool:
-    """Returns whether a text can be a place: it has a zone, or is capitalised like a name."""
+    """Whether a text can be a place: it has a zone, or is capitalised like a name."""
     return _find_zone(text) is not None or _PLACE.fullmatch(text) is not None
 
 
@@ -276,7 +276,7 @@ def _find_zone(name: str) -> str | None:
 
 
 def _find_zone_or_place(place: str) -> str:
-    """Returns the zone of a place or of its first words ("Tokyo Tower"); the place itself if there is none."""
+    """The zone of a place or of its first words ("Tokyo Tower"); the place itself if there is none."""
     words = place.split()
     found = (_find_zone(" ".join(words[:count])) for count in range(len(words), 0, -1))
     return next((zone for zone in found if zone is not None), place)
@@ -299,7 +299,7 @@ def _read_links(command: str) -> list[_RuleCall]:
 
 
 def _trim_url(url: str) -> str:
-    """Returns the link without the punctuation around it. Keeps brackets that open and close within it."""
+    """The link without the punctuation around it. Keeps brackets that open and close within it."""
     while url and (url[-1] in ".,;:!?]}>" or (url[-1] == ")" and url.count(")") > url.count("("))):
         url = url[:-1]
     return url
@@ -340,7 +340,7 @@ def _read_memory_save(command: str) -> list[_RuleCall]:
 
 
 def _read_memory_search(command: str) -> list[_RuleCall]:
-    """Returns a memory search for "what is my favourite colour", or the list of memories for "what do you remember".
+    """A memory search for "what is my favourite colour", or the list of memories for "what do you remember".
 
     Nobody judges what it finds, so that a memory must hold every word: the favourite colour is no favourite animal."""
     asked = _RECALL.fullmatch(command)
@@ -353,7 +353,7 @@ def _read_memory_search(command: str) -> list[_RuleCall]:
 
 
 def _read_pipeline_command(text: str) -> list[_RuleCall]:
-    """Returns the call in a room that builds pipelines: "apply NAME" applies the proposal, other text continues it."""
+    """The call in a room that builds pipelines: "apply NAME" applies the proposal, other text continues it."""
     told = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
     if told is None or told["name"].rstrip(".").lower() in _NO_COLLECTIONS:
         return [_RuleCall("suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]

@@ -17,7 +17,7 @@ _STEP_ID = re.compile(STEP_ID_PATTERN)
 
 
 def validate_plan(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_ids: Collection[str] = ()) -> Plan:
-    """Returns the plan with implicit dependencies and effect classes. Raises `PlanInvalidError` with every problem.
+    """The plan with implicit dependencies and effect classes. Raises `PlanInvalidError` with every problem.
 
     `known_ids` are completed steps: new steps may refer to them but not redefine them."""
     problems: list[str] = []
@@ -42,7 +42,7 @@ def validate_plan(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_i
 
 
 def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str], problems: list[str]) -> PlanStep:
-    """Returns the plan step of one normalised step, which may refer to the steps `ids`. Adds its problems to
+    """The plan step of one normalised step, which may refer to the steps `ids`. Adds its problems to
     `problems`."""
     label = f"step {raw.id}"
     if not _STEP_ID.match(raw.id):
@@ -103,7 +103,7 @@ def _make_step(
 
 
 def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
-    """Returns the problems of a tool's arguments. A reference fits any type."""
+    """The problems of a tool's arguments. A reference fits any type."""
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     is_open = bool(schema.get("additionalProperties") or schema.get("patternProperties"))
@@ -157,7 +157,7 @@ def _find_cycle_problems(steps: list[PlanStep], ordered: list[PlanStep]) -> list
 
 
 def sort_by_dependencies(steps: list[PlanStep], known_ids: Collection[str]) -> list[PlanStep]:
-    """Returns the steps with dependencies first, otherwise in their order. Omits steps in a cycle. A completion depends
+    """The steps with dependencies first, otherwise in their order. Omits steps in a cycle. A completion depends
     on all other steps, because it receives their results."""
     done = set(known_ids)
     rest = [_let_completion_wait(step, steps) for step in steps]
@@ -178,7 +178,7 @@ def _let_completion_wait(step: PlanStep, steps: list[PlanStep]) -> PlanStep:
 
 
 def find_leaf_steps(steps: Iterable[PlanStep]) -> list[PlanStep]:
-    """Returns the steps that no other step depends on."""
+    """The steps that no other step depends on."""
     steps = list(steps)
     used = {name for step in steps for name in step.depends_on}
     return [step for step in steps if step.id not in used]
@@ -192,7 +192,7 @@ def finish_plan(
     used_ids: Collection[str] = frozenset(),
     answering_tools: Collection[str] = frozenset(),
 ) -> Plan:
-    """Returns the plan with a completion at its end if it needs one: to join several results, for a persona or
+    """The plan with a completion at its end if it needs one: to join several results, for a persona or
     citations, or to turn a raw tool result into an answer. A skill's single result is the answer, and so is that of a
     plan with one call of one of `answering_tools`.
 

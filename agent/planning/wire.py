@@ -15,7 +15,7 @@ _TEXT_OF_KIND = {"answer": "answer", "ask": "question", "find_tools": "query"}
 
 
 def build_plan_schema(names: Iterable[str], max_steps: int, skill_tools: Sequence[str] = ()) -> ResponseSchema:
-    """Returns the schema of a plan whose steps use tools and skills of these names.
+    """The schema of a plan whose steps use tools and skills of these names.
 
     `skill_tools` are the tools of all skills, of which a skill step names those that it needs.
     """
@@ -26,7 +26,7 @@ def build_plan_schema(names: Iterable[str], max_steps: int, skill_tools: Sequenc
 def build_reply_schema(
     names: Iterable[str], max_steps: int, kinds: Sequence[str], skill_tools: Sequence[str] = ()
 ) -> ResponseSchema:
-    """Returns the schema of a reply of one of several kinds. `kind` and its text come first, for streaming."""
+    """The schema of a reply of one of several kinds. `kind` and its text come first, for streaming."""
     texts = {field: _TEXT for kind, field in _TEXT_OF_KIND.items() if kind in kinds}
     plan = _build_plan_properties(names, max_steps, skill_tools, least=0)
     return ResponseSchema(
@@ -69,10 +69,10 @@ def _build_object_schema(properties: JsonObject) -> JsonObject:
 
 
 def get_step_action(tool: str) -> Action:
-    """Returns the action of a step with this tool: `memory` for the memory tools, else `tool`."""
+    """The action of a step with this tool: `memory` for the memory tools, else `tool`."""
     return "memory" if tool in MEMORY_TOOLS else "tool"
 
 
 def describe_requested_call(tool: str) -> str:
-    """Returns the intent of a call that the request itself names."""
+    """The intent of a call that the request itself names."""
     return f"call {tool} as the request asks"

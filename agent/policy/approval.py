@@ -38,7 +38,7 @@ ToolFingerprint = Callable[[str], JsonObject]
 
 
 def has_side_effect(tool: str, effect: Effect) -> bool:
-    """Returns whether a step or call changes something outside the agent. The user's own memory does not count,
+    """Whether a step or call changes something outside the agent. The user's own memory does not count,
     and neither do drafts.
     """
     return effect != "read" and tool not in MEMORY_TOOLS | STAGING_TOOLS
@@ -72,7 +72,7 @@ def find_approval_reason(state: RunState) -> str | None:
 
 
 def changes_several(state: RunState) -> bool:
-    """Returns whether the plan hands several requests of one message to sub-agents, and one of them changes something.
+    """Whether the plan hands several requests of one message to sub-agents, and one of them changes something.
 
     It is approved as a whole, before any of it is begun."""
     read = state.classified
@@ -80,7 +80,7 @@ def changes_several(state: RunState) -> bool:
 
 
 def is_plan_approved(state: RunState) -> bool:
-    """Returns whether a person has approved the current plan."""
+    """Whether a person has approved the current plan."""
     if not state.decisions:
         return False
     version = state.plan.version if state.plan else 0
@@ -92,7 +92,7 @@ def is_plan_approved(state: RunState) -> bool:
 
 
 def is_plan_awaiting_approval(state: RunState) -> bool:
-    """Returns whether the current plan has an open approval request."""
+    """Whether the current plan has an open approval request."""
     return any(asked.call_id is None for asked in state.pending_approvals)
 
 
@@ -110,7 +110,7 @@ def get_plan_feedback(state: RunState) -> str:
 
 
 def list_plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
-    """Returns the unfinished steps of the current plan, without completions: writing the answer needs no approval."""
+    """The unfinished steps of the current plan, without completions: writing the answer needs no approval."""
     steps = state.plan.steps if state.plan else ()
     pending = (step for step in steps if state.get_step(step.id).status != "succeeded")
     items = tuple(_build_item(step) for step in pending if step.is_work)
@@ -142,7 +142,7 @@ def build_approval_request(
 
 
 def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFingerprint) -> str:
-    """Returns the SHA-256 (hex) of the items, the plan's version and the current descriptions of the tools."""
+    """The SHA-256 (hex) of the items, the plan's version and the current descriptions of the tools."""
     items = tuple(items)
     content = {
         "version": plan_version,
@@ -157,7 +157,7 @@ def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFi
 def get_call_decision(
     state: RunState, attempt: AttemptState | None, call_id: str
 ) -> tuple[ApprovalRequested, str] | None:
-    """Returns the newest request about this call with its decision (empty while open), or None without a request."""
+    """The newest request about this call with its decision (empty while open), or None without a request."""
     if attempt is None:
         return None
     asked = next((asked for asked in reversed(state.approvals) if asked.call_id == call_id), None)
@@ -217,7 +217,7 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
 
 
 def _sort_arguments(item: ApprovalItem) -> list[str]:
-    """Returns the names of the arguments: those whose value is not the user's first, by what a wrong one does."""
+    """The names of the arguments: those whose value is not the user's first, by what a wrong one does."""
 
     def rank(name: str) -> tuple[bool, int]:
         role = item.roles.get(name)
@@ -250,7 +250,7 @@ def format_value(value: object) -> str:
 
 
 def _are_calls_named_by_request(state: RunState) -> bool:
-    """Returns whether a caller who may approve named exactly these calls with their arguments, which counts as
+    """Whether a caller who may approve named exactly these calls with their arguments, which counts as
     approval.
     """
     route = state.understanding.route if state.understanding else "plan"

@@ -15,7 +15,7 @@ ROLE_ORDER: Final[tuple[ArgumentRole, ...]] = ("where", "other", "amount", "id",
 def find_asked_args(
     untrusted: Mapping[str, ArgumentRole], policy: EffectPolicy, *, listed: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Returns the arguments because of which a person is asked, of those whose values come from outside.
+    """The arguments because of which a person is asked, of those whose values come from outside.
 
     `untrusted` maps them to their roles. `listed` are those whose value is the id of a thing that the tool's own server
     listed in this run.

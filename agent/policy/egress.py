@@ -112,7 +112,7 @@ class EgressFacts:
         return self.named_keys | {key for text in self.planned for key in iter_address_keys(text, bare=True)}
 
     def make_check(self, without: ReadText | None = None) -> "ExfiltrationCheck":
-        """Returns the check for words of the private texts, except those of one page."""
+        """The check for words of the private texts, except those of one page."""
         from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck  # noqa: PLC0415 - see make_link_filter
 
         private = [read.text for read in self.reads if read.is_private and read is not without]
@@ -166,7 +166,7 @@ def make_link_filter(state: RunState) -> "LinkFilter | None":
 
 
 def clean_question(text: str, state: RunState) -> str:
-    """Returns a model's question to the user: nothing loads by itself, and no link carries what was read."""
+    """A model's question to the user: nothing loads by itself, and no link carries what was read."""
     from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - as above
 
     return (make_link_filter(state) or LinkFilter()).sanitize(text)
@@ -259,7 +259,7 @@ def _list_keys(address: str) -> tuple[str, ...]:
 
 
 def _get_key(address: str) -> str:
-    """Returns the key of an address that is to be fetched; empty if it is not an address."""
+    """The key of an address that is to be fetched; empty if it is not an address."""
     return next(iter(_list_keys(address)), "")
 
 
@@ -290,14 +290,14 @@ def _judge_address(address: str, facts: EgressFacts, server: str) -> EgressFindi
 
 
 def _is_known_value(value: JsonValue, facts: EgressFacts, server: str) -> bool:
-    """Returns whether a value was given, planned, or returned by the server that it goes to."""
+    """Whether a value was given, planned, or returned by the server that it goes to."""
     text = str(value).strip()
     own = [read.text for read in facts.reads if server and read.server == server]
     return isinstance(value, bool) or not text or _is_written(text, (*facts.given, *facts.planned, *own))
 
 
 def _is_written(text: str, texts: Iterable[str]) -> bool:
-    """Returns whether a text stands in one of the others, not as a part of a longer word or number."""
+    """Whether a text stands in one of the others, not as a part of a longer word or number."""
     text = text.strip()
     if not text:
         return True

@@ -54,7 +54,7 @@ def split_attachments(text: str) -> SplitText:
 
 
 def remove_added_blocks(text: str) -> str:
-    """Returns an assistant message without the blocks of reasoning, details and status that clients add."""
+    """An assistant message without the blocks of reasoning, details and status that clients add."""
     for _ in range(MAX_NESTING):
         shorter = _ADDED_BLOCK.sub("", text)
         if shorter == text:
@@ -64,20 +64,20 @@ def remove_added_blocks(text: str) -> str:
 
 
 def compute_digests(text: str) -> tuple[str, ...]:
-    """Returns the digests of an answer: of the whole, and of what is left without added blocks if that differs."""
+    """The digests of an answer: of the whole, and of what is left without added blocks if that differs."""
     whole = _digest(text)
     shorter = remove_added_blocks(text)
     return tuple(dict.fromkeys((whole, _digest(shorter)) if shorter else (whole,)))
 
 
 def list_digests(messages: Sequence[ChatMessage]) -> tuple[str, ...]:
-    """Returns the digests by which the assistant messages may be known, each once."""
+    """The digests by which the assistant messages may be known, each once."""
     texts = (one.content for one in messages if one.role == "assistant" and not one.tool_calls)
     return tuple(dict.fromkeys(digest for text in texts if text.strip() for digest in compute_digests(text)))
 
 
 def label_message(message: ChatMessage, known: Mapping[str, TextLabel]) -> TextLabel:
-    """Returns the label of one message of a client. `known` has the labels of our answers by their digests."""
+    """The label of one message of a client. `known` has the labels of our answers by their digests."""
     if message.role == "tool" or message.tool_calls:
         return TextLabel(source="tool", trusted=False, private=True)
     if message.role == "assistant":
@@ -91,7 +91,7 @@ def label_message(message: ChatMessage, known: Mapping[str, TextLabel]) -> TextL
 
 
 def keep_known_text(message: ChatMessage, known: Mapping[str, TextLabel]) -> ChatMessage:
-    """Returns an answer of ours as it was written: without blocks of the client that its digest says nothing about."""
+    """An answer of ours as it was written: without blocks of the client that its digest says nothing about."""
     if message.role != "assistant" or message.tool_calls:
         return message
     whole, *shorter = compute_digests(message.content)

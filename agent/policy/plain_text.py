@@ -14,12 +14,12 @@ _LIVE: Final = re.compile(r"[\[<!]|```|~~~")
 
 
 def has_live_parts(text: str) -> bool:
-    """Returns whether a text may hold Markdown or HTML that renderers make live. Quick; sure only about False."""
+    """Whether a text may hold Markdown or HTML that renderers make live. Quick; sure only about False."""
     return _LIVE.search(text) is not None
 
 
 def remove_live_parts(text: str) -> str:
-    """Returns Markdown without images, links and loading tags. Addresses that are written out stay."""
+    """Markdown without images, links and loading tags. Addresses that are written out stay."""
     if not has_live_parts(text):
         return text
     from agent.policy.guardrails.addresses import InertAddressPolicy  # noqa: PLC0415 - loaded with the first request
@@ -29,13 +29,13 @@ def remove_live_parts(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Returns a text that Markdown shows as it is, on one line: no images, links, tags, headings or lists."""
+    """A text that Markdown shows as it is, on one line: no images, links, tags, headings or lists."""
     line = " ".join(text.split())
     return _BLOCK_START.sub(_escape_start, _SPECIAL.sub(_escape, line))
 
 
 def format_literal(text: str) -> str:
-    """Returns a text as inline code on one line, in which nothing is live."""
+    """A text as inline code on one line, in which nothing is live."""
     line = " ".join(text.split()) or " "
     fence = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""

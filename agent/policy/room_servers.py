@@ -40,7 +40,7 @@ def find_server_problems(room: Room) -> Iterator[str]:
 
 
 def may_use_credential(owner: str, name: str) -> bool:
-    """Returns whether rooms of this owner may name the credential: shared rooms all, others those of their owner."""
+    """Whether rooms of this owner may name the credential: shared rooms all, others those of their owner."""
     return owner == LOCAL_OWNER or name.startswith(f"{owner}/")
 
 

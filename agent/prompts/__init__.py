@@ -18,7 +18,7 @@ class PromptSource:
         self._parts: dict[str, tuple[str, ...]] = {}
 
     def render(self, prompt: str, /, **values: str) -> str:
-        """Returns the prompt of this name with its fields filled in.
+        """The prompt of this name with its fields filled in.
 
         Raises `KeyError` for a field without a value, `TypeError` for a value without a field: a prompt and its caller
         must agree. Raises `FileNotFoundError` if there is no such prompt.
@@ -35,12 +35,12 @@ class PromptSource:
         return "".join(parts)
 
     def list_names(self) -> list[str]:
-        """Returns the names of all prompts."""
+        """The names of all prompts."""
         return sorted(path.stem for path in self._folder.glob("*.md"))
 
 
 def _load(path: Path) -> tuple[str, ...]:
-    """Returns the texts of a prompt with the names of the fields between them."""
+    """The texts of a prompt with the names of the fields between them."""
     return tuple(_FIELD.split(path.read_text("utf-8").strip()))
 
 

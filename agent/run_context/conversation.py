@@ -12,7 +12,7 @@ INSTRUCTION_ROLES = ("system", "developer")
 
 
 def split_at_prompt(state: RunState) -> tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]]:
-    """Returns the messages before the prompt and those after it.
+    """The messages before the prompt and those after it.
 
     After the prompt may come calls of a client's tools, their results, and a prefilled answer. A stored conversation
     has no messages after it.
@@ -25,7 +25,7 @@ def split_at_prompt(state: RunState) -> tuple[tuple[ChatMessage, ...], tuple[Cha
 
 
 def build_instructions(run: Run, history: Sequence[ChatMessage]) -> str:
-    """Returns the trusted part of a system message: the room's and the caller's instructions, what memories are, and
+    """The trusted part of a system message: the room's and the caller's instructions, what memories are, and
     the language to answer in."""
     callers = [message.content for message in history if message.role in INSTRUCTION_ROLES and message.content]
     memory = render("memory") if run.state.retrieval and run.state.retrieval.items else ""
@@ -37,12 +37,12 @@ def build_instructions(run: Run, history: Sequence[ChatMessage]) -> str:
 
 
 def remove_instructions(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Returns the messages without instructions, which are in the system message."""
+    """The messages without instructions, which are in the system message."""
     return tuple(message for message in messages if message.role not in INSTRUCTION_ROLES)
 
 
 def take_newest_messages(messages: Sequence[ChatMessage], limit: int) -> tuple[ChatMessage, ...]:
-    """Returns the newest messages, at most `limit`.
+    """The newest messages, at most `limit`.
 
     Providers reject a tool's result without its call, so a cut between them drops the whole exchange.
     """

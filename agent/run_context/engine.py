@@ -34,7 +34,7 @@ class SubAgentSpawners(Protocol):
     """The sub-agents of this process, for the tools that the tool gateway calls."""
 
     def find_spawner(self, run: "Run", site: CallSite, *, tainted: bool) -> SubAgentSpawner:
-        """Returns the spawner for the call at `site`. `tainted` is whether the call's arguments are."""
+        """The spawner for the call at `site`. `tainted` is whether the call's arguments are."""
         ...
 
 

@@ -22,11 +22,11 @@ class EvidenceWriter(Protocol):
         ...
 
     async def quote_passages(self, reason: str, *, tainted: bool) -> StepOutput:
-        """Returns the best passages verbatim: the answer without a model. `reason` is why there is none."""
+        """The best passages verbatim: the answer without a model. `reason` is why there is none."""
         ...
 
     async def write(self, feedback: str | None, tier: Tier, why: str, *, tainted: bool) -> StepOutput:
-        """Returns the model's answer as far as the evidence supports it. Raises `ModelError` and `BudgetError`."""
+        """The model's answer as far as the evidence supports it. Raises `ModelError` and `BudgetError`."""
         ...
 
 
@@ -42,7 +42,7 @@ class EvidenceAnswers(Protocol):
         *,
         shows_early: bool,
     ) -> EvidenceWriter | None:
-        """Returns the writer of an answer from the results, or None if this answer needs no evidence.
+        """The writer of an answer from the results, or None if this answer needs no evidence.
 
         With `shows_early` the answer is streamed as far as it has been checked."""
         ...

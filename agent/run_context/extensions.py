@@ -29,11 +29,11 @@ class GateContext:
     """The topics of the request."""
 
     def list_tool_values(self, tool: str) -> list[JsonObject]:
-        """Returns the objects that a tool returned in this plan; [] if it did not succeed."""
+        """The objects that a tool returned in this plan; [] if it did not succeed."""
         return [output.value for output in self.outputs.get(tool, ()) if isinstance(output.value, dict)]
 
     def list_tool_items(self, tool: str, name: str) -> list[JsonObject]:
-        """Returns the objects in the list `name` of a tool's results."""
+        """The objects in the list `name` of a tool's results."""
         lists = [value.get(name) for value in self.list_tool_values(tool)]
         return [item for found in lists if isinstance(found, list) for item in found if isinstance(item, dict)]
 
@@ -55,12 +55,12 @@ Gate = Callable[[GateContext], GateResult | None]
 
 
 def pass_gate(reason: str) -> GateResult:
-    """Returns a passed gate."""
+    """A passed gate."""
     return GateResult(True, reason)
 
 
 def fail_gate(*failures: str, redo: tuple[str, ...] = ()) -> GateResult:
-    """Returns a failed gate with its reasons."""
+    """A failed gate with its reasons."""
     return GateResult(False, "; ".join(failures), failures, redo)
 
 
@@ -96,7 +96,7 @@ class Extensions:
     collections: GroundCollections = NO_COLLECTIONS
 
     def match_topics(self, room: Room, text: str, facts: Mapping[str, str]) -> frozenset[str]:
-        """Returns the topics of a request; none in a room for which they decide nothing."""
+        """The topics of a request; none in a room for which they decide nothing."""
         if not (room.tools_by_topic or room.required_tools or room.gates):
             return frozenset()
         return frozenset(name for name, matches in self.topics.items() if matches(text, facts))

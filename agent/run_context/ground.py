@@ -54,7 +54,7 @@ class GroundSources:
     _walked: float = field(default=float("-inf"))
 
     async def list_files(self) -> Sequence[GroundFile]:
-        """Returns the readable files, at most `FILES_SECONDS` old. Raises `OSError`."""
+        """The readable files, at most `FILES_SECONDS` old. Raises `OSError`."""
         if monotonic() - self._walked > FILES_SECONDS:
             self._files = await asyncio.to_thread(self.walk_files)
             self._walked = monotonic()

@@ -36,7 +36,7 @@ INLINE_CHARS: Final = 200_000
 async def label_messages(
     run: Run, history: Sequence[ChatMessage]
 ) -> tuple[tuple[ChatMessage, ...], tuple[TextLabel, ...]]:
-    """Returns the messages that a client sent, as models may read them, and their labels in the same order."""
+    """The messages that a client sent, as models may read them, and their labels in the same order."""
     sent = run.state.request.messages or ()
     if sum(len(message.content) for message in sent) > INLINE_CHARS:
         digests = await asyncio.to_thread(list_digests, sent)
@@ -49,7 +49,7 @@ async def label_messages(
 
 
 async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, TextLabel]:
-    """Returns the labels of the approval questions among the messages by their digests, the newest few.
+    """The labels of the approval questions among the messages by their digests, the newest few.
 
     A question names its run, so it is compared with what that run asked: its digest needs no row.
     """
@@ -72,7 +72,7 @@ async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, Te
 
 
 def label_prompt(prompt: str) -> TextLabel | None:
-    """Returns the label of a prompt to which a client attached text; None if it is the user's words alone."""
+    """The label of a prompt to which a client attached text; None if it is the user's words alone."""
     if not split_attachments(prompt).attached:
         return None
     return TextLabel(source="attachment", trusted=False, private=True)
@@ -88,7 +88,7 @@ def collect_own_words(state: RunState) -> OwnWords:
 
 
 def get_own_prompt(state: RunState) -> str:
-    """Returns the user's words of this request, in the original and in English if it was translated."""
+    """The user's words of this request, in the original and in English if it was translated."""
     own = split_attachments(state.prompt)
     understood = state.understanding
     # A model translated the whole prompt: of one with an attachment, nobody can say which words are whose.
@@ -97,7 +97,7 @@ def get_own_prompt(state: RunState) -> str:
 
 
 def label_answer(run: Run, answer: AnswerFinished) -> AnswerFinished:
-    """Returns the answer with its label and digests; without them if a message of the conversation is unknown.
+    """The answer with its label and digests; without them if a message of the conversation is unknown.
 
     An answer that may repeat an unknown message says no more about itself than that message does.
     """
@@ -110,7 +110,7 @@ def label_answer(run: Run, answer: AnswerFinished) -> AnswerFinished:
 
 
 def _label_text(state: RunState) -> TextLabel | None:
-    """Returns the label of what a run says now; None if its conversation holds an unknown message."""
+    """The label of what a run says now; None if its conversation holds an unknown message."""
     if state.has_unknown_answers:
         return None
     outputs = [output for step in state.steps.values() if (output := step.output) is not None]
@@ -121,7 +121,7 @@ def _label_text(state: RunState) -> TextLabel | None:
 
 
 def _has_read_private(run: Run) -> bool:
-    """Returns whether the run knows something that is neither public nor the user's own words."""
+    """Whether the run knows something that is neither public nor the user's own words."""
     state, tools = run.state, run.engine.registry
     if state.tainted or any(label.private for label in state.message_labels):
         return True
@@ -131,7 +131,7 @@ def _has_read_private(run: Run) -> bool:
 
 
 def _is_public(spec: ToolSpec) -> bool:
-    """Returns whether the tool reads public pages only. A foreign server's missing hint says nothing about that."""
+    """Whether the tool reads public pages only. A foreign server's missing hint says nothing about that."""
     return spec.origin == "builtin" and spec.annotations.open_world
 
 

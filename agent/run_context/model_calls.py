@@ -52,7 +52,7 @@ class MeteredModels:
         formed: bool = True,
         retry_timeouts: bool = True,
     ) -> ModelReply:
-        """Returns one whole completion. Raises `BudgetError` before the call, `ModelError` after a failed one.
+        """One whole completion. Raises `BudgetError` before the call, `ModelError` after a failed one.
 
         `keep_message` stores the reply in the log, for a conversation that must survive a crash. `formed=False` omits
         the caller's `response_format`. `retry_timeouts=False` does not repeat a call that timed out.
@@ -225,7 +225,7 @@ class MeteredModels:
             self._run.slow_models[request.model] = error.message
 
     def _count_tokens_left(self, messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]) -> int:
-        """Returns the tokens that the run's budget leaves for a reply.
+        """The tokens that the run's budget leaves for a reply.
 
         At least 4 % of the budget, by which a run may exceed it: a reply of a few tokens is useless.
         """
@@ -234,7 +234,7 @@ class MeteredModels:
         return max(floor(budget * (1 - self._reserved_share)) - spent, budget // 25, 1)
 
     def _redact_error(self, error: BaseException) -> BaseException:
-        """Returns the error for callers, without secrets: providers repeat the key that they reject.
+        """The error for callers, without secrets: providers repeat the key that they reject.
 
         Logs the full error for the operator, because the run may continue by rules.
         """
@@ -298,7 +298,7 @@ class MeteredModels:
 
 
 def to_assistant_turn(reply: ModelReply) -> AssistantTurn:
-    """Returns a reply as a turn of a skill's or sub-agent's conversation."""
+    """A reply as a turn of a skill's or sub-agent's conversation."""
     calls: tuple[JsonObject, ...] = tuple(
         {"id": call.id, "name": call.name, "arguments": call.arguments, **({"extra": call.extra} if call.extra else {})}
         for call in reply.tool_calls

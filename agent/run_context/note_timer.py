@@ -52,7 +52,7 @@ class NoteTimer:
             self._timer = loop.call_later(NOTE_SECONDS, self._append_due)
 
     def __contains__(self, run: NotingRun) -> bool:
-        """Returns whether this run's notes are still to be appended by the timer."""
+        """Whether this run's notes are still to be appended by the timer."""
         return run in self._due
 
     def discard(self, run: NotingRun) -> None:

@@ -23,7 +23,7 @@ SKILL_CHARS = 8_000
 
 
 def to_step_output(returned: ToolReturned, *, fallback_reason: str | None = None) -> StepOutput:
-    """Returns a tool's return as the output of its step."""
+    """A tool's return as the output of its step."""
     return StepOutput(
         value=returned.output,
         text=returned.text,
@@ -40,7 +40,7 @@ def to_step_output(returned: ToolReturned, *, fallback_reason: str | None = None
 
 
 async def load_output(run: Run, output: StepOutput) -> StepOutput:
-    """Returns the output with its value and complete text, loaded from `blobs` if they are stored there."""
+    """The output with its value and complete text, loaded from `blobs` if they are stored there."""
     if output.blob is None:
         return output
     payload = json.loads(await run.journal.get_blob(output.blob))
@@ -48,7 +48,7 @@ async def load_output(run: Run, output: StepOutput) -> StepOutput:
 
 
 async def load_whole_output(run: Run, output: StepOutput) -> StepOutput:
-    """Returns the output as it was before personal data was removed for the log, as arguments of a later step need it:
+    """The output as it was before personal data was removed for the log, as arguments of a later step need it:
     a mail to `[removed: EMAIL]` reaches nobody.
     """
     if output.whole_blob is None:
@@ -57,7 +57,7 @@ async def load_whole_output(run: Run, output: StepOutput) -> StepOutput:
 
 
 async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
-    """Returns the succeeded steps of the current plan with their outputs, without completions.
+    """The succeeded steps of the current plan with their outputs, without completions.
 
     A citation `[n]` in a text is the n-th source of `number_sources` over all outputs.
     """
@@ -70,7 +70,7 @@ async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
 
 
 def _name_nothing(step: PlanStep, output: StepOutput) -> StepOutput:
-    """Returns the output; that of a tool that returned nothing with a text that says so, for answers and models."""
+    """The output; that of a tool that returned nothing with a text that says so, for answers and models."""
     if step.action == "skill" or output.text.strip():
         return output
     return output.model_copy(update={"text": f"{step.tool} ran and returned nothing."})
@@ -85,12 +85,12 @@ def cut_text(text: str, limit: int) -> str:
 
 
 def format_data_block(tag: str, text: str, /, *, limit: int, **attributes: str) -> str:
-    """Returns external text as a delimited block, which a model reads as data and not as instructions."""
+    """External text as a delimited block, which a model reads as data and not as instructions."""
     return format_block(tag, cut_text(text, limit), **attributes)
 
 
 def format_args(args: JsonObject) -> str:
-    """Returns arguments as lines of text for a model."""
+    """Arguments as lines of text for a model."""
     lines = []
     for key, value in args.items():
         lines.append(f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
@@ -98,12 +98,12 @@ def format_args(args: JsonObject) -> str:
 
 
 def shorten_args(args: JsonObject) -> JsonObject:
-    """Returns arguments for the trace, with long texts shortened."""
+    """Arguments for the trace, with long texts shortened."""
     return {key: cut_text(value, SHOWN_ARG_CHARS) if isinstance(value, str) else value for key, value in args.items()}
 
 
 def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Source, ...]:
-    """Returns every source once, in order of the steps, numbered from 1 for citations."""
+    """Every source once, in order of the steps, numbered from 1 for citations."""
     seen: dict[tuple[str, str | None], Source] = {}
     for step, output in outputs:
         for source in output.sources:
@@ -117,7 +117,7 @@ def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Sour
 
 
 def _renumber_citations(outputs: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
-    """Returns the outputs with citations renumbered over all sources, because each tool numbers its own from 1."""
+    """The outputs with citations renumbered over all sources, because each tool numbers its own from 1."""
     if not any(output.sources for _, output in outputs):
         return outputs
     numbers = {(source.name, source.url): source.id for source in number_sources(outputs)}
@@ -132,7 +132,7 @@ def _renumber_citations(outputs: list[tuple[PlanStep, StepOutput]]) -> list[tupl
 
 
 def remove_citations(output: StepOutput) -> StepOutput:
-    """Returns the output with a text, or a text as value, without the citations of its sources."""
+    """The output with a text, or a text as value, without the citations of its sources."""
     numbers = {source.id for source in output.sources}
     if not numbers:
         return output
@@ -151,7 +151,7 @@ def _replace_citation(own: dict[int, int], match: re.Match[str]) -> str:
 
 
 def has_tainted_inputs(state: RunState, step: PlanStep) -> bool:
-    """Returns whether any input of this step is tainted."""
+    """Whether any input of this step is tainted."""
     grounds = (state.get_step(dependency).output for dependency in step.depends_on)
     attached = any(label.source == "attachment" for label in state.message_labels)  # a skill reads the instructions
     return state.tainted or attached or any(output.tainted for output in grounds if output is not None)
@@ -161,5 +161,5 @@ _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
 def parse_cited_ids(answer: str) -> list[int]:
-    """Returns the numbers of the citations `[n]` outside code, in order, without duplicates."""
+    """The numbers of the citations `[n]` outside code, in order, without duplicates."""
     return list(dict.fromkeys(int(number) for number in CITATION.findall(_CODE.sub("", answer))))

@@ -37,13 +37,13 @@ class PlanInquiry:
         self._request: PlanningRequest | None = None
 
     async def get_request(self) -> PlanningRequest:
-        """Returns the input of planning. Built once, when it is first needed: most routes do without."""
+        """The input of planning. Built once, when it is first needed: most routes do without."""
         if self._request is None:
             self._request = await self._build_request(self._run)
         return self._request
 
     async def ask_planner(self) -> Planned:
-        """Returns the plan of the planner or of the rules."""
+        """The plan of the planner or of the rules."""
         return await self._ask_planner(self._run, await self.get_request())
 
 

@@ -28,7 +28,7 @@ class ReadCalls:
         self._calls: dict[str, ReadCall] = {}
 
     def find(self, state: RunState, key: str, site: CallSite) -> ReadCall | None:
-        """Returns the call with the same key whose result `site` may use, or None.
+        """The call with the same key whose result `site` may use, or None.
 
         A step that calls a tool again wants a new result, and a rejected result serves no other step either."""
         call = self._calls.get(key)
@@ -52,7 +52,7 @@ class ReadCalls:
 
 
 def build_key(tool: str, args: JsonObject, span: str) -> str:
-    """Returns the key of a call: the same for the same arguments of the same tool in the same sub-agent.
+    """The key of a call: the same for the same arguments of the same tool in the same sub-agent.
 
     A sub-agent's own tools work on its source or pipeline, which is not in the arguments: `enumerate_files {}` of two
     sub-agents side by side are different calls.

@@ -58,13 +58,13 @@ class RunRedaction:
     # Redaction of events, which every door reads.
 
     def redact_body(self, body: EventBody, step_id: str | None) -> EventBody:
-        """Returns an event that holds text, redacted for the log."""
+        """An event that holds text, redacted for the log."""
         if self._redacted.pop(id(body), None) is body:
             return body
         return self._events.redact(body, by_model=self._is_by_model(body, step_id))
 
     def redact(self, body: Body) -> Body:
-        """Returns an event, redacted for the log. For events whose text is used before they are appended."""
+        """An event, redacted for the log. For events whose text is used before they are appended."""
         redacted = self._events.redact(body)
         assert isinstance(redacted, type(body)), "a rule returns the type it is given"
         return self.mark_redacted(redacted)
@@ -78,7 +78,7 @@ class RunRedaction:
     async def redact_result(
         self, text: str, value: JsonValue, sources: tuple[Source, ...], encoded: str | None = None
     ) -> ResultParts:
-        """Returns a tool's result, redacted for the run and the log. `encoded` is the value as JSON, if it is known."""
+        """A tool's result, redacted for the run and the log. `encoded` is the value as JSON, if it is known."""
         parts = ResultParts(text, value, sources)
         if not self._events.may_hold_secret(parts, encoded):
             return parts
@@ -99,21 +99,21 @@ class RunRedaction:
         return await self._run.journal.put_blob(data, run_id=self._run.run_id)
 
     async def redact_content_blocks(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
-        """Returns a tool's content blocks, redacted."""
+        """A tool's content blocks, redacted."""
         return await asyncio.to_thread(self._events.redact_content_blocks, blocks)
 
     def redact_text(self, text: str) -> str:
-        """Returns a short text of a tool, such as a line of progress, redacted."""
+        """A short text of a tool, such as a line of progress, redacted."""
         return self._events.redact_text(text)
 
     def redact_error(self, message: str) -> str:
-        """Returns an error message without secrets."""
+        """An error message without secrets."""
         return self._events.redact_error_message(message)
 
     async def finish_step(
         self, step: PlanStep, attempt: int, output: StepOutput, duration: float
     ) -> tuple[list[EventDraft], StepFinished]:
-        """Returns the end of an attempt, and the events with the findings of the room's policy.
+        """The end of an attempt, and the events with the findings of the room's policy.
 
         If the room blocks the answer, the attempt ends as unsafe, and a retry gets a stricter instruction."""
         by_model = step.action in ("completion", "skill") or output.effective == "llm"
@@ -138,7 +138,7 @@ class RunRedaction:
         return drafts, self.mark_redacted(StepFinished(output=shown, duration=duration))
 
     async def _keep_whole(self, finished: StepFinished, output: StepOutput) -> StepFinished:
-        """Returns the end of a step whose text later steps may work with, with the blob of the text as it was."""
+        """The end of a step whose text later steps may work with, with the blob of the text as it was."""
         shown = finished.output
         if not isinstance(output.value, str | None):  # an answer with calls of the client's tools: nothing reads it
             return finished
@@ -149,7 +149,7 @@ class RunRedaction:
         return finished.model_copy(update={"output": shown.model_copy(update={"whole_blob": blob})})
 
     async def redact_turn(self, turn: AssistantTurn, tools: Sequence[JsonObject]) -> AssistantTurn | None:
-        """Returns a model's turn, redacted for the log. `tools` are the tools of the call.
+        """A model's turn, redacted for the log. `tools` are the tools of the call.
 
         Returns None if the turn has no calls and the log may not hold its text as it is: after a crash the model is
         called again. A tool call written as text stays unchanged, because the run resumes with these arguments from the
@@ -173,7 +173,7 @@ class RunRedaction:
         return await check_answer(text, self._run.state, self._secrets, is_redacted=text == self._events.clean_text)
 
     def release_answer(self, answer: AnswerFinished, text: str) -> AnswerFinished:
-        """Returns the answer for people. `text` is its text after the room's policy."""
+        """The answer for people. `text` is its text after the room's policy."""
         return self.mark_redacted(release_answer(answer, text, self._run.state, self._secrets))
 
     def note_streamed_text(self, text: str, shown: str) -> None:
@@ -186,21 +186,21 @@ class RunRedaction:
             self._events.clean_text = text
 
     def make_stream_filters(self) -> AnswerFilters:
-        """Returns the factory of the filters for a streamed answer."""
+        """The factory of the filters for a streamed answer."""
         return AnswerFilters(self._run.state, self._secrets)
 
     # Redaction of model calls and replies.
 
     def redact_for_model(self, items: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
-        """Returns messages or tools, redacted for a model."""
+        """Messages or tools, redacted for a model."""
         return redact_for_model(items, self._run.state, self._secrets)
 
     def redact_reply(self, reply: ModelReply) -> ModelReply:
-        """Returns a model's reply without this gateway's secrets."""
+        """A model's reply without this gateway's secrets."""
         return redact_reply(reply, self._secrets)
 
     def _is_by_model(self, body: EventBody, step_id: str | None) -> bool:
-        """Returns whether a model wrote the output of a step. A tool's output was redacted at its return."""
+        """Whether a model wrote the output of a step. A tool's output was redacted at its return."""
         if isinstance(body, StepFinished) and body.output.effective == "rules":
             steps = self._run.state.plan.steps if self._run.state.plan else ()
             return any(step.id == step_id and step.action in ("completion", "skill") for step in steps)

@@ -126,7 +126,7 @@ class Run:
         return max(0.0, self._deadline - monotonic())
 
     def list_commands(self) -> list[RunCommand]:
-        """Returns the commands that features offer in this run beside the skills."""
+        """The commands that features offer in this run beside the skills."""
         return [command for hooks in self.engine.extensions.hooks for command in hooks.list_commands(self)]
 
     async def load_feature_data(self) -> None:
@@ -232,7 +232,7 @@ class Run:
     def _redact(
         self, bodies: Sequence[EventBody | EventDraft], step_id: str | None, attempt: int | None
     ) -> list[tuple[EventBody, str | None, int | None]]:
-        """Returns the redacted bodies with their steps and attempts, so that no writer can forget to redact."""
+        """The redacted bodies with their steps and attempts, so that no writer can forget to redact."""
         redacted: list[tuple[EventBody, str | None, int | None]] = []
         for one in bodies:
             body, step, number = one[:3] if isinstance(one, EventDraft) else (one, step_id, attempt)

@@ -31,15 +31,15 @@ class RunHooks:
         return None
 
     def list_commands(self, run: "Run") -> Sequence[RunCommand]:
-        """Returns the commands that it offers in this run beside the skills."""
+        """The commands that it offers in this run beside the skills."""
         return ()
 
     def describe_command(self, run: "Run", name: str, rest: str) -> str:
-        """Returns the request that a call of its command stands for, for models and people."""
+        """The request that a call of its command stands for, for models and people."""
         return rest
 
     def get_catalogue_key(self, run: "Run") -> Hashable:
-        """Returns a value that changes with `list_catalogue_tools`: catalogues are kept by it."""
+        """A value that changes with `list_catalogue_tools`: catalogues are kept by it."""
         return None
 
     def list_catalogue_tools(self, run: "Run", known: Catalogue) -> Sequence[ToolSpec]:
@@ -47,12 +47,12 @@ class RunHooks:
         return ()
 
     def expand_plan(self, run: "Run", planned: Planned) -> Planned:
-        """Returns the plan with steps of its own in place of those tools. Raises `PlanInvalidError` if they do not
+        """The plan with steps of its own in place of those tools. Raises `PlanInvalidError` if they do not
         fit."""
         return planned
 
     async def plan_next(self, run: "Run", request: PlanningRequest) -> Planned | None:
-        """Returns the plan that follows its own: the next round, or another way; None if the planner makes it."""
+        """The plan that follows its own: the next round, or another way; None if the planner makes it."""
         return None
 
     def describe_alternatives(self, run: "Run") -> str:

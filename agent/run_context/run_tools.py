@@ -11,7 +11,7 @@ CACHED_CHOICES = 100
 
 
 def list_allowed_tools(run: Run) -> tuple[str, ...]:
-    """Returns the names of the owner's registered tools that the room and the caller's `metadata.tools` allow.
+    """The names of the owner's registered tools that the room and the caller's `metadata.tools` allow.
 
     If neither lists tools, omits opt-in tools, except those in `metadata.tool_calls`.
     """
@@ -26,7 +26,7 @@ def list_allowed_tools(run: Run) -> tuple[str, ...]:
 
 
 def _list_called_tools(run: Run) -> tuple[str, ...]:
-    """Returns the names of the tools in `metadata.tool_calls`."""
+    """The names of the tools in `metadata.tool_calls`."""
     calls = run.state.request.metadata.get("tool_calls")
     if not isinstance(calls, list):
         return ()

@@ -17,7 +17,7 @@ class SharedEvent:
         self._waiter: asyncio.Future[None] | None = None
 
     def is_set(self) -> bool:
-        """Returns whether the event is set."""
+        """Whether the event is set."""
         return self._is_set
 
     def set(self) -> None:
@@ -32,7 +32,7 @@ class SharedEvent:
         self._waiter = None
 
     def get_future(self) -> asyncio.Future[None]:
-        """Returns a future, shared by all waiters, that is done once the event is set.
+        """A future, shared by all waiters, that is done once the event is set.
 
         Pass it to `asyncio.wait`, which does not change it. Do not await or cancel it directly.
         """

@@ -16,7 +16,7 @@ IMAGE_TOKENS = 1_000
 
 
 def estimate_call(request: ModelRequest) -> Usage:
-    """Returns the most that a call may use: its input, and the longest answer that it allows."""
+    """The most that a call may use: its input, and the longest answer that it allows."""
     return Usage(
         prompt_tokens=estimate_prompt_tokens(request.messages, request.tools),
         completion_tokens=request.max_tokens or ANSWER_TOKENS,
@@ -24,7 +24,7 @@ def estimate_call(request: ModelRequest) -> Usage:
 
 
 def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int | None) -> int:
-    """Returns the least that a run's first call may use, in tokens.
+    """The least that a run's first call may use, in tokens.
 
     `longest` is the limit of a model's reply; None means no limit. The first call is the planner's, or without planning
     the caller's own.
@@ -35,7 +35,7 @@ def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int |
 
 
 def estimate_input_tokens(request: AgentRequest) -> int:
-    """Returns the estimated tokens of what a request brings: its messages, its prompt, images and tools of the client.
+    """The estimated tokens of what a request brings: its messages, its prompt, images and tools of the client.
 
     Excludes what the room adds: its prompts, its memory and its tools' results.
     """
@@ -77,7 +77,7 @@ class UsageMeter:
         self._said += len(chunk.text) + len(chunk.reasoning) + calls
 
     def estimate_usage_after_error(self, error: BaseException) -> Usage:
-        """Returns the usage of a call that failed or was interrupted.
+        """The usage of a call that failed or was interrupted.
 
         A call that failed before any text is free. An interrupted call is not, because the provider charges for it.
         """
@@ -100,7 +100,7 @@ class UsageMeter:
 
 
 def estimate_prompt_tokens(messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]) -> int:
-    """Returns the estimated tokens of a call's messages and tools."""
+    """The estimated tokens of a call's messages and tools."""
     chars, images = 0, 0
     for message in messages:
         content = message.get("content")
@@ -117,5 +117,5 @@ def estimate_prompt_tokens(messages: tuple[JsonObject, ...], tools: tuple[JsonOb
 
 
 def estimate_tokens_from_chars(chars: int) -> int:
-    """Returns the estimated tokens of a text with this many characters."""
+    """The estimated tokens of a text with this many characters."""
     return -(-chars // CHARS_PER_TOKEN)

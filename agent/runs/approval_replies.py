@@ -114,7 +114,7 @@ def require_approval_ids(approvals: Sequence[str], run_id: str) -> None:
 async def _find_reply(
     service: AgentService[Any], caller: Principal, request: AgentRequest, trust: ConversationTrust
 ) -> _Reply | None:
-    """Returns the message's decision and what it is about; None if the message answers nothing that waits."""
+    """The message's decision and what it is about; None if the message answers nothing that waits."""
     messages = request.messages or ()
     last = messages[-1] if messages else None
     if last is not None and last.role == "tool" and (last.tool_call_id or "").startswith(ASK_PREFIX):
@@ -142,7 +142,7 @@ async def _find_asked(
     run_ids: Sequence[str] = (),
     whole_question: bool = False,
 ) -> _Reply | None:
-    """Returns the decision on those of these approval requests that are open; None if none is.
+    """The decision on those of these approval requests that are open; None if none is.
 
     `run_ids`: only these runs are looked at. `whole_question`: one id stands for all requests of its question.
     """
@@ -162,7 +162,7 @@ async def _find_in_conversation(
     decision: tuple[str, str],
     trust: ConversationTrust,
 ) -> _Reply | None:
-    """Returns the decision on the run that a conversation waits with, if the message may decide on it by the
+    """The decision on the run that a conversation waits with, if the message may decide on it by the
     conversation's id. Raises `ConflictError` for a yes or no that may not, to the conversation's newest run.
     """
     run = await find_waiting_run(service, conversation_id, owner=caller.owner)
@@ -183,7 +183,7 @@ async def _find_in_conversation(
 
 
 def _build_undecided_error(run_id: str, trust: ConversationTrust) -> ConflictError:
-    """Returns the error for a yes or no that does not say to what."""
+    """The error for a yes or no that does not say to what."""
     how = f"GET /v1/approvals lists the approval's id, and POST /v1/runs/{run_id}/approve (or /reject) decides"
     if trust == "never":
         return ConflictError(
@@ -199,7 +199,7 @@ def _build_undecided_error(run_id: str, trust: ConversationTrust) -> ConflictErr
 
 
 async def _has_made(service: AgentService[Any], caller: Principal, oldest: RunRow, waiting: RunRow) -> bool:
-    """Returns whether the caller made the conversation, whose first run is `oldest`, and no caller without a key has
+    """Whether the caller made the conversation, whose first run is `oldest`, and no caller without a key has
     started the run that waits.
     """
     if caller.is_operator:
@@ -213,7 +213,7 @@ async def _has_made(service: AgentService[Any], caller: Principal, oldest: RunRo
 
 
 async def _read_key(service: AgentService[Any], run: RunRow) -> str | None:
-    """Returns the id of the API key that started a run; None for one that was started without."""
+    """The id of the API key that started a run; None for one that was started without."""
     try:
         state = fold(run.run_id, await service.read_events(run.run_id, owner=run.owner))
     except NotFoundError:  # deleted meanwhile
@@ -222,13 +222,13 @@ async def _read_key(service: AgentService[Any], run: RunRow) -> str | None:
 
 
 def _find_question(messages: tuple[ChatMessage, ...]) -> str:
-    """Returns the assistant's last message if it is a question for approval, else ""."""
+    """The assistant's last message if it is a question for approval, else ""."""
     answer = next((message for message in reversed(messages) if message.role == "assistant"), None)
     return answer.content if answer is not None and "Approval needed" in answer.content else ""
 
 
 def _parse_ask_tool_answer(content: str) -> tuple[str, str]:
-    """Returns the decision made in Open WebUI's question. Any text that is not an option is the person's own words."""
+    """The decision made in Open WebUI's question. Any text that is not an option is the person's own words."""
     try:
         answer = json.loads(content)["answers"]["plan"]
         label = str(answer.get("label") or answer.get("text") or answer.get("value") or "")

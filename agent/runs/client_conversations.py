@@ -59,7 +59,7 @@ class ClientConversations:
         return made
 
     async def get(self, owner: str, conversation_id: str) -> ClientConversation:
-        """Returns a conversation. One that only runs have named has no metadata, and is as old as its first turn."""
+        """A conversation. One that only runs have named has no metadata, and is as old as its first turn."""
         rows = await self._statements.read(
             "SELECT metadata, created FROM client_conversations WHERE owner = ? AND id = ?", owner, conversation_id
         )
@@ -73,7 +73,7 @@ class ClientConversations:
         return ClientConversation(conversation_id, {}, float(first))
 
     async def get_metadata(self, owner: str, conversation_id: str) -> dict[str, str]:
-        """Returns the metadata; of one that only runs have named, none."""
+        """The metadata; of one that only runs have named, none."""
         rows = await self._statements.read(
             "SELECT metadata FROM client_conversations WHERE owner = ? AND id = ?", owner, conversation_id
         )
@@ -116,7 +116,7 @@ class ClientConversations:
     async def list_items(
         self, owner: str, conversation_id: str, *, limit: int, newest_first: bool = False, after: str | None = None
     ) -> tuple[list[JsonObject], bool]:
-        """Returns a page of the items, and whether there are more: those that the client added, and the messages of
+        """A page of the items, and whether there are more: those that the client added, and the messages of
         runs. The page begins after the item `after`; `BadRequestError` if there is none.
         """
         await self.get(owner, conversation_id)
@@ -132,7 +132,7 @@ class ClientConversations:
         return [_parse_row(row) for row in rows[:limit]], len(rows) > limit
 
     async def get_item(self, owner: str, conversation_id: str, item_id: str) -> JsonObject:
-        """Returns an item. Raises `NotFoundError` for an unknown one."""
+        """An item. Raises `NotFoundError` for an unknown one."""
         await self.get(owner, conversation_id)
         rows = await self._read_items(owner, conversation_id, *_match_item(item_id))
         if not rows:
@@ -188,12 +188,12 @@ class ClientConversations:
 
 
 def build_unknown_item_error(item_id: str) -> NotFoundError:
-    """Returns the error for an item that the conversation does not have."""
+    """The error for an item that the conversation does not have."""
     return NotFoundError(f"there is no item {item_id[:100]!r} in this conversation")
 
 
 def read_message(item: JsonObject) -> tuple[str, str]:
-    """Returns the text of a message and the role it has for runs; an empty text for items of other kinds."""
+    """The text of a message and the role it has for runs; an empty text for items of other kinds."""
     if item.get("type", "message") != "message":
         return "", ""
     role = "assistant" if item.get("role") == "assistant" else "user"
@@ -205,7 +205,7 @@ def read_message(item: JsonObject) -> tuple[str, str]:
 
 
 def _with_ids(items: Sequence[JsonObject]) -> list[JsonObject]:
-    """Returns the items with ids of ours: a client's own may be those of other conversations."""
+    """The items with ids of ours: a client's own may be those of other conversations."""
     return [
         {**item, "id": f"{_ID_PREFIXES.get(str(item.get('type', 'message')), 'item')}_{secrets.token_hex(16)}"}
         for item in items
@@ -213,13 +213,13 @@ def _with_ids(items: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def _split_item_id(item_id: str) -> tuple[str, str]:
-    """Returns the run and the role of the message that this item is, if it is one of a run."""
+    """The run and the role of the message that this item is, if it is one of a run."""
     run_id, _, role = item_id.removeprefix("msg_").rpartition("-")
     return run_id, role
 
 
 def _match_item(item_id: str) -> tuple[str, str, str, str]:
-    """Returns the condition on `_ITEMS` for one item, with its values."""
+    """The condition on `_ITEMS` for one item, with its values."""
     return "(kind = 0 AND name = ?) OR (kind = 1 AND name = ? AND role = ?)", item_id, *_split_item_id(item_id)
 
 

@@ -22,7 +22,7 @@ CALL_PREFIX = "call_"
 async def find_client_results(
     service: AgentService[Any], owner: str, request: AgentRequest, room: Room
 ) -> GivenPlan | None:
-    """Returns the plan to go on with, and the results that the request ends with; None if it brings no results.
+    """The plan to go on with, and the results that the request ends with; None if it brings no results.
 
     Raises `BadRequestError` for results of unknown calls, of calls of several runs, and if one is missing.
     """
@@ -80,7 +80,7 @@ async def start_continuation(
 
 
 def _list_results(request: AgentRequest) -> Sequence[ChatMessage]:
-    """Returns the tool messages that the conversation ends with, in their order; [] if something follows them."""
+    """The tool messages that the conversation ends with, in their order; [] if something follows them."""
     messages = request.messages or ()
     position = len(messages) if request.prompt_position is None else request.prompt_position
     tail = list(takewhile(lambda message: message.role == "tool", reversed(messages[position:])))
@@ -88,7 +88,7 @@ def _list_results(request: AgentRequest) -> Sequence[ChatMessage]:
 
 
 async def _load_origin(service: AgentService[Any], owner: str, call_id: str) -> RunState:
-    """Returns the run that ended with this call."""
+    """The run that ended with this call."""
     run_id = f"run_{call_id.removeprefix(CALL_PREFIX).rpartition('_')[0]}"
     try:
         state = fold(run_id, await service.read_events(run_id, owner=owner))

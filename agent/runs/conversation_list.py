@@ -60,7 +60,7 @@ class ConversationList:
     async def list_newest(
         self, owner: str, *, limit: int, before: float | None = None, query: str = ""
     ) -> list[ListedConversation]:
-        """Returns conversations whose last run began before `before`, newest first. With `query`, those that hold it in
+        """Conversations whose last run began before `before`, newest first. With `query`, those that hold it in
         their titles or messages.
         """
         wanted = query.strip()[:MAX_QUERY_CHARS].lower()

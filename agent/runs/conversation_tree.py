@@ -33,18 +33,18 @@ class Branches:
     head: str | None
 
     def list_line(self, head: str | None = None) -> list[Exchange]:
-        """Returns the exchanges of the branch that ends with `head`, or with the conversation's."""
+        """The exchanges of the branch that ends with `head`, or with the conversation's."""
         end = head or self.head
         parents = {one.run_id: one.parent for one in self.exchanges.values()}
         return [self.exchanges[run_id] for run_id in find_path(parents, end)] if end is not None else []
 
     def list_siblings(self, run_id: str) -> list[str]:
-        """Returns the exchanges that follow the same one, by time, this one included."""
+        """The exchanges that follow the same one, by time, this one included."""
         parent = self.exchanges[run_id].parent
         return [one.run_id for one in self.exchanges.values() if one.parent == parent]
 
     def find_leaf(self, run_id: str) -> str:
-        """Returns the end of the newest branch through an exchange."""
+        """The end of the newest branch through an exchange."""
         return [one for one in self.exchanges if self._leads_to(one, run_id)][-1]
 
     def _leads_to(self, run_id: str, ancestor: str) -> bool:
@@ -64,7 +64,7 @@ class ConversationTree:
         self._clock = clock
 
     async def read_branches(self, owner: str, conversation_id: str) -> Branches:
-        """Returns the branches of a conversation; without runs for one that has none yet, or is unknown."""
+        """The branches of a conversation; without runs for one that has none yet, or is unknown."""
         named = (owner, _strip(conversation_id))
         rows = await self._statements.read(
             "SELECT run_id, parent, status, created_at FROM runs WHERE owner = ? AND conversation_id = ? "
@@ -103,7 +103,7 @@ class ConversationTree:
         )  # fmt: skip
 
     async def place(self, owner: str, request: AgentRequest) -> AgentRequest:
-        """Returns the request with the run that it follows, if its conversation has branches. A client's own messages
+        """The request with the run that it follows, if its conversation has branches. A client's own messages
         replace the conversation, so that they follow nothing.
 
         Raises `BadRequestError` for a parent that is not a run of the conversation.

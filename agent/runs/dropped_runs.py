@@ -35,12 +35,12 @@ class DroppedRuns:
         self._drops[run_id] = _Drop(now, delay_s)
 
     def list_due(self) -> list[str]:
-        """Returns the runs that may be resumed now."""
+        """The runs that may be resumed now."""
         now = self._clock()
         return [run_id for run_id, drop in self._drops.items() if drop.waits and drop.at + drop.delay_s <= now]
 
     def is_early(self, run_id: str) -> bool:
-        """Returns whether the run is to be left alone for now."""
+        """Whether the run is to be left alone for now."""
         drop = self._drops.get(run_id)
         return drop is not None and drop.waits and self._clock() < drop.at + drop.delay_s
 
@@ -51,5 +51,5 @@ class DroppedRuns:
             self._drops[run_id] = _Drop(drop.at, drop.delay_s, waits=False)
 
     def _is_old(self, drop: _Drop, now: float) -> bool:
-        """Returns whether a resumed run has lasted so long that its next failure is another one."""
+        """Whether a resumed run has lasted so long that its next failure is another one."""
         return now - drop.at > 2 * self._longest_s

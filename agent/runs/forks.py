@@ -59,7 +59,7 @@ async def start_fork(
 
 
 async def load_forkable_run(service: AgentService[Any], owner: str, run_id: str) -> RunState:
-    """Returns the state of an ended run with a plan. Raises `NotFoundError` and `ConflictError`."""
+    """The state of an ended run with a plan. Raises `NotFoundError` and `ConflictError`."""
     row = await service.get_run(run_id, owner=owner)
     state = fold(run_id, await service.read_events(run_id, owner=owner))
     if row.status not in ENDED_STATUSES:
@@ -76,7 +76,7 @@ def _is_tainted(origin: RunState) -> bool:
 def _plan_fork(
     service: AgentService[Any], origin: RunState, fork: ForkRequest, request: AgentRequest, room: Room
 ) -> GivenPlan:
-    """Returns the plan of the fork, with what it takes over."""
+    """The plan of the fork, with what it takes over."""
     if origin.plan is None:
         raise ConflictError(f"run {origin.run_id!r} has no plan")
     _check_fork(origin.plan, fork)
@@ -141,7 +141,7 @@ def _check_fork(plan: Plan, fork: ForkRequest) -> None:
 
 
 def _edit_steps(plan: Plan, fork: ForkRequest) -> list[JsonObject]:
-    """Returns the steps of the fork as JSON, with the edit applied."""
+    """The steps of the fork as JSON, with the edit applied."""
     if fork.plan is not None:
         steps = fork.plan.get("steps")
         if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
@@ -154,7 +154,7 @@ def _edit_steps(plan: Plan, fork: ForkRequest) -> list[JsonObject]:
 
 
 def _edit_step(before: PlanStep | None, step: JsonObject, fork: ForkRequest) -> JsonObject:
-    """Returns a step of the edited plan with the arguments of the fork.
+    """A step of the edited plan with the arguments of the fork.
 
     A step with other arguments loses the intent that was written for the old ones: a judge would hold the new result
     against it, and people would read it as the step's heading.
@@ -167,7 +167,7 @@ def _edit_step(before: PlanStep | None, step: JsonObject, fork: ForkRequest) -> 
 
 
 def _find_kept_steps(origin: RunState, wanted: Iterable[JsonObject], fork: ForkRequest) -> list[str]:
-    """Returns the steps whose results stay valid: they succeeded, and neither they nor what they depend on changed."""
+    """The steps whose results stay valid: they succeeded, and neither they nor what they depend on changed."""
     changed = set() if fork.step is None else {fork.step}
     given = set(fork.outputs or ())
     kept: list[str] = []
@@ -191,19 +191,19 @@ def _find_kept_steps(origin: RunState, wanted: Iterable[JsonObject], fork: ForkR
 
 
 def _is_same_step(before: PlanStep, step: JsonObject) -> bool:
-    """Returns whether an edited step makes the same call from the same inputs."""
+    """Whether an edited step makes the same call from the same inputs."""
     same_call = step.get("tool") == before.tool and step.get("args", {}) == before.args
     return same_call and _list_dependencies(step) == set(before.depends_on)
 
 
 def _list_dependencies(step: JsonObject) -> set[str]:
-    """Returns the steps that a step depends on, those included that its arguments refer to."""
+    """The steps that a step depends on, those included that its arguments refer to."""
     named = step.get("depends_on")
     return {*map(str, named if isinstance(named, list) else ()), *find_references(step.get("args"))}
 
 
 def _sort_steps(wanted: Iterable[JsonObject]) -> list[JsonObject]:
-    """Returns the steps with dependencies first. Steps in a cycle come last; the validation refuses them."""
+    """The steps with dependencies first. Steps in a cycle come last; the validation refuses them."""
     rest, done = list(wanted), set[str]()
     ids = {str(step.get("id")) for step in rest}
     ordered: list[JsonObject] = []
@@ -217,7 +217,7 @@ def _sort_steps(wanted: Iterable[JsonObject]) -> list[JsonObject]:
 def _find_repeated_effects(
     origin: RunState, wanted: Iterable[JsonObject], done: Collection[str]
 ) -> list[tuple[str, str]]:
-    """Returns the steps that would be carried out although they, or another call of their tool, changed something."""
+    """The steps that would be carried out although they, or another call of their tool, changed something."""
     tools = {tool for step_id in origin.steps if step_id not in done for tool in _list_effects(origin, step_id)}
     repeated = []
     for step in wanted:
@@ -229,7 +229,7 @@ def _find_repeated_effects(
 
 
 def _list_effects(origin: RunState, step_id: str) -> list[str]:
-    """Returns the tools that a step called and that change something, also if their outcome is unknown.
+    """The tools that a step called and that change something, also if their outcome is unknown.
 
     If the run took the step's result over from another fork, the call is in the log of an earlier run.
     """
@@ -241,7 +241,7 @@ def _list_effects(origin: RunState, step_id: str) -> list[str]:
 
 
 def _keep_effects(origin: RunState, repeated: Iterable[tuple[str, str]], fork: ForkRequest) -> list[str]:
-    """Returns the steps with side effects, to take their results over. Raises `ConflictError` where there is none."""
+    """The steps with side effects, to take their results over. Raises `ConflictError` where there is none."""
     for step_id, tool in repeated:
         if step_id == fork.step:
             raise ConflictError(f"step {step_id} ({tool}) is where the fork begins: its result cannot be kept")

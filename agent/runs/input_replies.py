@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def derive_reply_id(run_id: str) -> str:
-    """Returns the id of the run that answers the question of `run_id`.
+    """The id of the run that answers the question of `run_id`.
 
     It follows from the asking run's id, so that nothing else has to be stored, and of two replies one is refused.
     """
@@ -21,7 +21,7 @@ def derive_reply_id(run_id: str) -> str:
 
 
 async def follow_replies(service: "AgentService[Any]", run_id: str, owner: str) -> list[RunRow]:
-    """Returns a run, the run that answers its question, and so on, oldest first. Raises `NotFoundError`."""
+    """A run, the run that answers its question, and so on, oldest first. Raises `NotFoundError`."""
     rows = [await service.get_run(run_id, owner=owner)]
     while rows[-1].status == "awaiting_input":
         try:
@@ -32,7 +32,7 @@ async def follow_replies(service: "AgentService[Any]", run_id: str, owner: str) 
 
 
 def build_reply_request(asked: RunState, words: str, images: tuple[str, ...] = ()) -> AgentRequest:
-    """Returns the request that answers the question of a run: the same room, after the same conversation."""
+    """The request that answers the question of a run: the same room, after the same conversation."""
     request = asked.request
     messages = None
     if request.conversation_id is None:

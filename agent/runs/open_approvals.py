@@ -35,7 +35,7 @@ class OpenApproval:
 async def list_open_approvals(
     service: AgentService[Any], owner: str, run_ids: Sequence[str] = ()
 ) -> list[OpenApproval]:
-    """Returns the open approval requests of an owner, newest first; only those of the runs `run_ids`, if there are any.
+    """The open approval requests of an owner, newest first; only those of the runs `run_ids`, if there are any.
     Expired ones are left out.
     """
     found = []
@@ -45,7 +45,7 @@ async def list_open_approvals(
 
 
 async def _list_runs(service: AgentService[Any], owner: str, run_ids: Sequence[str]) -> list[RunRow]:
-    """Returns the waiting runs of an owner, only those of these ids if there are any."""
+    """The waiting runs of an owner, only those of these ids if there are any."""
     if not run_ids:
         return await service.list_waiting_runs(owner=owner)
     rows = []
@@ -56,13 +56,13 @@ async def _list_runs(service: AgentService[Any], owner: str, run_ids: Sequence[s
 
 
 async def find_waiting_run(service: AgentService[Any], conversation_id: str, *, owner: str) -> RunRow | None:
-    """Returns the newest run of a conversation that waits for a person."""
+    """The newest run of a conversation that waits for a person."""
     rows = await service.list_waiting_runs(owner=owner)
     return next((row for row in rows if row.conversation_id == conversation_id and not row.hidden), None)
 
 
 async def read_open_approvals(service: AgentService[Any], run: RunRow) -> list[OpenApproval]:
-    """Returns the open approval requests of a run, oldest first."""
+    """The open approval requests of a run, oldest first."""
     events = await service.read_events(run.run_id, owner=run.owner)
     asked_at = {event.body.approval_id: event.at for event in events if isinstance(event.body, ApprovalRequested)}
     waits = [event.body.approvals for event in events if isinstance(event.body, RunWaiting)]

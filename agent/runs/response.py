@@ -25,14 +25,14 @@ def build_response(events: Sequence[ev.Event], state: RunState | None = None) ->
 
 
 def get_answer_text(state: RunState) -> str:
-    """Returns the answer; without one the failure's message, or the question of a run that waits for approval."""
+    """The answer; without one the failure's message, or the question of a run that waits for approval."""
     if state.answer:
         return state.answer.text
     return state.failure.message if state.failure else format_approval_question(state)
 
 
 def build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str, Any]:
-    """Returns the caller's metadata, overridden by the engine's."""
+    """The caller's metadata, overridden by the engine's."""
     answer = state.answer
     metadata: dict[str, Any] = dict(state.request.get_caller_metadata())
     metadata |= {

@@ -94,7 +94,7 @@ class RunRetention:
 
     @property
     def cutoff(self) -> float:
-        """Returns the time before which things are forgotten, in UTC seconds since 1970."""
+        """The time before which things are forgotten, in UTC seconds since 1970."""
         return self.clock() - self.keep_days * DAY_SECONDS
 
     async def run(self) -> None:
@@ -229,7 +229,7 @@ class RunRetention:
                 in_use |= {(str(owner), str(name)): True for owner, name in rows}
 
     async def _list_needed_runs(self) -> set[str]:
-        """Returns the runs that recipes name, and those that unfinished forks read."""
+        """The runs that recipes name, and those that unfinished forks read."""
         recipes = await self.statements.read("SELECT staged, applied FROM recipes")
         needed = {name for row in recipes for text in row if text for name in _list_recipe_runs(json.loads(text))}
         rows = await self.statements.read(
@@ -290,7 +290,7 @@ class RunRetention:
 
 
 def _build_unused_condition(conversation_id: str, owner: str, cutoff: float) -> SqlCondition:
-    """Returns the condition that a conversation, which these columns name, is not in use."""
+    """The condition that a conversation, which these columns name, is not in use."""
     parts = [
         f"NOT EXISTS (SELECT 1 FROM {table} AS other WHERE other.owner = {owner} "  # noqa: S608 - constants
         f"AND other.conversation_id = {conversation_id} AND ({condition}))"
@@ -300,7 +300,7 @@ def _build_unused_condition(conversation_id: str, owner: str, cutoff: float) -> 
 
 
 def _build_unneeded_condition(since: float, cutoff: float) -> SqlCondition:
-    """Returns the condition that a run is not needed by what has begun since a pass looked: work in its conversation,
+    """The condition that a run is not needed by what has begun since a pass looked: work in its conversation,
     a fork, a recipe. It is part of the deletion, because a pass takes hours.
     """
     unused = _build_unused_condition("runs.conversation_id", "runs.owner", cutoff)
@@ -312,7 +312,7 @@ def _build_unneeded_condition(since: float, cutoff: float) -> SqlCondition:
 
 
 def _list_recipe_runs(recipe: Mapping[str, object]) -> list[str]:
-    """Returns the runs that a recipe was made from and tried with."""
+    """The runs that a recipe was made from and tried with."""
     trials = recipe.get("trials")
     tried = (
         [str(trial.get("run_id")) for trial in trials if isinstance(trial, dict)] if isinstance(trials, list) else []

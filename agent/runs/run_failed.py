@@ -13,9 +13,9 @@ class RunFailedError(AgentError):
 
     @property
     def kind(self) -> FailureKind:
-        """Returns the failure's row of the table."""
+        """The failure's row of the table."""
         return FAILURES.get(self._failure.error_code, FAILURES["ERR_INTERNAL"])
 
     def to_failure(self) -> AgentFailure:
-        """Returns the failure from the log."""
+        """The failure from the log."""
         return self._failure

@@ -85,11 +85,11 @@ class RoomConversations(Protocol):
     """Conversations of a feature in rooms of its own, which keep more than messages: those that build pipelines."""
 
     def handles_room(self, room: Room) -> bool:
-        """Returns whether requests in this room belong to such a conversation."""
+        """Whether requests in this room belong to such a conversation."""
         ...
 
     async def get_id_for_chat(self, chat_id: str, *, owner: str) -> str:
-        """Returns the id of the conversation of a chat or session; creates it at first use."""
+        """The id of the conversation of a chat or session; creates it at first use."""
         ...
 
     async def find_id(self, name: str, *, owner: str) -> str | None:
@@ -181,7 +181,7 @@ class RunIntake:
     async def accept(
         self, caller: Principal, request: object, *, run_id: str | None = None, webhook: Webhook | None = None
     ) -> AcceptedRun:
-        """Returns the run that answers the request; it is stored.
+        """The run that answers the request; it is stored.
 
         `request` is of a kind that a handler accepts: those of this module, `AgentRequest`, or a feature's. `run_id` is
         the id of a new run, if one was recorded before. `webhook` is told about the run's end. Raises what the handlers
@@ -285,7 +285,7 @@ class RunIntake:
         )
 
     def _find_conversations(self, room: Room) -> RoomConversations | None:
-        """Returns the conversations that requests in this room belong to, if any."""
+        """The conversations that requests in this room belong to, if any."""
         conversations = self.conversations
         return conversations if conversations is not None and conversations.handles_room(room) else None
 

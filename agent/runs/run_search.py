@@ -25,7 +25,7 @@ class RunFilter:
 
     @property
     def is_plain(self) -> bool:
-        """Returns whether only the status and the place in the list are asked for."""
+        """Whether only the status and the place in the list are asked for."""
         bounds = (self.since, self.until, self.min_cost_usd)
         return not (self.query or self.room or self.model or any(one is not None for one in bounds))
 
@@ -45,7 +45,7 @@ class RunSearch:
         self._statements = statements
 
     async def list_runs(self, owner: str, wanted: RunFilter, limit: int) -> list[RunRow]:
-        """Returns the runs that fit, newest first."""
+        """The runs that fit, newest first."""
         conditions, values = ["owner = ?", "NOT hidden"], list[object]([owner])
         for condition, value in (
             ("status = ?", wanted.status),

@@ -53,7 +53,7 @@ class Executor(Protocol[Live]):
     """Executes runs."""
 
     def open_run(self, claim: Claim) -> Live:
-        """Returns the run for a claim."""
+        """The run for a claim."""
         ...
 
     async def execute_run(self, run: Live) -> None:
@@ -79,11 +79,11 @@ class Executor(Protocol[Live]):
         ...
 
     def validate_edited_plan(self, claim: Claim, plan: JsonObject) -> Plan:
-        """Returns the plan that a person's edit makes. Raises `BadRequestError`."""
+        """The plan that a person's edit makes. Raises `BadRequestError`."""
         ...
 
     def validate_steps(self, claim: Claim, plan: JsonObject, *, known: Collection[str], finish: bool) -> Plan:
-        """Returns a plan for a run that has not started. Raises `BadRequestError`. `known` are steps with results;
+        """A plan for a run that has not started. Raises `BadRequestError`. `known` are steps with results;
         `finish` adds the completion that the plan needs.
         """
         ...
@@ -104,12 +104,12 @@ class WorkerFactory(Protocol[Live]):
     def __call__(
         self, journal: Journal, executor: Executor[Live], *, worker: str, limits: ServiceLimits
     ) -> "RunWorker[Live]":
-        """Returns the worker."""
+        """The worker."""
         ...
 
 
 def make_worker_name() -> str:
-    """Returns this process's worker name: host, pid and a nonce, because a pid can be reused."""
+    """This process's worker name: host, pid and a nonce, because a pid can be reused."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
@@ -143,11 +143,11 @@ class RunWorker(Generic[Live]):
         """Whether the gateway is stopping and accepts no new runs."""
 
     def get_live_run(self, run_id: str) -> Live | None:
-        """Returns the run if this process executes it."""
+        """The run if this process executes it."""
         return self._live.get(run_id)
 
     def get_followable_run(self, run_id: str) -> Live | None:
-        """Returns the run if this process executes it or has just ended it. Who follows a quick run comes too late for
+        """The run if this process executes it or has just ended it. Who follows a quick run comes too late for
         the log, which no longer has the pieces of the answer.
         """
         return self._live.get(run_id) or self._ended.get(run_id)
@@ -158,7 +158,7 @@ class RunWorker(Generic[Live]):
         return len(self._live)
 
     def list_billed_runs(self) -> dict[str, str]:
-        """Returns the runs of API keys that this process executes: run ids with their keys."""
+        """The runs of API keys that this process executes: run ids with their keys."""
         return {
             run_id: live.state.api_key_id for run_id, live in self._live.items() if live.state.api_key_id is not None
         }
@@ -337,7 +337,7 @@ def _log_claim_failure(task: asyncio.Task[bool]) -> None:
 
 
 def is_dead_worker(worker: str, own: str) -> bool:
-    """Returns whether `worker` was a process of this machine that no longer runs. False if that cannot be known."""
+    """Whether `worker` was a process of this machine that no longer runs. False if that cannot be known."""
     host, _, rest = worker.partition(":")
     pid = rest.partition(":")[0]
     if host != own.partition(":")[0] or not pid.isdigit():

@@ -69,7 +69,7 @@ class AcceptedRun:
 
 
 def make_run_id() -> str:
-    """Returns a new run id."""
+    """A new run id."""
     return f"run_{secrets.token_hex(16)}"
 
 
@@ -124,7 +124,7 @@ class AgentService(Generic[Live]):
         self.worker: RunWorker[Live] = (make_worker or RunWorker[Live])(journal, executor, worker=worker, limits=limits)
 
     def admit(self, request: AgentRequest, owner: str | None = None) -> Room:
-        """Returns the room that will serve the request, one that `owner` may use.
+        """The room that will serve the request, one that `owner` may use.
 
         Raises `RoomUnknownError`, `BadRequestError` and `TooLargeError`.
         """
@@ -189,13 +189,13 @@ class AgentService(Generic[Live]):
         return run_id
 
     def _redact_json(self, value: JsonObject) -> JsonObject:
-        """Returns the value without secrets of this gateway."""
+        """The value without secrets of this gateway."""
         return self.redact_request(AgentRequest(metadata=value)).metadata
 
     def validate_steps(
         self, request: AgentRequest, room: Room, owner: str, plan: JsonObject, *, known: Collection[str], finish: bool
     ) -> Plan:
-        """Returns the plan for a run of this request, validated. Raises `BadRequestError` with every problem."""
+        """The plan for a run of this request, validated. Raises `BadRequestError` with every problem."""
         created = Event("run_new", 1, 0, 0.0, RunCreated(request=request, room=room, owner=owner))
         return self._executor.validate_steps(Claim("run_new", 0, (created,)), plan, known=known, finish=finish)
 
@@ -216,7 +216,7 @@ class AgentService(Generic[Live]):
                     return
 
     async def _is_still_waiting(self, event: Event) -> bool:
-        """Returns whether the run still waits at this event."""
+        """Whether the run still waits at this event."""
         later = await self._journal.read_events(event.run_id, after=event.seq)
         return not any(isinstance(other.body, ApprovalDecided | CancelRequested) for other in later)
 
@@ -238,7 +238,7 @@ class AgentService(Generic[Live]):
             yield event
 
     async def wait_until_stopped(self, run_id: str, *, owner: str = LOCAL_OWNER, seen_seq: int = 0) -> StoppedRun:
-        """Returns the run's log and state once it has ended or waits for a person after seq `seen_seq`.
+        """The run's log and state once it has ended or waits for a person after seq `seen_seq`.
 
         Raises `RunFailedError` for a failed run, `BusyError` if the gateway stops first, and `NotFoundError`.
         """
@@ -268,19 +268,19 @@ class AgentService(Generic[Live]):
                 pass
 
     async def wait_for_response(self, run_id: str, *, owner: str = LOCAL_OWNER, seen_seq: int = 0) -> AgentResponse:
-        """Returns the answer once the run has ended, or the question it waits with. Raises what `wait_until_stopped`
+        """The answer once the run has ended, or the question it waits with. Raises what `wait_until_stopped`
         raises.
         """
         stopped = await self.wait_until_stopped(run_id, owner=owner, seen_seq=seen_seq)
         return build_response(stopped.events, stopped.state)
 
     async def read_events(self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0) -> list[Event]:
-        """Returns the events so far. Raises `NotFoundError`."""
+        """The events so far. Raises `NotFoundError`."""
         await self._journal.get_run(run_id, owner=owner)
         return await self._journal.read_events(run_id, after=after)
 
     async def get_blob_result(self, checksum: str) -> tuple[dict[str, object] | None, str]:
-        """Returns the object that a long tool result was stored as (None if it was not an object), and its
+        """The object that a long tool result was stored as (None if it was not an object), and its
         whole text.
         """
         kept = json.loads(await self._journal.get_blob(checksum))
@@ -288,12 +288,12 @@ class AgentService(Generic[Live]):
         return value if isinstance(value, dict) else None, kept["text"]
 
     async def get_blob_content(self, checksum: str) -> list[JsonObject]:
-        """Returns the content blocks of a tool result besides its text."""
+        """The content blocks of a tool result besides its text."""
         blocks: list[JsonObject] = json.loads(await self._journal.get_blob(checksum))
         return blocks
 
     async def get_run(self, run_id: str, *, owner: str = LOCAL_OWNER) -> RunRow:
-        """Returns the run's row. Raises `NotFoundError`."""
+        """The run's row. Raises `NotFoundError`."""
         return await self._journal.get_run(run_id, owner=owner)
 
     async def list_runs(
@@ -356,7 +356,7 @@ class AgentService(Generic[Live]):
         return AcceptedRun(run_id, row.owner, row.last_seq)
 
     async def wait_until_resumed(self, decided: AcceptedRun) -> RunRow:
-        """Returns the run's row once the decision is in its log, or after `RESUME_WAIT_SECONDS`."""
+        """The run's row once the decision is in its log, or after `RESUME_WAIT_SECONDS`."""
         after = decided.last_seq
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RESUME_WAIT_SECONDS):
@@ -371,11 +371,11 @@ class AgentService(Generic[Live]):
     async def find_conversation_ends(
         self, conversation_id: str, *, owner: str = LOCAL_OWNER
     ) -> tuple[RunRow, RunRow] | None:
-        """Returns the oldest and the newest run of a conversation; None if it has none."""
+        """The oldest and the newest run of a conversation; None if it has none."""
         return await self._journal.find_conversation_ends(conversation_id, owner=owner)
 
     async def list_waiting_runs(self, *, owner: str = LOCAL_OWNER) -> list[RunRow]:
-        """Returns the newest `MAX_WAITING_RUNS` runs that wait for a person, hidden ones too."""
+        """The newest `MAX_WAITING_RUNS` runs that wait for a person, hidden ones too."""
         return await self._journal.list_runs(
             owner=owner, status="awaiting_approval", limit=MAX_WAITING_RUNS, include_hidden=True
         )

@@ -27,7 +27,7 @@ class SessionStore:
         self._statements = statements
 
     async def list_turns(self, owner: str, names: Sequence[str]) -> list[Turn]:
-        """Returns the messages, oldest first."""
+        """The messages, oldest first."""
         rows = await self._statements.read(
             f"SELECT role, text, at FROM turns WHERE owner = ? AND {_MATCHES_NAME} ORDER BY id DESC LIMIT ?",  # noqa: S608
             owner, *_name_pair(names), HISTORY_TURNS,
@@ -35,7 +35,7 @@ class SessionStore:
         return [Turn(str(role), str(text), float(at)) for role, text, at in reversed(rows)]
 
     async def is_tainted(self, owner: str, name: str) -> bool:
-        """Returns whether any message relies on untrusted content."""
+        """Whether any message relies on untrusted content."""
         rows = await self._statements.read(
             f"SELECT 1 FROM turns WHERE owner = ? AND {_MATCHES_NAME} AND tainted LIMIT 1",  # noqa: S608 - a constant
             owner, *_name_pair([name]),
@@ -43,7 +43,7 @@ class SessionStore:
         return bool(rows)
 
     async def find_newest_run(self, owner: str, names: Sequence[str]) -> str | None:
-        """Returns the id of the newest run, which may be in progress."""
+        """The id of the newest run, which may be in progress."""
         rows = await self._statements.read(
             f"SELECT run_id FROM runs WHERE owner = ? AND {_MATCHES_NAME} "  # noqa: S608 - a constant
             "ORDER BY created_at DESC, run_id DESC LIMIT 1",
@@ -52,12 +52,12 @@ class SessionStore:
         return str(rows[0][0]) if rows else None
 
     async def exists(self, owner: str, name: str) -> bool:
-        """Returns whether a run or a message has this name."""
+        """Whether a run or a message has this name."""
         names = (name,)
         return await self.find_newest_run(owner, names) is not None or bool(await self.list_turns(owner, names))
 
     async def find_user_sessions(self, owner: str, session_id: str) -> list[str]:
-        """Returns the names under which `POST /query` stores the sessions of this id, one for each user."""
+        """The names under which `POST /query` stores the sessions of this id, one for each user."""
         ending = f"/{replace_surrogates(session_id)}".replace("\x00", "")
         rows = await self._statements.read(
             "SELECT DISTINCT conversation_id FROM runs WHERE owner = ? AND conversation_id IS NOT NULL "
@@ -92,7 +92,7 @@ _MATCHES_NAME = "conversation_id IN (?, ?)"
 
 
 def build_unknown_conversation_error(name: str) -> NotFoundError:
-    """Returns the error for a conversation that does not exist or has another owner."""
+    """The error for a conversation that does not exist or has another owner."""
     return NotFoundError(f"there is no conversation {name[:100]!r}")
 
 
@@ -102,5 +102,5 @@ def _name_pair(names: Sequence[str]) -> tuple[str, str]:
 
 
 def build_session_name(user_id: str, session_id: str) -> str:
-    """Returns the name of a user's session among the conversations of the API key's owner."""
+    """The name of a user's session among the conversations of the API key's owner."""
     return f"{user_id}/{session_id}"

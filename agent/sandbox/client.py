@@ -108,7 +108,7 @@ class Sandbox:
         return _read_result(header, artifacts, limits)
 
     async def start(self) -> "_Zygote":
-        """Returns the running zygote; starts it if there is none. Raises `SandboxError`."""
+        """The running zygote; starts it if there is none. Raises `SandboxError`."""
         async with self._starting:
             if self._zygote is not None and self._zygote.process.returncode is None:
                 return self._zygote
@@ -125,7 +125,7 @@ class Sandbox:
             return self._zygote
 
     async def is_isolated(self) -> bool:
-        """Returns whether programs run in namespaces, where they can write files. Raises `SandboxError`."""
+        """Whether programs run in namespaces, where they can write files. Raises `SandboxError`."""
         return (await self.start()).isolated
 
     async def aclose(self) -> None:
@@ -153,7 +153,7 @@ class Sandbox:
 
 
 async def _start_zygote(*, isolated: bool) -> tuple[asyncio.subprocess.Process, socket.socket, str | None]:
-    """Returns the process, its socket, and why it cannot work, if so; then it has ended."""
+    """The process, its socket, and why it cannot work, if so; then it has ended."""
     config = replace(_build_config(), isolated=isolated)
     ours, theirs = socket.socketpair()
     with theirs:
@@ -191,7 +191,7 @@ async def _end_process(process: asyncio.subprocess.Process, control: socket.sock
 
 
 def _read_result(header: JsonObject, artifacts: Sequence[Artifact], limits: SandboxLimits) -> ProgramResult:
-    """Returns the result of a call. Raises `SandboxError` if the sandbox reports a problem of its own."""
+    """The result of a call. Raises `SandboxError` if the sandbox reports a problem of its own."""
     status, text = header["status"], str(header["result"])
     if status == "sandbox":
         raise SandboxError(f"the sandbox failed: {text}")
@@ -225,7 +225,7 @@ def _read_result(header: JsonObject, artifacts: Sequence[Artifact], limits: Sand
 
 
 def _parse_reply(text: str) -> JsonObject:
-    """Returns the object that the program's process wrote, or an empty one: a program can write anything there."""
+    """The object that the program's process wrote, or an empty one: a program can write anything there."""
     try:
         reply = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -46,7 +46,7 @@ class InterpretedPrograms:
         await self._pool.aclose()
 
     def _convert(self, done: ProgramResult) -> ProgramResult:
-        """Returns the result with a value of JSON types within the limits, as a locked process returns it."""
+        """The result with a value of JSON types within the limits, as a locked process returns it."""
         try:
             value = to_json(done.value)
             size = len(json.dumps(value, allow_nan=False))
@@ -59,7 +59,7 @@ class InterpretedPrograms:
 
 
 def return_variable(code: str) -> str:
-    """Returns a program whose value is that of its last expression, else of the variable `result` if it sets one."""
+    """A program whose value is that of its last expression, else of the variable `result` if it sets one."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # the interpreter tells what is wrong
         body = ast.parse(code).body
         names = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name)}

@@ -122,7 +122,7 @@ class _Host:
         self._pending: asyncio.Task[Any] | None = None
 
     def __call__(self, name: object, arguments: object) -> Any:
-        """Returns the answer. Raises RuntimeError and TypeError, which the program can handle."""
+        """The answer. Raises RuntimeError and TypeError, which the program can handle."""
         self._made += 1
         if self._made > MAX_HOST_CALLS:
             raise RuntimeError(f"the gateway answers at most {MAX_HOST_CALLS} calls")
@@ -195,7 +195,7 @@ def find_missing_interpreter() -> str | None:
 
 
 def _write_launcher(folder: str, binary: Path) -> Path:
-    """Returns a program that locks itself and becomes the worker: the pool starts workers by one path."""
+    """A program that locks itself and becomes the worker: the pool starts workers by one path."""
     command = [sys.executable, "-I", "-S", "-B", "-c", _START, _PROJECT, str(binary)]
     launcher = Path(folder) / "worker"
     launcher.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', "utf-8")
@@ -204,7 +204,7 @@ def _write_launcher(folder: str, binary: Path) -> Path:
 
 
 def _find_binary() -> Path | None:
-    """Returns the interpreter's program as the package has installed it: a program named `monty` that is found
+    """The interpreter's program as the package has installed it: a program named `monty` that is found
     elsewhere may be another one.
     """
     try:

@@ -84,14 +84,14 @@ class _CapabilityHeader(ctypes.Structure):
 
 
 def get_landlock_version() -> int:
-    """Returns the version of the kernel's Landlock interface; 0 without Landlock."""
+    """The version of the kernel's Landlock interface; 0 without Landlock."""
     if _libc is None:
         return 0
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _RULESET_VERSION)))
 
 
 def has_seccomp() -> bool:
-    """Returns whether the kernel filters system calls, on a machine whose calls are known."""
+    """Whether the kernel filters system calls, on a machine whose calls are known."""
     return _libc is not None and platform.machine() in MACHINES and _libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
 
 

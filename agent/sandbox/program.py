@@ -53,7 +53,7 @@ def run_program(code: str, inputs: Mapping[str, Any], result_pipe: int, max_resu
 
 
 def _execute(code: str, inputs: Mapping[str, Any]) -> object:
-    """Returns the value of the last expression, else of the variable `result`, else None."""
+    """The value of the last expression, else of the variable `result`, else None."""
     tree = ast.parse(code, FILE_NAME)
     # Classes look up their module in sys.modules.
     module = types.ModuleType("__main__")
@@ -68,7 +68,7 @@ def _execute(code: str, inputs: Mapping[str, Any]) -> object:
 
 
 def to_json(value: Any, depth: int = 0) -> Any:
-    """Returns the value with JSON types: dates, decimals and large integers as text, tables as lists of rows, anything
+    """The value with JSON types: dates, decimals and large integers as text, tables as lists of rows, anything
     unknown as its `repr`. Raises ValueError for deep nesting and endless iterators.
     """
     if depth > MAX_DEPTH:
@@ -109,7 +109,7 @@ def _simplify(value: Any) -> Any:
 
 
 def describe_error(error: BaseException, code: str) -> str:
-    """Returns the program's own lines of the traceback and the message. Lines of libraries are left out."""
+    """The program's own lines of the traceback and the message. Lines of libraries are left out."""
     try:
         message = f"{type(error).__name__}: {error}"[:_MAX_MESSAGE_CHARS].encode("utf-8", "replace").decode()
         source = code.splitlines()

@@ -217,7 +217,7 @@ def _watch_child(
 
 
 def _wait_for_exit(child: int, deadline: float) -> bool:
-    """Returns whether the child exits in time. Leaves it as a zombie, so that its id cannot be another process's."""
+    """Whether the child exits in time. Leaves it as a zombie, so that its id cannot be another process's."""
     while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if time.monotonic() >= deadline:
             return False
@@ -226,7 +226,7 @@ def _wait_for_exit(child: int, deadline: float) -> bool:
 
 
 def _read_artifacts(limits: dict[str, Any]) -> tuple[list[tuple[str, bytes]], int]:
-    """Returns the files that the program left in its folder, in order of name, and how many were omitted because of
+    """The files that the program left in its folder, in order of name, and how many were omitted because of
     their number, size or name. Only regular files; no link is followed.
     """
     found: list[tuple[str, bytes]] = []

@@ -77,7 +77,7 @@ _X32_BIT = 0x40000000
 
 
 def build_filter(own_pid: int) -> bytes:
-    """Returns the filter as an array of `struct sock_filter` for this machine. Raises KeyError on an unknown one.
+    """The filter as an array of `struct sock_filter` for this machine. Raises KeyError on an unknown one.
 
     `tgkill` may only reach `own_pid`: abort() needs it.
     """

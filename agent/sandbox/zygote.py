@@ -117,7 +117,7 @@ def _isolate(config: ZygoteConfig) -> None:
 
 
 def _list_outermost(paths: Sequence[str]) -> list[str]:
-    """Returns the paths that are not below another one."""
+    """The paths that are not below another one."""
     found: list[str] = []
     for path in sorted(set(paths)):
         if not any(Path(path).is_relative_to(outer) for outer in found):
@@ -126,6 +126,6 @@ def _list_outermost(paths: Sequence[str]) -> list[str]:
 
 
 def _read_address_space() -> int:
-    """Returns the size of this process's address space, in bytes."""
+    """The size of this process's address space, in bytes."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     return pages * os.sysconf("SC_PAGE_SIZE")

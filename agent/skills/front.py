@@ -18,13 +18,13 @@ _NESTED = re.compile(r"\A[ \t]*\n(?:[ \t]+[A-Za-z][\w-]*:(?:\s|$))")
 
 
 def split_front_matter(text: str) -> tuple[str, str] | None:
-    """Returns the lines of the block and the text below, or None if the file does not start with such a block."""
+    """The lines of the block and the text below, or None if the file does not start with such a block."""
     match = _FRONT.match(text)
     return (match["head"], text[match.end() :].strip()) if match else None
 
 
 def read_fields(head: str) -> tuple[dict[str, object], bool]:
-    """Returns the fields, every scalar as a string, and whether the whole block was valid YAML.
+    """The fields, every scalar as a string, and whether the whole block was valid YAML.
 
     If it is no valid YAML (most often because of an unquoted colon), parses field by field. Returns no fields if it is
     no `key: value` block at all. Never raises.
@@ -56,7 +56,7 @@ def _parse_field_by_field(head: str, *, nested: bool = False) -> dict[str, objec
 
 
 def _load_yaml(text: str) -> object:
-    """Returns the value with all scalars as strings (1.10 stays 1.10, `no` stays `no`), or None for YAML that is
+    """The value with all scalars as strings (1.10 stays 1.10, `no` stays `no`), or None for YAML that is
     invalid or nested too deeply."""
     try:
         check_structure(text)

@@ -30,7 +30,7 @@ class SkillRoot:
 
 
 def list_skill_roots(settings: Settings, *, shipped: Path, cwd: Path, home: Path) -> list[SkillRoot]:
-    """Returns the roots in order of precedence: the operator's, the project's (if trusted), the user's, the shipped
+    """The roots in order of precedence: the operator's, the project's (if trusted), the user's, the shipped
     one.
     """
     roots = [SkillRoot(path, "project", required=True) for path in settings.skills_dirs]
@@ -74,7 +74,7 @@ class SkillLibrary:
         return cls(list(found.values()), notes)
 
     def get(self, name: str) -> Skill:
-        """Returns the skill of this name or alias. Raises `SkillUnknownError` with similar names."""
+        """The skill of this name or alias. Raises `SkillUnknownError` with similar names."""
         try:
             return self._skills[self._resolve(name)]
         except KeyError:
@@ -89,17 +89,17 @@ class SkillLibrary:
         return iter(self._skills.values())
 
     def list_visible(self, allowed: Collection[str] | None) -> list[Skill]:
-        """Returns the skills that a room allows by name or alias, in order of name; all for None."""
+        """The skills that a room allows by name or alias, in order of name; all for None."""
         names = None if allowed is None else {self._resolve(name) for name in allowed}
         return [skill for skill in self if names is None or skill.name in names]
 
     def _resolve(self, name: str) -> str:
-        """Returns the skill's own name for an alias, and any other name unchanged."""
+        """The skill's own name for an alias, and any other name unchanged."""
         return name if name in self._skills else self._aliases.get(name, name)
 
 
 def _find_skill_files(root: SkillRoot, notes: list[str]) -> list[Path]:
-    """Returns every SKILL.md below the root, and the flat `*.md` files directly in it, in order.
+    """Every SKILL.md below the root, and the flat `*.md` files directly in it, in order.
 
     Follows symlinks, since installers link skills between the folders of several clients. Enters each folder once,
     which ends loops.
@@ -138,7 +138,7 @@ def _find_skill_files(root: SkillRoot, notes: list[str]) -> list[Path]:
 
 
 def _describe_hidden_skills(folder: Path) -> str | None:
-    """Returns a note if skills are ignored because their folder's name starts with a dot; None if there are none."""
+    """A note if skills are ignored because their folder's name starts with a dot; None if there are none."""
     walk = islice(os.walk(folder), MAX_HIDDEN_FOLDERS)
     count = sum(any(is_skill_md(name) for name in names) for _, _, names in walk)
     if not count:
@@ -150,5 +150,5 @@ def _describe_hidden_skills(folder: Path) -> str | None:
 
 
 def _is_flat_skill(name: Path) -> bool:
-    """Returns whether this is a single-file skill of an older system. README.md, CHANGELOG.md and the like are not."""
+    """Whether this is a single-file skill of an older system. README.md, CHANGELOG.md and the like are not."""
     return name.suffix == ".md" and not name.stem.isupper() and not name.stem.startswith(".")

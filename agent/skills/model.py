@@ -16,7 +16,7 @@ DEFAULT_TURNS = 8
 
 
 def is_skill_md(name: str) -> bool:
-    """Returns whether a file of this name makes its folder a skill. Some authors write it in lower case."""
+    """Whether a file of this name makes its folder a skill. Some authors write it in lower case."""
     return name in ("SKILL.md", "skill.md")
 
 
@@ -56,11 +56,11 @@ class Skill:
         return not is_skill_md(self.path.name)
 
     def select_tools(self, available: Collection[str]) -> tuple[str, ...]:
-        """Returns the tools this skill may call, out of `available`."""
+        """The tools this skill may call, out of `available`."""
         return tuple(name for name in self.allowed_tools if name in available)
 
     def select_rules_tools(self, available: Collection[str]) -> tuple[str, ...]:
-        """Returns the tools that rules may call in the skill's place, out of `available`: those named for rules first,
+        """The tools that rules may call in the skill's place, out of `available`: those named for rules first,
         then its own.
         """
         return tuple(name for name in dict.fromkeys((*self.rules_tools, *self.allowed_tools)) if name in available)
@@ -79,11 +79,11 @@ class Skill:
         return parts[1] if parts else text.strip()
 
     def render_instructions(self, arguments: str) -> str:
-        """Returns the body with `$ARGUMENTS` and `{baseDir}` filled in. Embedded commands stay text."""
+        """The body with `$ARGUMENTS` and `{baseDir}` filled in. Embedded commands stay text."""
         return self.read_body().replace("{baseDir}", ".").replace("$ARGUMENTS", arguments)
 
     def list_files(self) -> list[str]:
-        """Returns the folder's other files as relative paths in order, at most 200."""
+        """The folder's other files as relative paths in order, at most 200."""
         if self.is_flat:
             return []
         found: list[str] = []
@@ -98,7 +98,7 @@ class Skill:
         return found
 
     def read_file(self, relative: str) -> str:
-        """Returns one of the skill's files. Raises `ToolInputError` for anything but a file inside of the folder,
+        """One of the skill's files. Raises `ToolInputError` for anything but a file inside of the folder,
         `ToolError` for one that is too large or no text.
         """
         path = self._resolve_inside_folder(relative)
@@ -115,7 +115,7 @@ class Skill:
             raise ToolError(f"{relative} cannot be read ({error.strerror})", agent_id=self.name) from error
 
     def _resolve_inside_folder(self, relative: str) -> Path:
-        """Returns the file's path. Resolves every symlink first, so that none leads out of the folder."""
+        """The file's path. Resolves every symlink first, so that none leads out of the folder."""
         try:
             path = self.folder.joinpath(relative).resolve(strict=True)
             inside = not self.is_flat and path.is_relative_to(self.folder.resolve()) and path.is_file()

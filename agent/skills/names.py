@@ -17,7 +17,7 @@ _TOOL_NAME = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
 
 
 def map_tool_name(declared: str) -> tuple[str, ...]:
-    """Returns our names for a declared tool; empty if there are none. Drops patterns such as `(docs/*)` in
+    """Our names for a declared tool; empty if there are none. Drops patterns such as `(docs/*)` in
     `Read(docs/*)`.
     """
     name = declared.split("(", 1)[0].strip()

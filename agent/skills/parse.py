@@ -25,7 +25,7 @@ _KNOWN = frozenset(
 
 
 def read_skill(path: Path, origin: str = "shipped") -> Skill | str:
-    """Returns the skill in the file `path`, or one line that says why it cannot be loaded. Never raises."""
+    """The skill in the file `path`, or one line that says why it cannot be loaded. Never raises."""
     label = path.parent.name if is_skill_md(path.name) else path.stem
     try:
         if not path.is_file():
@@ -97,7 +97,7 @@ def _list_warnings(path: Path, name: str, fields: Mapping[str, object], body: st
 
 
 def _get_declared_tools(fields: Mapping[str, object], metadata: Mapping[str, str]) -> list[str]:
-    """Returns the first declaration, even an empty one: `metadata.include_tools`, `allowed-tools`, `tools`."""
+    """The first declaration, even an empty one: `metadata.include_tools`, `allowed-tools`, `tools`."""
     for value in (metadata.get("include_tools"), fields.get("allowed-tools"), fields.get("tools")):
         if value is not None:
             return _split_words(value)
@@ -105,7 +105,7 @@ def _get_declared_tools(fields: Mapping[str, object], metadata: Mapping[str, str
 
 
 def _map_tools(declared: list[str], notes: list[str]) -> tuple[str, ...]:
-    """Returns the declared tools under our names, each once."""
+    """The declared tools under our names, each once."""
     if unmapped := [tool for tool in declared if not map_tool_name(tool)]:
         notes.append("there is no tool called " + ", ".join(unmapped))
     return tuple(dict.fromkeys(ours for tool in declared for ours in map_tool_name(tool)))
@@ -117,7 +117,7 @@ def _list_aliases(name: str, declared: object) -> tuple[str, ...]:
 
 
 def _parse_line(value: object) -> str:
-    """Returns a scalar on one line. Anything else counts as absent: YAML aliases can expand lists to gigabytes."""
+    """A scalar on one line. Anything else counts as absent: YAML aliases can expand lists to gigabytes."""
     text = " ".join(value.split()) if isinstance(value, str) else ""
     return "" if text in ("null", "~") else text
 

@@ -55,7 +55,7 @@ class ApiKey:
     last_used_at: float | None = None
 
     def has_scope(self, scope: Scope) -> bool:
-        """Returns whether the key allows this. `admin` allows everything."""
+        """Whether the key allows this. `admin` allows everything."""
         return scope in self.scopes or "admin" in self.scopes
 
 
@@ -123,7 +123,7 @@ class KeyStore:
         return key, f"sg_{key_id}_{secret}"
 
     async def verify(self, text: str) -> ApiKey:
-        """Returns the key with this text. Raises `AuthError` if it is unknown, expired or revoked; the message is the
+        """The key with this text. Raises `AuthError` if it is unknown, expired or revoked; the message is the
         same for an unknown id and a wrong secret.
         """
         key_id, secret = parse_key(text)
@@ -138,7 +138,7 @@ class KeyStore:
         return self._check_valid(_parse_row(rows[0][1:]))
 
     async def get_valid(self, key_id: str) -> ApiKey:
-        """Returns the key of this id, for work that its holder has left behind. Raises `AuthError` if it was deleted or
+        """The key of this id, for work that its holder has left behind. Raises `AuthError` if it was deleted or
         revoked, or has expired.
         """
         try:
@@ -154,14 +154,14 @@ class KeyStore:
         return key
 
     async def get(self, key_id: str) -> ApiKey:
-        """Returns the key of this id. Raises `NotFoundError`."""
+        """The key of this id. Raises `NotFoundError`."""
         rows = await self._statements.read(f"SELECT {_COLUMNS} FROM api_keys WHERE id = ?", key_id)  # noqa: S608
         if not rows:
             raise NotFoundError(f"there is no API key with the id {key_id!r}; `stepgate keys list` shows the ids")
         return _parse_row(rows[0])
 
     async def list_keys(self, owner: str | None = None) -> Sequence[ApiKey]:
-        """Returns the keys of one owner or of all, oldest first."""
+        """The keys of one owner or of all, oldest first."""
         rows = await self._statements.read(
             f"SELECT {_COLUMNS} FROM api_keys WHERE (? = '' OR owner = ?) ORDER BY created_at, id",  # noqa: S608
             owner or "",
@@ -189,7 +189,7 @@ class KeyStore:
         await self._statements.write("UPDATE api_keys SET last_used_at = ? WHERE id = ?", self._clock(), key_id)
 
     async def has_valid_key(self) -> bool:
-        """Returns whether any key is valid."""
+        """Whether any key is valid."""
         rows = await self._statements.read(
             "SELECT 1 FROM api_keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) LIMIT 1",
             self._clock(),
@@ -208,7 +208,7 @@ class KeyStore:
         return own, every - own
 
     async def get_usage(self, key_id: str) -> tuple[int, float]:
-        """Returns the tokens and USD that a key has used. Raises `NotFoundError`."""
+        """The tokens and USD that a key has used. Raises `NotFoundError`."""
         rows = await self._statements.read("SELECT used_tokens, used_usd FROM api_keys WHERE id = ?", key_id)
         if not rows:
             raise NotFoundError(f"there is no API key {key_id!r}; `stepgate keys list` shows the ids")

@@ -90,7 +90,7 @@ async def create_run(
 
 @functools.cache
 def _build_append(*, ended: bool, has_blobs: bool, has_digests: bool) -> bytes:
-    """Returns the statement that appends events, with what the end of a run, references to blobs and digests need.
+    """The statement that appends events, with what the end of a run, references to blobs and digests need.
 
     The deltas of an ended run are deleted; a statement does not see the rows that it inserts, so those are left out."""
     extras = (_STORE_REFERENCES, has_blobs), (_STORE_DIGESTS, has_digests), (_DELETE_DELTAS, ended)

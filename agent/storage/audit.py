@@ -114,7 +114,7 @@ class AuditLog(ABC):
 
     @abstractmethod
     def to_row(self, act: AuditEvent) -> AuditRow | None:
-        """Returns the values of a record for `INSERT_SQL`, to be written in the transaction of the action. None if
+        """The values of a record for `INSERT_SQL`, to be written in the transaction of the action. None if
         nothing is recorded.
         """
 

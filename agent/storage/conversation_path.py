@@ -15,7 +15,7 @@ SELECT_PARENTS: Final = (
 
 
 def resolve_parents(runs: Sequence[tuple[str, str | None]]) -> dict[str, str | None]:
-    """Returns the run that each run follows, None for one that begins. `runs` are ids and stored parents by time."""
+    """The run that each run follows, None for one that begins. `runs` are ids and stored parents by time."""
     parents: dict[str, str | None] = {}
     last: str | None = None
     for run_id, parent in runs:
@@ -25,7 +25,7 @@ def resolve_parents(runs: Sequence[tuple[str, str | None]]) -> dict[str, str | N
 
 
 def find_path(parents: Mapping[str, str | None], end: str) -> list[str]:
-    """Returns the runs from the beginning to `end`. It begins later if one of them was deleted."""
+    """The runs from the beginning to `end`. It begins later if one of them was deleted."""
     path: list[str] = []
     at: str | None = end
     while at is not None and at in parents and at not in path[-1:]:
@@ -37,6 +37,6 @@ def find_path(parents: Mapping[str, str | None], end: str) -> list[str]:
 
 
 def find_excluded(runs: Sequence[tuple[str, str | None]], end: str) -> list[str]:
-    """Returns the runs of the other branches: all that do not lead to `end`."""
+    """The runs of the other branches: all that do not lead to `end`."""
     kept = set(find_path(resolve_parents(runs), end))
     return [run_id for run_id, _ in runs if run_id not in kept]

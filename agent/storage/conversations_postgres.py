@@ -35,7 +35,7 @@ class PostgresConversations:
     async def _read_turns(
         self, columns: str, owner: str, conversation_id: str, limit: int, parent: str | None
     ) -> list[tuple[Any, ...]]:
-        """Returns two columns of the newest turns, newest first, without those of other branches than `parent`'s."""
+        """Two columns of the newest turns, newest first, without those of other branches than `parent`'s."""
         named = (owner, strip_nul(conversation_id))
         excluded: list[str] = []
         if parent:

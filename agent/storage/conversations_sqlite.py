@@ -42,7 +42,7 @@ class SqliteConversations:
     async def _read_turns(
         self, columns: str, owner: str, conversation_id: str, limit: int, parent: str | None
     ) -> list[tuple[object, object]]:
-        """Returns two columns of the newest turns, newest first, without those of other branches than `parent`'s."""
+        """Two columns of the newest turns, newest first, without those of other branches than `parent`'s."""
 
         def unit(db: sqlite3.Connection) -> list[tuple[object, object]]:
             named = (owner, conversation_id)

@@ -139,7 +139,7 @@ class WebhookSecret(_Credential):
         return value
 
     def list_keys(self) -> list[bytes]:
-        """Returns the keys that sign, the current one first."""
+        """The keys that sign, the current one first."""
         return [_decode_webhook_key(value) for value in (self.secret, self.previous_secret) if value is not None]
 
 
@@ -154,7 +154,7 @@ class ModelKey(_Credential):
 
 
 def _decode_webhook_key(secret: SecretStr) -> bytes:
-    """Returns the key in a secret of the form `whsec_BASE64`; empty if it has another form."""
+    """The key in a secret of the form `whsec_BASE64`; empty if it has another form."""
     text = secret.get_secret_value()
     try:
         return base64.b64decode(text.removeprefix("whsec_"), validate=True) if text.startswith("whsec_") else b""
@@ -186,7 +186,7 @@ class Credentials:
         self._environment = environment
 
     def get(self, name: str) -> Credential:
-        """Returns the credential of this name. Raises `CredentialError` if it is missing or unusable."""
+        """The credential of this name. Raises `CredentialError` if it is missing or unusable."""
         entries = self._read_entries()
         if name not in entries:
             there = (
@@ -198,14 +198,14 @@ class Credentials:
         return self._parse_entry(name, entries[name])
 
     def get_password(self, name: str) -> SecretStr:
-        """Returns the password of this name. Raises `CredentialError` if it is missing or no password."""
+        """The password of this name. Raises `CredentialError` if it is missing or no password."""
         found = self.get(name)
         if not isinstance(found, DocumentPassword):
             raise CredentialError(f"the credential {name!r} in {self._path} is not a document_password; {DOCS_HINT}")
         return found.password
 
     def list_webhook_keys(self, name: str, url: str, owner: str) -> list[bytes]:
-        """Returns the keys that sign what is posted to `url` for `owner`. Raises `CredentialError` if the credential is
+        """The keys that sign what is posted to `url` for `owner`. Raises `CredentialError` if the credential is
         none for this address and owner.
         """
         found = self.get(name)
@@ -218,7 +218,7 @@ class Credentials:
         return found.list_keys()
 
     def get_model_key(self, name: str, url: str) -> SecretStr:
-        """Returns the key for the model endpoint at `url`. Raises `CredentialError` if it is not for that address."""
+        """The key for the model endpoint at `url`. Raises `CredentialError` if it is not for that address."""
         found = self.get(name)
         if not isinstance(found, ModelKey):
             raise CredentialError(f"the credential {name!r} in {self._path} is not of the type model_key")
@@ -244,13 +244,13 @@ class Credentials:
             self._write_entries({known: value for known, value in entries.items() if known != name})
 
     def list_names(self) -> tuple[str, ...]:
-        """Returns the names in the file, sorted; none if there is no file. Raises `CredentialError` if it cannot be
+        """The names in the file, sorted; none if there is no file. Raises `CredentialError` if it cannot be
         read.
         """
         return tuple(sorted(self._read_entries()))
 
     def list_secrets(self) -> tuple[str, ...]:
-        """Returns every secret value in the file, so that logs and answers can be cleaned of them.
+        """Every secret value in the file, so that logs and answers can be cleaned of them.
 
         Skips entries that cannot be used: nothing of them leaves the file. Raises `CredentialError` as `list_names`
         does.
@@ -307,7 +307,7 @@ class Credentials:
         raise CredentialError(f"{where} is incomplete: {told}; {DOCS_HINT}")
 
     def _resolve_value(self, value: object, where: str) -> object:
-        """Returns a value as written, from the environment, or from a file (relative to the credentials file)."""
+        """A value as written, from the environment, or from a file (relative to the credentials file)."""
         if isinstance(value, dict) and value.keys() == {"file"}:
             path = self._path.parent / Path(str(value["file"])).expanduser()
             try:
@@ -323,7 +323,7 @@ class Credentials:
 
 
 def read_password_file(path: Path) -> SecretStr:
-    """Returns the password in a file, without the line end. Raises `CredentialError` if others may read the file or it
+    """The password in a file, without the line end. Raises `CredentialError` if others may read the file or it
     cannot be read.
     """
     try:
@@ -357,7 +357,7 @@ def _parse_json(text: str, where: str) -> object:
 
 
 def _read_private_file(path: Path) -> str:
-    """Returns the text of a file that only its owner may read. Checks mode and type on the opened file, not on the
+    """The text of a file that only its owner may read. Checks mode and type on the opened file, not on the
     path.
 
     Raises `OSError` if it cannot be opened, `CredentialError` for anything wrong with it.

@@ -14,7 +14,7 @@ EventRow = tuple[str, int, int, str, int, str | None, int | None, str, float]
 
 
 def encode(event: Event, data: str | None = None) -> tuple[Event, EventRow]:
-    """Returns the event as it will be read back, and its row in `events`. `data` is the body's JSON, if it was encoded
+    """The event as it will be read back, and its row in `events`. `data` is the body's JSON, if it was encoded
     already. See `encode_body`.
     """
     body = event.body
@@ -28,7 +28,7 @@ def encode(event: Event, data: str | None = None) -> tuple[Event, EventRow]:
 
 
 def encode_body(body: EventBody, run_id: str) -> tuple[EventBody, str]:
-    """Returns the body as it will be read back, and its JSON.
+    """The body as it will be read back, and its JSON.
 
     The returned body differs from the argument only if a text contains a lone surrogate, which JSON escapes allow and
     UTF-8 does not; it becomes U+FFFD. Defaults are written out, because they may change between versions and a log may
@@ -43,7 +43,7 @@ def encode_body(body: EventBody, run_id: str) -> tuple[EventBody, str]:
 
 
 def get_data(row: EventRow) -> str:
-    """Returns the body's JSON in a row."""
+    """The body's JSON in a row."""
     return row[7]
 
 

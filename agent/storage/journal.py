@@ -105,7 +105,7 @@ class Journal(Protocol):
         ...
 
     async def list_workers(self) -> list[str]:
-        """Returns the distinct workers that hold unfinished runs."""
+        """The distinct workers that hold unfinished runs."""
         ...
 
     async def renew_leases(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
@@ -153,7 +153,7 @@ class Journal(Protocol):
         ...
 
     async def get_run(self, run_id: str, *, owner: str | None) -> RunRow:
-        """Returns the row of a run. Raises `NotFoundError` if it is absent or another owner's. `owner` None, which only
+        """The row of a run. Raises `NotFoundError` if it is absent or another owner's. `owner` None, which only
         the operator may use, stands for every owner.
         """
         ...
@@ -167,7 +167,7 @@ class Journal(Protocol):
         status: RunStatus | None = None,
         include_hidden: bool = False,
     ) -> list[RunRow]:
-        """Returns the runs of an owner (None: of all owners, for the operator), newest first. `before` is the id of the
+        """The runs of an owner (None: of all owners, for the operator), newest first. `before` is the id of the
         run to continue after. Hidden runs are left out unless `include_hidden`.
 
         Returns nothing if the run `before` is absent or another owner's.
@@ -175,7 +175,7 @@ class Journal(Protocol):
         ...
 
     async def find_conversation_ends(self, conversation_id: str, *, owner: str) -> tuple[RunRow, RunRow] | None:
-        """Returns the oldest and the newest run of an owner's conversation that are not hidden; None without any."""
+        """The oldest and the newest run of an owner's conversation that are not hidden; None without any."""
         ...
 
     async def send_signal(
@@ -202,7 +202,7 @@ class Journal(Protocol):
         ...
 
     async def get_blob(self, checksum: str) -> bytes:
-        """Returns the bytes of a blob. Raises `NotFoundError`."""
+        """The bytes of a blob. Raises `NotFoundError`."""
         ...
 
     async def wait_for_events(self, run_id: str, *, after: int, timeout_s: float) -> None:
@@ -227,20 +227,20 @@ class ConversationStore(Protocol):
     async def list_turns(
         self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None
     ) -> list[tuple[str, str]]:
-        """Returns the newest `limit` turns as (role, text), oldest first; an empty list for an unknown conversation.
+        """The newest `limit` turns as (role, text), oldest first; an empty list for an unknown conversation.
 
         With `parent`, those of the branch that ends with this run; with `root`, none of a run.
         """
         ...
 
     async def find_last_run(self, owner: str, conversation_id: str, *, parent: str | None = None) -> str | None:
-        """Returns the id of the run that wrote the newest turn of a conversation, or of the branch that ends with
+        """The id of the run that wrote the newest turn of a conversation, or of the branch that ends with
         `parent`; None if it has no turns.
         """
         ...
 
     async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None) -> bool:
-        """Returns whether any of the turns that `list_turns` returns relies on untrusted content."""
+        """Whether any of the turns that `list_turns` returns relies on untrusted content."""
         ...
 
     async def add_exchange(
@@ -253,7 +253,7 @@ class ConversationStore(Protocol):
         ...
 
     async def find_answer_labels(self, owner: str, digests: Sequence[str]) -> dict[str, TextLabel]:
-        """Returns the labels of those of the digests that belong to answers of this owner's runs.
+        """The labels of those of the digests that belong to answers of this owner's runs.
 
         Of answers alike, the most trusted counts: the text is the same, and nothing from outside was needed for it.
         """

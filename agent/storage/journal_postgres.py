@@ -53,7 +53,7 @@ class RunJobs(Protocol):
     """The jobs that wake a run up; `gateway.features.fleet.engine.run_jobs.QueuedRunJobs` implements it."""
 
     async def take_priority(self, owner: str, queue: str) -> int:
-        """Returns the priority of the owner's next run. Raises `StoreError`."""
+        """The priority of the owner's next run. Raises `StoreError`."""
         ...
 
     async def enqueue(self, db: Connection, run_id: str, *, queue: str, priority: int | None) -> None:

@@ -61,7 +61,7 @@ CHECK_BYTES = 65_536
 
 
 def make_title(prompt: str) -> str:
-    """Returns a run's title: the start of its prompt on one line."""
+    """A run's title: the start of its prompt on one line."""
     return " ".join(replace_surrogates(prompt[: 4 * MAX_TITLE_CHARS]).split())[:MAX_TITLE_CHARS]
 
 
@@ -86,19 +86,19 @@ def parse_ends(rows: Sequence[tuple[Any, ...]]) -> tuple[RunRow, RunRow] | None:
 
 
 def build_owner_filter(owner: str | None, place: str = "?") -> str:
-    """Returns the condition on the owner, which is bound as the parameter `place`. None matches every owner, without
+    """The condition on the owner, which is bound as the parameter `place`. None matches every owner, without
     using an index.
     """
     return f"CAST({place} AS TEXT) IS NULL" if owner is None else f"owner = {place}"
 
 
 def list_blob_references(events: Sequence[Event]) -> list[tuple[str, str]]:
-    """Returns the values of `INSERT_BLOB_REFERENCE` for the blobs that these events refer to."""
+    """The values of `INSERT_BLOB_REFERENCE` for the blobs that these events refer to."""
     return [(event.run_id, checksum) for event in events for checksum in event.body.list_blobs()]
 
 
 def find_labelled_answer(events: Sequence[Event | EventDraft]) -> AnswerFinished | None:
-    """Returns the answer among the events that clients may send back, or None if there is none with a label."""
+    """The answer among the events that clients may send back, or None if there is none with a label."""
     answers = (event.body for event in events if isinstance(event.body, AnswerFinished))
     return next((answer for answer in answers if answer.label is not None and answer.digests), None)
 
@@ -109,7 +109,7 @@ def build_answer_label(trusted: object, private: object) -> TextLabel:
 
 
 def derive_status(events: Sequence[Event | EventDraft]) -> tuple[RunStatus | None, bool]:
-    """Returns the status that the events give their run (None: unchanged), and whether the run has ended."""
+    """The status that the events give their run (None: unchanged), and whether the run has ended."""
     for event in reversed(events):
         read_status = _STATUS_AFTER.get(type(event.body))
         if read_status is not None:
@@ -163,7 +163,7 @@ def build_append_error(
 
 
 def build_run_not_found_error(run_id: str) -> NotFoundError:
-    """Returns the error for an absent run; for another owner's run the words are the same."""
+    """The error for an absent run; for another owner's run the words are the same."""
     return NotFoundError(f"there is no run {run_id!r}", agent_id="journal")
 
 

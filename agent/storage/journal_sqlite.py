@@ -84,7 +84,7 @@ async def open_sqlite(path: Path, clock: Callable[[], float] = time.time) -> Sql
 
 
 def open_in_memory() -> SqliteStore:
-    """Returns an empty store in memory. Nothing of it is kept, and no other process sees it."""
+    """An empty store in memory. Nothing of it is kept, and no other process sees it."""
     return _build_store(open_memory_database(), time.time)
 
 

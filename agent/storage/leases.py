@@ -90,6 +90,6 @@ class HousekeepingLease:
         )  # fmt: skip
 
     async def get_done(self) -> float:
-        """Returns up to which time the work is done; 0 if it never was."""
+        """Up to which time the work is done; 0 if it never was."""
         rows = await self._statements.read("SELECT done FROM housekeeping WHERE name = ?", self._name)
         return float(rows[0][0]) if rows else 0.0

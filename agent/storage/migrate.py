@@ -25,7 +25,7 @@ LOCK_SECONDS = 60
 
 
 def create_sqlite_engine(path: Path) -> Engine:
-    """Returns an engine whose transactions hold the write lock from the start.
+    """An engine whose transactions hold the write lock from the start.
 
     Python's driver opens no transaction before a CREATE TABLE, so a kill in between would leave half a schema. And of
     two processes that open a new folder together, only one may find it empty.
@@ -40,7 +40,7 @@ def create_sqlite_engine(path: Path) -> Engine:
 
 
 def create_postgres_engine(url: str) -> Engine:
-    """Returns an engine on the server at `url` (`postgresql://...`), through psycopg."""
+    """An engine on the server at `url` (`postgresql://...`), through psycopg."""
     return create_engine(f"postgresql+psycopg{url[url.index(':') :]}", poolclass=NullPool)
 
 
@@ -82,7 +82,7 @@ def _begin_immediate(connection: Connection) -> None:
 
 
 def build_schema_script() -> str:
-    """Returns the statements that make the tables of an empty SQLite file, separated by `;` and a blank line."""
+    """The statements that make the tables of an empty SQLite file, separated by `;` and a blank line."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "new.db"
         create_tables(create_sqlite_engine(path))

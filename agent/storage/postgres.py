@@ -210,7 +210,7 @@ async def check_connection(connection: Connection) -> None:
 
 
 async def _read_revision(connection: Connection, where: str) -> str | None:
-    """Returns the schema's revision, None for an empty database. Raises what `check_revision` raises."""
+    """The schema's revision, None for an empty database. Raises what `check_revision` raises."""
     cursor = await connection.execute("SELECT to_regclass('alembic_version')")
     known = await cursor.fetchone()
     if known is None or known[0] is None:
@@ -259,13 +259,13 @@ def to_store_error(error: Exception, where: str) -> StoreError:
 
 
 def add_options(url: str, **options: object) -> str:
-    """Returns the connection string with further options of the server for its connections."""
+    """The connection string with further options of the server for its connections."""
     given = str(conninfo_to_dict(url).get("options") or "") if url else ""
     return make_conninfo(url, options=" ".join([given, *(f"-c {name}={value}" for name, value in options.items())]))
 
 
 def has_database_name(url: str) -> bool:
-    """Returns whether a connection string names a database. Without one, libpq would use the user's name."""
+    """Whether a connection string names a database. Without one, libpq would use the user's name."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -279,7 +279,7 @@ def strip_nul(text: str) -> str:
 
 
 def redact_password(url: str) -> str:
-    """Returns a connection string that may be logged."""
+    """A connection string that may be logged."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:

@@ -56,7 +56,7 @@ class PromptLog:
         )
 
     async def list_prompts(self, run_id: str) -> list[KeptPrompt]:
-        """Returns the calls of a run that are kept, in order."""
+        """The calls of a run that are kept, in order."""
         rows = await self._statements.read(
             "SELECT step_id, purpose, model, messages, reply, at FROM model_prompts WHERE run_id = ? AND at >= ? "
             "ORDER BY id",

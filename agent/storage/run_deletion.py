@@ -59,7 +59,7 @@ async def delete_runs(
 
 
 def delete_idle_tasks(task_ids: Sequence[str], idle_since: float) -> SqlStatement:
-    """Returns the statement that deletes those of the tasks that have no runs and did not change since."""
+    """The statement that deletes those of the tasks that have no runs and did not change since."""
     return SqlStatement(
         f"DELETE FROM tasks WHERE task_id IN ({format_marks(task_ids)}) AND updated < ? "  # noqa: S608 - marks
         "AND NOT EXISTS (SELECT 1 FROM task_runs t JOIN runs r ON r.run_id = t.run_id WHERE t.task_id = tasks.task_id)",
@@ -68,7 +68,7 @@ def delete_idle_tasks(task_ids: Sequence[str], idle_since: float) -> SqlStatemen
 
 
 def _delete_with_turns(run_ids: Sequence[str], condition: SqlCondition = ALWAYS) -> list[SqlStatement]:
-    """Returns the statements that delete runs, and with them by cascade their events, signals and references."""
+    """The statements that delete runs, and with them by cascade their events, signals and references."""
     query = f"DELETE FROM runs WHERE run_id IN ({format_marks(run_ids)}) AND {condition.text}"  # noqa: S608 - constants
     return [
         SqlStatement(query, (*run_ids, *condition.values)),
@@ -78,7 +78,7 @@ def _delete_with_turns(run_ids: Sequence[str], condition: SqlCondition = ALWAYS)
 
 
 def _delete_without_run(table: str, run_ids: Sequence[str]) -> SqlStatement:
-    """Returns the statement that deletes the rows of those of the runs that are gone."""
+    """The statement that deletes the rows of those of the runs that are gone."""
     return SqlStatement(
         f"DELETE FROM {table} WHERE run_id IN ({format_marks(run_ids)}) "  # noqa: S608 - constants
         f"AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = {table}.run_id)",
@@ -92,7 +92,7 @@ async def _list_blobs(statements: SqlClient, run_ids: Sequence[str]) -> list[str
 
 
 def _delete_unused_blobs(checksums: Sequence[str]) -> list[SqlStatement]:
-    """Returns the statement that deletes those of the blobs that no run refers to, if there are any blobs."""
+    """The statement that deletes those of the blobs that no run refers to, if there are any blobs."""
     if not checksums:
         return []
     return [

@@ -19,7 +19,7 @@ class ServerClock:
         """Seconds by which the server is ahead of this machine."""
 
     def __call__(self) -> float:
-        """Returns the server's time."""
+        """The server's time."""
         return self._local() + self.offset
 
     async def synchronize(self, read_time: Callable[[], Awaitable[float]]) -> None:

@@ -27,5 +27,5 @@ def insert_signal(
 
 
 def select_signals(db: sqlite3.Connection, run_id: str, after: int) -> list[Signal]:
-    """Returns the signals of a run with an id above `after`, oldest first."""
+    """The signals of a run with an id above `after`, oldest first."""
     return [Signal(row[0], row[1], row[2], json.loads(row[3]), row[4]) for row in db.execute(_SELECT, (run_id, after))]

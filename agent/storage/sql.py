@@ -37,7 +37,7 @@ class SqlClient(Protocol):
     """Runs statements. Methods raise `StoreError`."""
 
     async def read(self, statement: str, *values: object) -> list[Row]:
-        """Returns the rows of a query."""
+        """The rows of a query."""
         ...
 
     async def write(self, statement: str, *values: object) -> list[Row]:
@@ -62,7 +62,7 @@ MAX_STATEMENTS: Final = 1000
 
 
 def format_marks(values: Sized) -> str:
-    """Returns the marks of an `IN (...)` for these values."""
+    """The marks of an `IN (...)` for these values."""
     return ",".join("?" * len(values))
 
 
@@ -99,7 +99,7 @@ class SqliteClient:
         return self._seconds.get(statement, inf) <= BRIEF_SECONDS
 
     def _execute(self, db: sqlite3.Connection, statement: str, values: tuple[Any, ...]) -> tuple[list[Row], int]:
-        """Returns the rows of a statement and how many it has changed. Measures its CPU time, because on a busy machine
+        """The rows of a statement and how many it has changed. Measures its CPU time, because on a busy machine
         every statement takes long."""
         started = thread_time()
         cursor = db.execute(statement, values)
@@ -138,7 +138,7 @@ class PostgresClient:
 
 
 def _check(change: SqlStatement, count: int) -> int:
-    """Returns the number of rows that a statement has changed. Raises `UnchangedError` if it had to change one."""
+    """The number of rows that a statement has changed. Raises `UnchangedError` if it had to change one."""
     if change.must_change and count == 0:
         raise UnchangedError
     return count

@@ -61,7 +61,7 @@ class UnitResult(NamedTuple, Generic[T]):
     error: Exception | None = None
 
     def get(self) -> T:
-        """Returns the value, or raises the error."""
+        """The value; raises the error if there is one."""
         if self.error is not None:
             raise self.error
         return cast("T", self.value)
@@ -279,7 +279,7 @@ def open_database(path: Path) -> SqliteDatabase:
 
 
 def _get_mark(path: Path) -> Path:
-    """Returns the file that says that the database has had tables."""
+    """The file that says that the database has had tables."""
     return path.with_name(f".{path.name}.created")
 
 
@@ -297,7 +297,7 @@ def _refuse_lost_store(path: Path) -> None:
 
 
 def open_memory_database() -> SqliteDatabase:
-    """Returns an empty database in memory, which ends with its connection. For tests and trials: nothing is kept."""
+    """An empty database in memory, which ends with its connection. For tests and trials: nothing is kept."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     _create_tables(connection)
     _configure(connection)
@@ -327,7 +327,7 @@ def _set_wal(connection: sqlite3.Connection) -> None:
 
 
 def _read_revision(connection: sqlite3.Connection, path: Path) -> str | None:
-    """Returns the schema's revision, None for an empty file. Raises what `check_revision` raises."""
+    """The schema's revision, None for an empty file. Raises what `check_revision` raises."""
     known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone() if known else None
     if row is None:

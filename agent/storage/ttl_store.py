@@ -22,7 +22,7 @@ class TtlStore(Protocol):
         ...
 
     async def list_values(self, key: str) -> list[str]:
-        """Returns the values of a list, oldest first; none once it has expired."""
+        """The values of a list, oldest first; none once it has expired."""
         ...
 
     async def touch(self, key: str, ttl_s: float) -> bool:

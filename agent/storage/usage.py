@@ -123,7 +123,7 @@ class UsageLedger:
         await self.record_runs([EndedRun(run_id, owner, key_id, room, status, at, tuple(calls))])
 
     async def find_unrecorded(self, limit: int = 500) -> list[str]:
-        """Returns the ids of ended runs that are not recorded, oldest first: a process died between. Looks at the runs
+        """The ids of ended runs that are not recorded, oldest first: a process died between. Looks at the runs
         that ended since the last `mark_caught_up`.
         """
         rows = await self._statements.read("SELECT done FROM housekeeping WHERE name = 'usage'")
@@ -184,7 +184,7 @@ class UsageLedger:
     async def summarize(
         self, by: Sequence[Dimension], *, owner: str | None = None, since: float = 0.0, until: float | None = None
     ) -> list[UsageGroup]:
-        """Returns the usage of the runs that ended in `[since, until)`, in groups, ordered by the group's values.
+        """The usage of the runs that ended in `[since, until)`, in groups, ordered by the group's values.
 
         `owner` restricts it to one owner. Returns at most `MAX_GROUPS` groups; without `by` exactly one. Where a range
         begins or ends within a day whose rows are deleted (`delete_before`), it has nothing of that day.
@@ -214,7 +214,7 @@ def _build_inserts(run: EndedRun) -> Iterator[SqlStatement]:
 
 
 def _select_span(since: float, until: float, owner: str | None) -> tuple[str, list[object]]:
-    """Returns the query for the rows of a time span: sums of its whole days, and single rows for the rest."""
+    """The query for the rows of a time span: sums of its whole days, and single rows for the rest."""
     first, last = -int(-since // DAY_SECONDS), int(until // DAY_SECONDS)
     owned, who = ("", []) if owner is None else (" AND owner = ?", [owner])
     if first >= last:  # no whole day

@@ -118,22 +118,22 @@ class SubAgent(ABC, Generic[In, Out]):
 
     @abstractmethod
     def make_tools(self) -> Sequence[Tool]:
-        """Returns its own tools, which must be read-only."""
+        """Its own tools, which must be read-only."""
 
     @abstractmethod
     def build_first_message(self) -> str:
-        """Returns the one message its model is asked; there is no other history."""
+        """The one message its model is asked; there is no other history."""
 
     def build_opening_call(self) -> OpeningCall | None:
-        """Returns a call to make before the model's first turn, or None. It must depend on the task only."""
+        """A call to make before the model's first turn, or None. It must depend on the task only."""
         return None
 
     def conclude_opening(self) -> SubAgentResult | None:
-        """Returns the result after the opening call if that is all; None to ask the model."""
+        """The result after the opening call if that is all; None to ask the model."""
         return None
 
     def read_prose(self, text: str) -> Out | None:
-        """Returns the end that a text without a JSON result means; None to ask the model again."""
+        """The end that a text without a JSON result means; None to ask the model again."""
         return None
 
     def record_call(self, tool: str, args: JsonObject, output: StepOutput) -> None:
@@ -154,11 +154,11 @@ class SubAgent(ABC, Generic[In, Out]):
 
     @abstractmethod
     async def conclude(self, final: Out, calls: ToolCalls) -> SubAgentResult:
-        """Returns the result. Figures are counted here and never taken from the model."""
+        """The result. Figures are counted here and never taken from the model."""
 
     @abstractmethod
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
-        """Returns the result without a model."""
+        """The result without a model."""
 
     async def aclose(self) -> None:
         """Closes what it has opened."""

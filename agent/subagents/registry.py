@@ -21,13 +21,13 @@ class RegisteredSubAgent:
 def register_subagents(
     kinds: Iterable[SubAgentClass], resources: SubAgentResources | None = None
 ) -> tuple[RegisteredSubAgent, ...]:
-    """Returns the kinds, all with the same resources."""
+    """The kinds, all with the same resources."""
     shared = resources or SubAgentResources()
     return tuple(RegisteredSubAgent(kind, shared) for kind in kinds)
 
 
 def index_subagents(registered: Iterable[RegisteredSubAgent]) -> dict[str, RegisteredSubAgent]:
-    """Returns the sub-agents by id. Raises `ConfigError` if two have the same id."""
+    """The sub-agents by id. Raises `ConfigError` if two have the same id."""
     found: dict[str, RegisteredSubAgent] = {}
     for one in registered:
         if one.kind.AGENT_ID in found:

@@ -78,14 +78,14 @@ class SpawnTool:
 
 
 def is_spawn_tool(name: str) -> bool:
-    """Returns whether the tool starts a sub-agent. `spawn__x` is a tool of a foreign server called `spawn`."""
+    """Whether the tool starts a sub-agent. `spawn__x` is a tool of a foreign server called `spawn`."""
     return name.startswith(PREFIX) and "__" not in name
 
 
 def make_spawn_tools(
     kinds: Iterable[SubAgentClass], keeper: Callable[[str], KeepResult] | None = None
 ) -> list[SpawnTool]:
-    """Returns a tool for each sub-agent; `keeper` returns the callback that stores a sub-agent's results."""
+    """A tool for each sub-agent; `keeper` returns the callback that stores a sub-agent's results."""
     return [SpawnTool(kind, keeper(kind.AGENT_ID) if keeper is not None else None) for kind in kinds]
 
 

@@ -37,12 +37,12 @@ class CodeMention:
 
 
 def make_code_key(text: str) -> str:
-    """Returns the letters and digits of a code in small letters: `INC-1042` and `inc 1042` have one key."""
+    """The letters and digits of a code in small letters: `INC-1042` and `inc 1042` have one key."""
     return "".join(char for char in text.casefold() if char.isalnum())
 
 
 def find_codes(text: str) -> list[CodeMention]:
-    """Returns the codes and addresses of a text in order. Dates are not told apart: `agent.text.values` does that."""
+    """The codes and addresses of a text in order. Dates are not told apart: `agent.text.values` does that."""
     found = [CodeMention(match[0].rstrip(".,;:!?"), match.start(), match.start() + len(match[0].rstrip(".,;:!?")))
              for pattern in (_ADDRESS, _PHONE) for match in pattern.finditer(text)]  # fmt: skip
     covered = bytearray(len(text))

@@ -111,12 +111,12 @@ class TimeMention:
 
 
 def find_dates(text: str) -> list[DateMention]:
-    """Returns the dates of a text in order. Month names alone count where they are no other word (`in April`)."""
+    """The dates of a text in order. Month names alone count where they are no other word (`in April`)."""
     return list(_iter_dates(_ISO_TIME.sub(" ", text)))
 
 
 def find_times(text: str) -> list[TimeMention]:
-    """Returns the times of day of a text in order: `14:30`, `2:30 pm`, `kl. 14.30`, `14 Uhr`, `14h30`."""
+    """The times of day of a text in order: `14:30`, `2:30 pm`, `kl. 14.30`, `14 Uhr`, `14h30`."""
     return list(_iter_times(_ISO_TIME.sub(" ", text)))
 
 

@@ -22,13 +22,13 @@ _MAX_SEGMENT = 600
 
 
 def get_digits(written: str) -> str:
-    """Returns the digits of a number with their separators, without sign, unit and scale."""
+    """The digits of a number with their separators, without sign, unit and scale."""
     match = _DIGITS.search(written)
     return match[0] if match is not None else ""
 
 
 def settle_readings(text: str, mentions: Sequence[_Mention], *, use_whole_text: bool = False) -> list[_Mention]:
-    """Returns the mentions of a text; a number with two readings with the one of its sentence, if that is known.
+    """The mentions of a text; a number with two readings with the one of its sentence, if that is known.
 
     With `use_whole_text`, the language and the other numbers of the whole text decide where the sentence does not."""
     open_numbers = [one for one in mentions if _is_open(one)]
@@ -72,7 +72,7 @@ class _MarkReader:
         return _get_mark_of_language(self._text) or self._get_mark_of_numbers(0, len(self._text))
 
     def _get_mark_of_numbers(self, start: int, end: int) -> str:
-        """Returns the decimal mark that the unambiguous numbers of a span agree on."""
+        """The decimal mark that the unambiguous numbers of a span agree on."""
         marks = {
             mark
             for number in self._numbers
@@ -96,7 +96,7 @@ def _is_json_value(text: str, mention: NumberMention) -> bool:
 
 
 def _find_segment(text: str, start: int, end: int) -> tuple[int, int]:
-    """Returns the span of the sentence, or of the line, that a number is in."""
+    """The span of the sentence, or of the line, that a number is in."""
     first = max(0, start - _MAX_SEGMENT)
     ends = [match.end() for match in _SEGMENT_END.finditer(text, first, start)]
     after = _SEGMENT_END.search(text, end, end + _MAX_SEGMENT)
@@ -104,7 +104,7 @@ def _find_segment(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _get_mark_of_language(text: str) -> str:
-    """Returns the decimal mark of the languages that a text can be in; empty if they disagree or none is known."""
+    """The decimal mark of the languages that a text can be in; empty if they disagree or none is known."""
     candidates = detect_candidate_languages(text)
     if not candidates or len(candidates) > 10:
         return ""

@@ -11,31 +11,31 @@ _MAX_TITLES = 10
 
 
 def find_separator(text: str) -> tuple[str, int]:
-    """Returns the delimiter that a first line `sep=;` names, and that line's length; empty and 0 without one."""
+    """The delimiter that a first line `sep=;` names, and that line's length; empty and 0 without one."""
     match = _SEPARATOR.match(text)
     return (match[1], match.end()) if match else ("", 0)
 
 
 def has_escaped_quotes(text: str) -> bool:
-    """Returns whether quotes in cells are written with a backslash before them."""
+    """Whether quotes in cells are written with a backslash before them."""
     return _ESCAPED.search(text) is not None
 
 
 def has_spaced_quotes(text: str, delimiter: str) -> bool:
-    """Returns whether quoted cells stand behind a space: `1, "x, y"`."""
+    """Whether quoted cells stand behind a space: `1, "x, y"`."""
     sign = re.escape(delimiter)
     return re.search(rf'{sign} +"[^"\n]*" *(?:{sign}|\r?$)', text, re.MULTILINE) is not None
 
 
 def double_escaped_quotes(text: str) -> str:
-    """Returns the text with doubled quotes in place of escaped ones, where the file escapes any."""
+    """The text with doubled quotes in place of escaped ones, where the file escapes any."""
     if not has_escaped_quotes(text):
         return text
     return re.sub(r'\\(["\\])', lambda found: '""' if found[1] == '"' else "\\", text)
 
 
 def find_titles(text: str, delimiter: str = "") -> tuple[tuple[str, ...], int]:
-    """Returns the lines above a table, and how many characters they take: lines of one cell before wider ones."""
+    """The lines above a table, and how many characters they take: lines of one cell before wider ones."""
     lines = text.split("\n", 50)[:50]
     wide = next((index for index, line in enumerate(lines[: _MAX_TITLES + 1]) if _count_cells(line, delimiter) > 1), 0)
     above = lines[:wide]

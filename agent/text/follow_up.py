@@ -42,26 +42,26 @@ MIN_OWN_WORDS = 2
 
 
 def list_content_words(message: str) -> list[str]:
-    """Returns the words of a message that name what it is about: no stop words, question words or units."""
+    """The words of a message that name what it is about: no stop words, question words or units."""
     return [word for word in map_query_terms(message).values() if not is_filler(word) and word not in _MEASURING]
 
 
 def names_subject(message: str) -> bool:
-    """Returns whether a message has enough content words to be searched by itself."""
+    """Whether a message has enough content words to be searched by itself."""
     words = list_content_words(message)
     compounds = bool(_COMPOUNDING.intersection(detect_candidate_languages(message)))
     return len(words) >= MIN_OWN_WORDS or (compounds and any(len(word) >= _COMPOUND_CHARS for word in words))
 
 
 def list_own_terms(message: str, languages: tuple[str, ...] = ()) -> tuple[frozenset[str], ...]:
-    """Returns the search terms of a message's content words and units, each with its stems in these languages."""
+    """The search terms of a message's content words and units, each with its stems in these languages."""
     words = map_query_terms(message).items()
     own = {term for term, word in words if word in UNIT_WORDS or not (is_filler(word) or word in _MEASURING)}
     return tuple(frozenset(forms) for forms in expand_query_terms(message, languages).values() if own & {*forms})
 
 
 def refers_back(message: str) -> bool:
-    """Returns whether a message begins with a conjunction, has a pronoun, or names no subject of its own."""
+    """Whether a message begins with a conjunction, has a pronoun, or names no subject of its own."""
     words = [fold(word) for word in _WORD.findall(message)]
     if not words or words[0] in _FOLDED_CONJUNCTIONS or not list_content_words(message):
         return True
@@ -69,7 +69,7 @@ def refers_back(message: str) -> bool:
 
 
 def split_joined_questions(question: str) -> list[str]:
-    """Returns the questions that a conjunction joins: "Who books trips and how long is parental leave?" has two.
+    """The questions that a conjunction joins: "Who books trips and how long is parental leave?" has two.
 
     A part that names no subject of its own stays with the part before it.
     """
@@ -90,7 +90,7 @@ def _names_subject(part: str) -> bool:
 
 
 def _has_pronoun(message: str, words: list[str]) -> bool:
-    """Returns whether a word is a pronoun in each language that the message may be in: "die" is one in Dutch only."""
+    """Whether a word is a pronoun in each language that the message may be in: "die" is one in Dutch only."""
     languages = detect_candidate_languages(message)
     return bool(languages) and any(
         all(word in _FOLDED_PRONOUNS.get(language, ()) for language in languages) for word in words

@@ -43,7 +43,7 @@ def decode_page(data: bytes, charset: str | None = None) -> Decoded:
 
 
 def decode_declared(data: bytes, charset: str) -> Decoded | None:
-    """Returns the text in a declared charset as browsers read it; None if it is unknown, or the bytes are not in it."""
+    """The text in a declared charset as browsers read it; None if it is unknown, or the bytes are not in it."""
     try:
         name = codecs.lookup(charset.strip()).name
     except (LookupError, ValueError):

@@ -30,7 +30,7 @@ BLOCKS = frozenset(_BLOCK_NAMES.split())
 
 
 def is_data_table(table: Element) -> bool:
-    """Returns whether the table holds data: layout tables say so, have one cell, or contain headings."""
+    """Whether the table holds data: layout tables say so, have one cell, or contain headings."""
     if table.get("role") in {"presentation", "none"}:
         return False
     cells = [cell for rows in _iter_sections(table) for row in rows for cell in row if cell.tag in _CELLS]
@@ -60,7 +60,7 @@ def _iter_loose(element: Element) -> Iterator[str]:
 
 
 def read_table_rows(table: Element) -> list[list[str]]:
-    """Returns the cells' texts. A cell over several rows is repeated in each; one over several columns stands in the
+    """The cells' texts. A cell over several rows is repeated in each; one over several columns stands in the
     first."""
     grid: list[list[str]] = []
     cells = 0
@@ -138,7 +138,7 @@ def read_shown_value(element: Element) -> str:
 
 
 def follows_component(element: Element) -> bool:
-    """Returns whether a custom element stands directly behind another one.
+    """Whether a custom element stands directly behind another one.
 
     Pages give them the layout of boxes, so that their texts are apart although nothing stands between them.
     """

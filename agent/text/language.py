@@ -80,7 +80,7 @@ class Identifier(Protocol):
     """The part of py3langid that is used here."""
 
     def classify(self, text: str) -> tuple[str, float]:
-        """Returns the language and its probability."""
+        """The language and its probability."""
         ...
 
 
@@ -96,7 +96,7 @@ class LanguageDetector:
         self._loading = asyncio.Lock()
 
     async def detect(self, text: str) -> str:
-        """Returns the ISO 639-1 code of the text's language; `en` unless another language is likely."""
+        """The ISO 639-1 code of the text's language; `en` unless another language is likely."""
         words = _IGNORED_TEXT.sub(" ", text[:MAX_READ_CHARS]).split()
         if not words or _is_plainly_english(words):
             return ENGLISH
@@ -109,7 +109,7 @@ class LanguageDetector:
 
 
 def _shows_language(words: list[str], language: str) -> bool:
-    """Returns whether a text has a letter that English has not, or a common word of the language."""
+    """Whether a text has a letter that English has not, or a common word of the language."""
     common = _list_common_words(language)
     return any(not word.isascii() or word.lower() in common for word in words)
 
@@ -121,13 +121,13 @@ def _list_common_words(language: str) -> frozenset[str]:
 
 
 def _is_plainly_english(words: list[str]) -> bool:
-    """Returns whether two of three words are common English ones."""
+    """Whether two of three words are common English ones."""
     known = sum(word.lower() in _ENGLISH_WORDS for word in words)
     return 3 * known >= 2 * len(words)
 
 
 def _detect_by_words(words: list[str]) -> str:
-    """Returns the language whose short-request words match best: at least two words or all of them, and more than
+    """The language whose short-request words match best: at least two words or all of them, and more than
     for English.
     """
     own = {word.lower() for word in words}
@@ -139,7 +139,7 @@ def _detect_by_words(words: list[str]) -> str:
 
 @cache
 def _load_model() -> Identifier:
-    """Returns the model, loaded once per process; classifying does not change it."""
+    """The model, loaded once per process; classifying does not change it."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[import-untyped]  # noqa: PLC0415
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

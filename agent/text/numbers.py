@@ -55,7 +55,7 @@ def _build_words() -> dict[str, int]:
 
 
 def _build_french_words() -> dict[str, int]:
-    """Returns the French words from 20 to 99, joined by hyphens: `vingt-et-un`, `soixante-dix-sept`."""
+    """The French words from 20 to 99, joined by hyphens: `vingt-et-un`, `soixante-dix-sept`."""
     ones = _ONES["fr"].split()
     words = {}
     for first, name, count in _FRENCH_TENS:
@@ -168,7 +168,7 @@ class NumberMention:
 
 
 def find_numbers(text: str, *, is_claim: bool = False) -> list[NumberMention]:
-    """Returns the numbers of a text in order, digits and number words.
+    """The numbers of a text in order, digits and number words.
 
     Dates, times and codes (`INC-1042`) are read as the numbers in them: `agent.text.values` keeps those apart. With
     `is_claim`, words that are mostly other words (`one`, `sex`) are left out."""
@@ -176,7 +176,7 @@ def find_numbers(text: str, *, is_claim: bool = False) -> list[NumberMention]:
 
 
 def format_decimal(value: Decimal) -> str:
-    """Returns one spelling for equal numbers: no exponent, no trailing zeros."""
+    """One spelling for equal numbers: no exponent, no trailing zeros."""
     text = f"{value:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text
@@ -212,7 +212,7 @@ def _is_number_word(word: str) -> bool:
 
 
 def _read_word(text: str, word: str, at: int) -> tuple[Decimal, int]:
-    """Returns the value of a number word of one or more parts (`twenty-one`, `soixante et onze`), and its end."""
+    """The value of a number word of one or more parts (`twenty-one`, `soixante et onze`), and its end."""
     value = Decimal(NUMBER_WORDS[word] if word in NUMBER_WORDS else _read_compound(word))
     end, key = at, word
     while key in _COMPOUND_STARTS and (tail := _WORD_TAIL.match(text, end)) is not None:
@@ -239,7 +239,7 @@ def _read_lower_places(text: str, value: Decimal, factor: Decimal, at: int) -> t
 
 @lru_cache(maxsize=256)
 def _read_compound(word: str) -> int:
-    """Returns the value of a German or Swedish word with scale words in it (`zweihundertfünfzig`), or 0."""
+    """The value of a German or Swedish word with scale words in it (`zweihundertfünfzig`), or 0."""
     if word in NUMBER_WORDS:
         return int(NUMBER_WORDS[word])
     for name, factor in _COMPOUND_SCALES:
@@ -297,7 +297,7 @@ def _read_scale(match: re.Match[str], before: str) -> tuple[Decimal, str]:
 
 
 def _read_separators(written: str) -> tuple[list[Decimal], list[Decimal]]:
-    """Returns the values that the digits can stand for, the likeliest first, and the numbers of a possible list."""
+    """The values that the digits can stand for, the likeliest first, and the numbers of a possible list."""
     fraction = Decimal(_FRACTIONS[written[-1]]) if written[-1] in _FRACTIONS else Decimal(0)
     written = written.rstrip(_FRACTION)
     if not written:
@@ -317,7 +317,7 @@ def _read_separators(written: str) -> tuple[list[Decimal], list[Decimal]]:
 
 
 def _read_plain(digits: str) -> list[Decimal]:
-    """Returns the values of digits with separators: `1,234` is 1234 or 1.234, `1.234,5` only 1234.5."""
+    """The values of digits with separators: `1,234` is 1234 or 1.234, `1.234,5` only 1234.5."""
     marks = re.findall(r"\D", digits)
     joined = re.sub(r"\D", "", digits)
     if not marks:
@@ -344,7 +344,7 @@ def _to_decimal(text: str) -> Decimal:
 
 
 def _find_step(value: Decimal, *, approximate: bool) -> Decimal:
-    """Returns the place value of the last digit shown. Behind "about", zeros at the end are not shown digits."""
+    """The place value of the last digit shown. Behind "about", zeros at the end are not shown digits."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     if approximate and exponent >= 0 and value:

@@ -58,7 +58,7 @@ class OwnWords:
         self._texts = _limit(texts)
 
     def hold(self, value: JsonValue) -> bool:
-        """Returns whether a value stands in the texts. Of a list or an object every part must, and every key.
+        """Whether a value stands in the texts. Of a list or an object every part must, and every key.
 
         A boolean never does; null and an empty text, which say nothing, always do.
         """
@@ -75,7 +75,7 @@ class OwnWords:
         return all(self.hold(key) and self.hold(item) for key, item in value.items())
 
     def state(self, text: str) -> bool:
-        """Returns whether a text says nothing that is not in the texts: each of its values and content words is there.
+        """Whether a text says nothing that is not in the texts: each of its values and content words is there.
 
         Weaker than `hold`: the words may stand in another order, so it fits sentences and no addresses or names.
         """
@@ -87,7 +87,7 @@ class OwnWords:
         return bool(words) and words <= self._terms
 
     def find_restated(self, text: str) -> str | None:
-        """Returns the sentence of the person that a text restates, or None.
+        """The sentence of the person that a text restates, or None.
 
         The sentence holds each value of the text and most of its content words.
         """
@@ -122,7 +122,7 @@ class OwnWords:
         return False
 
     def _hold_address(self, text: str) -> bool:
-        """Returns whether a web, mail or phone address stands there with another scheme or without one."""
+        """Whether a web, mail or phone address stands there with another scheme or without one."""
         bare = _SCHEME.sub("", text, count=1) if _SCHEME.match(text) else text
         bare = bare.removesuffix("/")
         if bare == text or not bare or " " in bare:
@@ -143,7 +143,7 @@ class OwnWords:
         return any(_is_whole(self._normalised, *found.span()) for found in re.finditer(pattern, self._normalised))
 
     def _hold_quantity(self, value: str) -> bool:
-        """Returns whether a text that is a number, a date or a time, and nothing else, stands there."""
+        """Whether a text that is a number, a date or a time, and nothing else, stands there."""
         text = _prepare(value).strip()
         if len(text) > MAX_QUANTITY_CHARS:
             return False
@@ -209,7 +209,7 @@ class OwnWords:
 
 
 def _limit(texts: Iterable[str]) -> tuple[str, ...]:
-    """Returns the last texts that fit `MAX_CHARS`; the oldest of them may lose its beginning."""
+    """The last texts that fit `MAX_CHARS`; the oldest of them may lose its beginning."""
     left, kept = MAX_CHARS, list[str]()
     for text in reversed(tuple(texts)):
         if left <= 0:
@@ -220,14 +220,14 @@ def _limit(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _normalise(text: str) -> str:
-    """Returns the text without case and invisible characters, with single spaces, one kind of quotes and digits."""
+    """The text without case and invisible characters, with single spaces, one kind of quotes and digits."""
     composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
     visible = "".join(char for char in composed if char.isspace() or unicodedata.category(char) != "Cf")
     return " ".join(_fold_digits(visible).translate(_QUOTES).split())
 
 
 def _prepare(text: str) -> str:
-    """Returns the text as `find_values` reads it: it takes digits right behind a letter for a part of a name."""
+    """The text as `find_values` reads it: it takes digits right behind a letter for a part of a name."""
     return text if text.isascii() else _DIGIT_EDGE.sub(_separate_digit, _fold_digits(text))
 
 
@@ -238,14 +238,14 @@ def _separate_digit(edge: re.Match[str]) -> str:
 
 
 def _fold_digits(text: str) -> str:
-    """Returns the text with the digits of every script as 0 to 9."""
+    """The text with the digits of every script as 0 to 9."""
     if text.isascii():
         return text
     return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
 
 
 def _is_whole(text: str, start: int, end: int) -> bool:
-    """Returns whether `text[start:end]` is not a part of a longer word, number, address or path."""
+    """Whether `text[start:end]` is not a part of a longer word, number, address or path."""
     return _begins_value(text, start) and _ends_value(text, end)
 
 
@@ -272,7 +272,7 @@ def _ends_value(text: str, end: int) -> bool:
 
 
 def _is_number_part(text: str, at: int) -> bool:
-    """Returns whether the comma at `at` stands between two digits."""
+    """Whether the comma at `at` stands between two digits."""
     return at > 0 and text[at] == "," and text[at - 1].isdigit() and text[at + 1 : at + 2].isdigit()
 
 
@@ -289,7 +289,7 @@ def _to_decimal(value: float) -> Decimal | None:
 
 
 def _collect_content(text: str) -> frozenset[str]:
-    """Returns the stems of a text's content words, without its numbers and dates, which are compared as values."""
+    """The stems of a text's content words, without its numbers and dates, which are compared as values."""
     plain = _prepare(text)
     for mention in reversed(find_values(plain)):
         if isinstance(mention, Quantity):

@@ -60,7 +60,7 @@ _RawPiece = tuple[Kind, int, int, str]
 
 
 def split_pieces(text: str) -> list[Piece]:
-    """Returns the pieces in order. They hold every character except white space and list markers."""
+    """The pieces in order. They hold every character except white space and list markers."""
     found: list[Piece] = []
     lines = list(_iterate_lines(text))
     block, at = 0, 0
@@ -75,7 +75,7 @@ def split_pieces(text: str) -> list[Piece]:
 
 
 def _split_block(text: str, lines: Sequence[_Line]) -> tuple[int, list[_RawPiece]]:
-    """Returns the number of lines of the first block, and its pieces."""
+    """The number of lines of the first block, and its pieces."""
     first = lines[0].text
     if _FENCE.match(first):
         count = next((n for n in range(1, len(lines)) if _FENCE.match(lines[n].text)), len(lines) - 1) + 1

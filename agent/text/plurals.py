@@ -2,5 +2,5 @@
 
 
 def format_count(number: int, noun: str) -> str:
-    """Returns the number with the noun, which gets an "s" unless the number is 1."""
+    """The number with the noun, which gets an "s" unless the number is 1."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -50,7 +50,7 @@ MAX_QUESTIONS = 4
 
 
 def remove_form(question: str) -> str:
-    """Returns the question without instructions about the answer's form, which must not be searched for."""
+    """The question without instructions about the answer's form, which must not be searched for."""
     rest = LIMIT.sub(lambda match: " " if is_instruction(match[0]) else match[0], question)
     for _, _, instruction in SHAPES:
         rest = instruction.sub(" ", rest)
@@ -60,7 +60,7 @@ def remove_form(question: str) -> str:
 
 
 def split_questions(question: str) -> list[str]:
-    """Returns the questions of a message: sentences that all end with a question mark, and questions that are joined
+    """The questions of a message: sentences that all end with a question mark, and questions that are joined
     by a conjunction; else the message."""
     parts = [part.strip() for part in re.split(r"(?<=\?)\s+", question) if part.strip()]
     several = len(parts) > 1 and all(part.endswith("?") for part in parts)

@@ -34,7 +34,7 @@ _MIN_STEM_CHARS = 3
 
 @lru_cache(maxsize=100_000)
 def stem_snowball(language: str, word: str) -> str:
-    """Returns the stem of a lower-case word; `language` is one of `SNOWBALL_LANGUAGES`."""
+    """The stem of a lower-case word; `language` is one of `SNOWBALL_LANGUAGES`."""
     with _STEMMER_LOCK:
         if language not in _STEMMERS:
             _STEMMERS[language] = _create_stemmer(_NAMES[language])
@@ -42,7 +42,7 @@ def stem_snowball(language: str, word: str) -> str:
 
 
 def _create_stemmer(name: str) -> _Stemmer:
-    """Returns a stemmer, imported when its first word arrives, which saves 13 ms at start.
+    """A stemmer, imported when its first word arrives, which saves 13 ms at start.
 
     The module is imported directly: the package itself would use PyStemmer of any version if that is installed.
     """
@@ -51,7 +51,7 @@ def _create_stemmer(name: str) -> _Stemmer:
 
 
 def _stem_swedish(word: str, stemmer: _Stemmer) -> str:
-    """Returns the stem of the stem, each time without the endings that Snowball leaves on.
+    """The stem of the stem, each time without the endings that Snowball leaves on.
 
     Snowball alone maps "kostnaden" to "kostnad" and "kostnad" to "kostn". Of 316 pairs of forms of 60 nouns it joins
     208, this function 293.

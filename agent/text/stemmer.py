@@ -32,7 +32,7 @@ _ARABIC_SUFFIXES = ("ها", "ان", "ات", "ون", "ين", "يه", "ه", "ي") 
 
 @lru_cache(maxsize=100_000)
 def stem_porter(word: str) -> str:
-    """Returns the Porter stem of a lower-case ASCII word; words of one or two letters stay unchanged."""
+    """The Porter stem of a lower-case ASCII word; words of one or two letters stay unchanged."""
     if len(word) < 3:
         return word
     held = word.replace("y", "Y", 1) if word[0] == "y" else word  # a first y is a consonant
@@ -47,7 +47,7 @@ def stem_porter(word: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def stem_arabic(word: str) -> str:
-    """Returns the light stem of a normalized Arabic word: without article, conjunction and common endings."""
+    """The light stem of a normalized Arabic word: without article, conjunction and common endings."""
     held = word[1:] if word.startswith("و") and len(word) > 3 else word
     for prefix in _ARABIC_PREFIXES:
         if held.startswith(prefix) and len(held) >= len(prefix) + 2:
@@ -79,7 +79,7 @@ def _strip_past(word: str) -> str:
 
 
 def _replace_suffix(word: str, endings: dict[str, str], measure: re.Pattern[str]) -> str:
-    """Returns the word with its longest known ending replaced, if the measure of the rest allows it."""
+    """The word with its longest known ending replaced, if the measure of the rest allows it."""
     for size in range(min(7, len(word) - 1), 1, -1):
         ending = word[-size:]
         if ending in endings:

@@ -86,7 +86,7 @@ _LANGUAGES_BY_WORD = {
 
 
 def detect_part_languages(texts: Sequence[str]) -> list[str]:
-    """Returns the language of each part of one document.
+    """The language of each part of one document.
 
     A part with enough stop words has its own language, any other part the most frequent language of the document; empty
     if no part has enough.
@@ -97,13 +97,13 @@ def detect_part_languages(texts: Sequence[str]) -> list[str]:
 
 
 def detect_language(text: str) -> str:
-    """Returns the code of the text's language by its stop words, or an empty string."""
+    """The code of the text's language by its stop words, or an empty string."""
     candidates = detect_candidate_languages(text)
     return candidates[0] if len(candidates) == 1 or set(candidates) == {"da", "no"} else ""
 
 
 def detect_question_language(question: str) -> str:
-    """Returns the language of a question, which has few stop words.
+    """The language of a question, which has few stop words.
 
     If several languages share them, the one whose alphabet has all letters of the question wins.
     """
@@ -114,14 +114,14 @@ def detect_question_language(question: str) -> str:
 
 
 def detect_candidate_languages(text: str) -> tuple[str, ...]:
-    """Returns the languages with the most stop words in a text; more than one in case of a tie."""
+    """The languages with the most stop words in a text; more than one in case of a tie."""
     counts = _count_stop_words(text)
     most = max(counts.values(), default=0)
     return tuple(name for name in counts if counts[name] == most)
 
 
 def _detect_part_language(text: str) -> str:
-    """Returns the language with at least `MIN_STOP_WORDS` stop words in a passage, and more than any other."""
+    """The language with at least `MIN_STOP_WORDS` stop words in a passage, and more than any other."""
     counts = _count_stop_words(text)
     best = max(counts, key=lambda name: (counts[name], name), default="")
     # Danish and Norwegian share their stop words and are not distinguished.

@@ -5,7 +5,7 @@ _FIGURES = frozenset("0123456789+-−()")  # noqa: RUF001 - as above
 
 
 def raise_figures(before: str, text: str) -> str:
-    """Returns a raised text as superscript characters if it follows a digit and is a figure itself, else as it is."""
+    """A raised text as superscript characters if it follows a digit and is a figure itself, else as it is."""
     inner = text.strip()
     if before[-1:].isdigit() and inner and _FIGURES.issuperset(inner):
         return text.translate(_RAISED)

@@ -60,7 +60,7 @@ varar öppnar öffnet schließt
 
 
 def extract_terms(text: str, language: str = "") -> list[str]:
-    """Returns the terms of a text in order, stop words included, as an index stores them.
+    """The terms of a text in order, stop words included, as an index stores them.
 
     `language` is one of `SNOWBALL_LANGUAGES`, or empty if no such language was detected.
     """
@@ -75,7 +75,7 @@ def extract_terms(text: str, language: str = "") -> list[str]:
 
 
 def extract_query_terms(query: str) -> list[str]:
-    """Returns the distinct search terms of a query in order.
+    """The distinct search terms of a query in order.
 
     Stop words are left out unless there is nothing else. Of more than `MAX_QUERY_TERMS` terms, the most frequent stay.
     """
@@ -83,7 +83,7 @@ def extract_query_terms(query: str) -> list[str]:
 
 
 def map_query_terms(query: str) -> dict[str, str]:
-    """Returns the terms of `extract_query_terms`, each with the word it came from."""
+    """The terms of `extract_query_terms`, each with the word it came from."""
     words, content = _split_query(query)
     counts: Counter[str] = Counter()
     words_by_term: dict[str, str] = {}
@@ -96,18 +96,18 @@ def map_query_terms(query: str) -> dict[str, str]:
 
 
 def has_content_words(query: str) -> bool:
-    """Returns whether a query has words besides stop words."""
+    """Whether a query has words besides stop words."""
     return bool(_split_query(query)[1])
 
 
 def is_keywords(query: str) -> bool:
-    """Returns whether a query has no stop words, as a list of keywords has none and a question has some."""
+    """Whether a query has no stop words, as a list of keywords has none and a question has some."""
     words, content = _split_query(query)
     return words == content
 
 
 def _split_query(query: str) -> tuple[list[str], list[str]]:
-    """Returns the folded words of a query, and those of them that are no stop words."""
+    """The folded words of a query, and those of them that are no stop words."""
     words = [word[:MAX_TERM_CHARS] for word in _WORD.findall(fold(query))]
     languages = detect_candidate_languages(query)
     stop_words = (
@@ -119,7 +119,7 @@ def _split_query(query: str) -> tuple[list[str], list[str]]:
 
 
 def expand_query_terms(query: str, languages: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Returns the terms of `extract_query_terms`, each with its stems in the given languages, itself included.
+    """The terms of `extract_query_terms`, each with its stems in the given languages, itself included.
 
     Two terms with a common stem in one of the languages become one.
     """
@@ -141,12 +141,12 @@ def expand_query_terms(query: str, languages: Sequence[str]) -> dict[str, tuple[
 
 
 def make_language_marker(language: str) -> str:
-    """Returns the extra term that every passage in a language contains."""
+    """The extra term that every passage in a language contains."""
     return f"{language}{_LANGUAGE_SEPARATOR}"
 
 
 def is_filler(word: str) -> bool:
-    """Returns whether a folded word belongs to asking, such as "explain", rather than to the topic.
+    """Whether a folded word belongs to asking, such as "explain", rather than to the topic.
 
     Units do too: the "days" of "how many vacation days" say how the answer is measured, not what it is about.
     """
@@ -154,12 +154,12 @@ def is_filler(word: str) -> bool:
 
 
 def is_space_separated(word: str) -> bool:
-    """Returns whether a word is in a script that writes spaces between words."""
+    """Whether a word is in a script that writes spaces between words."""
     return _IS_UNSPACED.match(word) is None
 
 
 def is_legacy_stop_stem(word: str) -> bool:
-    """Returns whether the stem of a folded word is a stop word, such as "us" of "use".
+    """Whether the stem of a folded word is a stop word, such as "us" of "use".
 
     Indexes of earlier versions contain such words under that stem and therefore cannot find them.
     """
@@ -167,7 +167,7 @@ def is_legacy_stop_stem(word: str) -> bool:
 
 
 def fold(text: str) -> str:
-    """Returns the text for comparison: without case, accents and optional signs, with one form of each letter."""
+    """The text for comparison: without case, accents and optional signs, with one form of each letter."""
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKD", text.casefold()).translate(_FOLDING)
@@ -175,7 +175,7 @@ def fold(text: str) -> str:
 
 
 def detect_script(text: str) -> str:
-    """Returns the script of most letters of a text by its Unicode name: `LATIN`, `ARABIC`, `CJK` ..."""
+    """The script of most letters of a text by its Unicode name: `LATIN`, `ARABIC`, `CJK` ..."""
     letters = Counter(
         unicodedata.name(letter, "OTHER").split(" ", 1)[0].split("-", 1)[0] for letter in text[:400] if letter.isalpha()
     )
@@ -183,12 +183,12 @@ def detect_script(text: str) -> str:
 
 
 def _normalize_accented(text: str) -> str:
-    """Returns the text in lower case with the accents that stemmers need, without optional signs."""
+    """The text in lower case with the accents that stemmers need, without optional signs."""
     return unicodedata.normalize("NFC", text).casefold().translate(_OPTIONAL_SIGNS)
 
 
 def _stem_in_language(language: str, word: str) -> list[str]:
-    """Returns the terms of a lower-case word of a passage in a language.
+    """The terms of a lower-case word of a passage in a language.
 
     Stop words, codes with digits and words of other scripts keep their common term: "var" (where) must not become the
     stem of "varor" (goods).
@@ -210,7 +210,7 @@ def _stem_folded_word(word: str) -> list[str]:
 
 @lru_cache(maxsize=100_000)
 def _stem_english(word: str) -> str:
-    """Returns the English stem, extended if it would equal a stop word that the word is not.
+    """The English stem, extended if it would equal a stop word that the word is not.
 
     "one" does not become "on", nor "ore" "or"; "used" and "using" become "use", "owned" and "owning" become "owns".
     """

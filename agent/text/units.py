@@ -111,7 +111,7 @@ _PHRASES = {"per cent": "%", "percentage point": "pp", "percentage points": "pp"
 
 
 def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
-    """Returns the unit of the number `text[start:end]`, and the span of the number with its unit.
+    """The unit of the number `text[start:end]`, and the span of the number with its unit.
 
     A currency may stand before the number. The unit is None where none is known."""
     after = _AFTER.match(text, end)

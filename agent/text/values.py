@@ -32,7 +32,7 @@ _QUOTED_CELL: Final = re.compile(r'"[^"\n]*"')
 
 
 def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
-    """Returns the dates, times, codes and numbers of a text in order, without overlaps.
+    """The dates, times, codes and numbers of a text in order, without overlaps.
 
     With `is_claim`, code listings, citation marks, list numbers and number words that are mostly other words are left
     out: they state no value."""
@@ -98,11 +98,11 @@ class KnownValues:
         return self._times
 
     def list_quantities(self, dimension: str) -> Sequence[Decimal]:
-        """Returns the values with a unit of a dimension, in its base unit, in order."""
+        """The values with a unit of a dimension, in its base unit, in order."""
         return self._by_dimension.get(dimension, [])
 
     def list_years(self) -> list[Decimal]:
-        """Returns the bare numbers that may be years."""
+        """The bare numbers that may be years."""
         start, end = bisect_left(self._values, Decimal(1900)), bisect_right(self._values, Decimal(2100))
         return [value for value, unit in self._numbers[start:end] if unit is None and value == int(value)]
 
@@ -111,7 +111,7 @@ class KnownValues:
         return self._has_value(value, Decimal(0))
 
     def find_missing(self, text: str, *, ignore_sign: bool = False) -> list[ValueMention]:
-        """Returns the values that a text claims and the known texts do not hold, in order."""
+        """The values that a text claims and the known texts do not hold, in order."""
         claims = find_values(text, is_claim=True)
         return [mention for mention in claims if not self.contains(mention, ignore_sign=ignore_sign)]
 
@@ -238,7 +238,7 @@ def _is_any_between(ordered: Sequence[Decimal], low: Decimal, high: Decimal) -> 
 
 
 def _blank(text: str, mentions: Iterable[ValueMention]) -> str:
-    """Returns the text with spaces in the place of mentions, so that nothing is read twice and places stay right."""
+    """The text with spaces in the place of mentions, so that nothing is read twice and places stay right."""
     parts: list[str] = []
     at = 0
     for mention in mentions:
@@ -248,7 +248,7 @@ def _blank(text: str, mentions: Iterable[ValueMention]) -> str:
 
 
 def _split_csv_cells(text: str) -> str:
-    """Returns the text with `;` between the cells of lines that are CSV, where `151,2870` are two cells."""
+    """The text with `;` between the cells of lines that are CSV, where `151,2870` are two cells."""
     lines = [line if not _CSV_LINE.search(line) else _separate(line) for line in text.split("\n")]
     return "\n".join(lines)
 

@@ -49,12 +49,12 @@ class SkillCard:
     """The effect classes of `tools`, in their order."""
 
     def get_tool_effect(self, name: str) -> Effect:
-        """Returns the effect class of one of the skill's tools; the skill's own for an unknown name."""
+        """The effect class of one of the skill's tools; the skill's own for an unknown name."""
         return dict(zip(self.tools, self.tool_effects, strict=False)).get(name, self.effect)
 
 
 def find_worst_effect(effects: Iterable[Effect]) -> Effect:
-    """Returns the effect class of something that may have any of `effects`."""
+    """The effect class of something that may have any of `effects`."""
     return max(effects, key=_WORST.index, default="read")
 
 
@@ -75,19 +75,19 @@ class Catalogue:
     tools: tuple[ToolSpec, ...] = ()
 
     def list_names(self) -> list[str]:
-        """Returns every name, skills first."""
+        """Every name, skills first."""
         return [card.name for card in self.skills] + [spec.name for spec in self.tools]
 
     def list_skill_tools(self) -> list[str]:
-        """Returns the tools that skills may call, each once, sorted."""
+        """The tools that skills may call, each once, sorted."""
         return sorted({name for card in self.skills for name in card.tools})
 
     def get_skill(self, name: str) -> SkillCard | None:
-        """Returns the skill of this name, or None."""
+        """The skill of this name, or None."""
         return next((card for card in self.skills if card.name == name), None)
 
     def get_tool(self, name: str) -> ToolSpec | None:
-        """Returns the tool of this name, or None."""
+        """The tool of this name, or None."""
         return next((spec for spec in self.tools if spec.name == name), None)
 
     @cached_property
@@ -96,7 +96,7 @@ class Catalogue:
         return frozenset(spec.hints.source for spec in self.tools if spec.hints.source is not None)
 
     def show(self, question: str, *, query: str = "", max_chars: int = CATALOGUE_CHARS) -> CatalogueView:
-        """Returns the whole catalogue if it fits. Else returns the skills, our own tools, and the foreign tools that
+        """The whole catalogue if it fits. Else returns the skills, our own tools, and the foreign tools that
         best match the question, with the names of the others. Matches of `query`, the planner's search, come first.
         """
         if len(self._whole_text) <= max_chars:
@@ -132,7 +132,7 @@ class Catalogue:
         return lines
 
     def rank(self, foreign: Sequence[ToolSpec], question: str, query: str) -> list[ToolSpec]:
-        """Returns the tools that the request names, then matches of the search, then matches of the question. Ties
+        """The tools that the request names, then matches of the search, then matches of the question. Ties
         alternate between servers, so that alphabetical order favours none.
         """
         searched = self.index.compute_scores(query) if query else {}
@@ -179,7 +179,7 @@ class CatalogueIndex:
         self._weights = {term: math.log(1 + len(self._texts) / count) for term, count in spread.items()}
 
     def compute_scores(self, question: str) -> dict[str, float]:
-        """Returns the relevance of each tool to the question, from 0."""
+        """The relevance of each tool to the question, from 0."""
         asked = frozenset(extract_query_terms(split_name(question)))
         return {
             name: sum(self._weights[term] * (1.5 if term in self._names[name] else 1.0) for term in asked & text)
@@ -188,18 +188,18 @@ class CatalogueIndex:
 
 
 def _format_skill(card: SkillCard) -> str:
-    """Returns a skill's line, and one with the tools that a step may name for it."""
+    """A skill's line, and one with the tools that a step may name for it."""
     line = f"- {card.name}: {shorten(card.description, SKILL_CHARS)}"
     return f"{line}\n  its tools: {', '.join(card.tools)}" if card.tools else line
 
 
 def is_foreign(spec: ToolSpec) -> bool:
-    """Returns whether a foreign MCP server offers the tool."""
+    """Whether a foreign MCP server offers the tool."""
     return spec.origin.startswith("mcp:")
 
 
 def get_server_name(spec: ToolSpec) -> str:
-    """Returns the server's name of a foreign tool."""
+    """The server's name of a foreign tool."""
     return spec.origin.removeprefix("mcp:")
 
 
@@ -223,7 +223,7 @@ def _group_by_server(foreign: Iterable[ToolSpec]) -> dict[str, list[ToolSpec]]:
 
 
 def _take_turns(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
-    """Returns the first tool of each server, then the second of each, and so on."""
+    """The first tool of each server, then the second of each, and so on."""
     places: Counter[str] = Counter()
     placed = []
     for spec in specs:
@@ -233,7 +233,7 @@ def _take_turns(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
 
 
 def _is_mentioned(spec: ToolSpec, asked: str) -> bool:
-    """Returns whether the request names the tool. A name of one word must be written with its server."""
+    """Whether the request names the tool. A name of one word must be written with its server."""
     local = _get_local_name(spec).lower()
     if spec.name.lower() in asked:
         return True
@@ -251,12 +251,12 @@ def _get_local_name(spec: ToolSpec) -> str:
 
 
 def format_tool(spec: ToolSpec) -> str:
-    """Returns one line: the name, the inputs with their types, the first sentence."""
+    """One line: the name, the inputs with their types, the first sentence."""
     return f"- {spec.name}({_format_inputs(spec)}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 
 def _format_call(spec: ToolSpec) -> str:
-    """Returns the name and the names of the required inputs; "…" stands for optional ones."""
+    """The name and the names of the required inputs; "…" stands for optional ones."""
     properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
     needed = list(map(str, required)) if isinstance(required, list) else []
     has_more = isinstance(properties, dict) and len(properties) > len(needed)
@@ -307,11 +307,11 @@ def _format_type(prop: object) -> str:
 
 
 def get_first_sentence(text: str, limit: int) -> str:
-    """Returns the first sentence of a description as one line of at most `limit` characters."""
+    """The first sentence of a description as one line of at most `limit` characters."""
     return shorten(re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'(])", " ".join(text.split()), maxsplit=1)[0], limit)
 
 
 def shorten(text: str, length: int) -> str:
-    """Returns the text as one line of at most `length` characters, cut between words."""
+    """The text as one line of at most `length` characters, cut between words."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"

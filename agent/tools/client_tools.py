@@ -53,7 +53,7 @@ def check_client_tools(request: AgentRequest, room: Room, taken: Container[str])
 
 
 def build_client_specs(tools: Sequence[JsonObject]) -> tuple[ToolSpec, ...]:
-    """Returns the tools of a checked request as a planner sees them, in order of name.
+    """The tools of a checked request as a planner sees them, in order of name.
 
     Nothing is known about what they change, so that their effect class is `effect`.
     """
@@ -66,7 +66,7 @@ def build_client_specs(tools: Sequence[JsonObject]) -> tuple[ToolSpec, ...]:
 
 
 def build_client_spec(name: str, description: str = "", parameters: JsonValue = None) -> ToolSpec:
-    """Returns one tool. Its results are untrusted."""
+    """One tool. Its results are untrusted."""
     schema = _drop_patterns(parameters) if isinstance(parameters, dict) else {}
     return ToolSpec(
         name=name,
@@ -80,7 +80,7 @@ def build_client_spec(name: str, description: str = "", parameters: JsonValue = 
 
 
 def _check_function(tool: JsonObject, where: str) -> str:
-    """Returns the name of a tool that is valid otherwise."""
+    """The name of a tool that is valid otherwise."""
     function = _get_function(tool)
     if tool.get("type", "function") != "function" or not function:
         raise BadRequestError(f'{where}: expected {{"type": "function", "function": {{...}}}}', param=where)
@@ -118,7 +118,7 @@ def _get_function(tool: JsonObject) -> JsonObject:
 
 
 def _drop_patterns(schema: JsonObject) -> JsonObject:
-    """Returns the schema without regular expressions: those of a caller could take minutes on a text."""
+    """The schema without regular expressions: those of a caller could take minutes on a text."""
     kept: JsonObject = {}
     for name, value in schema.items():
         if name in _PATTERNS:

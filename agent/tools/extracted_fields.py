@@ -46,7 +46,7 @@ class ExtractedField:
 
 
 def parse_fields(schema: JsonObject) -> dict[str, ExtractedField]:
-    """Returns the fields of a schema: `{"email": "string"}`, or JSON Schema with `properties`.
+    """The fields of a schema: `{"email": "string"}`, or JSON Schema with `properties`.
 
     Raises `ToolInputError` that says what is wrong.
     """
@@ -58,18 +58,18 @@ def parse_fields(schema: JsonObject) -> dict[str, ExtractedField]:
 
 
 def build_fields_schema(fields: Mapping[str, ExtractedField]) -> JsonObject:
-    """Returns the strict JSON schema of a model's reply. Every field may be null."""
+    """The strict JSON schema of a model's reply. Every field may be null."""
     properties: JsonObject = {name: _build_schema(one) for name, one in fields.items()}
     return {"type": "object", "additionalProperties": False, "required": [*fields], "properties": properties}
 
 
 def describe_fields(fields: Mapping[str, ExtractedField]) -> str:
-    """Returns one line for each field, for a prompt."""
+    """One line for each field, for a prompt."""
     return "\n".join(f"- {name}: {_describe(one)}" for name, one in fields.items())
 
 
 def read_values(fields: Mapping[str, ExtractedField], reply: JsonObject) -> tuple[JsonObject, list[str]]:
-    """Returns the values by field, null for those that are missing, and what of the reply does not fit."""
+    """The values by field, null for those that are missing, and what of the reply does not fit."""
     problems: list[str] = []
     return {name: _read(name, one, reply.get(name), problems) for name, one in fields.items()}, problems
 
@@ -133,7 +133,7 @@ def _find_kind(name: str, given: JsonObject) -> Kind:
 
 
 def _check_pattern(name: str, pattern: JsonValue) -> str:
-    """Returns the pattern of an id. Only characters and their number: a plan's pattern must not take long to match."""
+    """The pattern of an id. Only characters and their number: a plan's pattern must not take long to match."""
     if (
         not isinstance(pattern, str)
         or re.fullmatch(r"\^?(?:\[[\w.:@ -]{1,60}\]|\\[dw])(?:\{\d{1,2}(?:,\d{0,2})?\}|\+)?\$?", pattern) is None
@@ -182,7 +182,7 @@ def _describe(one: ExtractedField) -> str:
 
 
 def _read(name: str, one: ExtractedField, value: JsonValue, problems: list[str]) -> JsonValue:
-    """Returns a value of a reply as its field's type; null with a problem if it does not fit."""
+    """A value of a reply as its field's type; null with a problem if it does not fit."""
     if value is None or value == "":
         return None
     if one.kind == "array" and one.item is not None and isinstance(value, list) and len(value) <= MAX_ITEMS:
@@ -196,7 +196,7 @@ def _read(name: str, one: ExtractedField, value: JsonValue, problems: list[str])
 
 
 def _read_plain(one: ExtractedField, value: JsonValue) -> JsonValue:
-    """Returns a value of a field that is no list and no object; None if it does not fit."""
+    """A value of a field that is no list and no object; None if it does not fit."""
     if one.kind == "choice":
         return value if value in one.choices else None
     if one.kind == "boolean":

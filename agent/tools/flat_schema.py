@@ -14,7 +14,7 @@ ANY_VALUE: JsonObject = {
 
 @cache
 def build_flat_schema(model: type[BaseModel]) -> JsonObject:
-    """Returns the model's JSON schema without titles and with `$ref`s inlined: some clients drop tools over either.
+    """The model's JSON schema without titles and with `$ref`s inlined: some clients drop tools over either.
 
     Cached per model and shared: do not change it.
     """
@@ -52,6 +52,6 @@ def _inline_references(node: JsonValue, definitions: JsonObject) -> JsonValue:
 
 
 def _name_any(schema: JsonValue) -> JsonValue:
-    """Returns the schema of any JSON value with its types: clients report a schema without keywords as a mistake."""
+    """The schema of any JSON value with its types: clients report a schema without keywords as a mistake."""
     is_any = isinstance(schema, dict) and schema.keys() <= {"description", "default"}
     return {**ANY_VALUE, **schema} if is_any and isinstance(schema, dict) else schema

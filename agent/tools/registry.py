@@ -53,7 +53,7 @@ class ToolRegistry:
         return next((reasons[name] for reasons in self._withheld.values() if name in reasons), None)
 
     def get(self, name: str) -> Tool:
-        """Returns the tool of this name. Raises `ToolUnknownError` if it is absent, `ToolQuarantinedError` if it is
+        """The tool of this name. Raises `ToolUnknownError` if it is absent, `ToolQuarantinedError` if it is
         withheld.
         """
         try:
@@ -73,18 +73,18 @@ class ToolRegistry:
         return iter(sorted(self._tools.values(), key=lambda tool: tool.spec.name))
 
     def list_specs(self, allowed: Iterable[str] | None = None) -> list[ToolSpec]:
-        """Returns the specs in order of name, only those `allowed` if given."""
+        """The specs in order of name, only those `allowed` if given."""
         if self._specs is None:
             self._specs = tuple(tool.spec for tool in self)
         names = None if allowed is None else set(allowed)
         return [spec for spec in self._specs if names is None or spec.name in names]
 
     def list_sources(self, names: Iterable[str]) -> set[UserSource]:
-        """Returns the user's own sources that the tools of these names read."""
+        """The user's own sources that the tools of these names read."""
         return {spec.hints.source for spec in self.list_specs(names) if spec.hints.source is not None}
 
     def list_room_specs(self, room: Room, owner: str) -> list[ToolSpec]:
-        """Returns the specs of the tools that an owner has in a room, in order of name: those the room names, or all if
+        """The specs of the tools that an owner has in a room, in order of name: those the room names, or all if
         it names none, and those of its own servers.
         """
         return [spec for spec in self.list_specs() if spec.is_visible_to(owner) and spec.is_allowed_in(room)]

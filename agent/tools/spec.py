@@ -38,7 +38,7 @@ READ_ONLY_WEB = ToolAnnotations(read_only=True, destructive=False, idempotent=Tr
 
 
 def declare_roles(**roles: ArgumentRole) -> Mapping[str, ArgumentRole]:
-    """Returns the roles of a tool's arguments, for the class of the tool."""
+    """The roles of a tool's arguments, for the class of the tool."""
     return MappingProxyType(roles)
 
 
@@ -138,7 +138,7 @@ class ToolSpec:
         return tuple(name for name, role in self.argument_roles.items() if role == "where")
 
     def get_role(self, argument: str) -> ArgumentRole:
-        """Returns the role of an argument."""
+        """The role of an argument."""
         return self.argument_roles.get(argument, "other")
 
     @property
@@ -156,13 +156,13 @@ class ToolSpec:
         return self.effect == "read" and (self.is_open_world or bool(self.where_args))
 
     def is_allowed_in(self, room: Room) -> bool:
-        """Returns whether the room allows the tool: its own servers' tools, and others if it names them or none."""
+        """Whether the room allows the tool: its own servers' tools, and others if it names them or none."""
         if self.room is not None:
             return self.room == room.id
         return room.tools is None or self.name in room.tools
 
     def is_visible_to(self, owner: str) -> bool:
-        """Returns whether `owner` may use it."""
+        """Whether `owner` may use it."""
         return self.owner in (LOCAL_OWNER, owner)
 
     def to_openai(self) -> JsonObject:

@@ -34,7 +34,7 @@ class SubAgentSpawner(Protocol):
         ...
 
     def list_started_tasks(self, agent_id: str) -> list[JsonObject]:
-        """Returns the tasks of the sub-agents of this kind that this call has started, in order. A call that is
+        """The tasks of the sub-agents of this kind that this call has started, in order. A call that is
         repeated after a crash also gets those of the first time. Long texts are shortened as in the trace.
         """
         ...
@@ -46,7 +46,7 @@ class ToolModel(Protocol):
     async def ask(
         self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast", schema: ResponseSchema | None = None
     ) -> str:
-        """Returns the text of one reply, in the form of `schema` where the endpoint knows schemas.
+        """The text of one reply, in the form of `schema` where the endpoint knows schemas.
 
         Raises `ModelError`, and `BudgetError` before the call.
         """
@@ -57,7 +57,7 @@ class CallOtherTool(Protocol):
     """Calls another tool within a tool's call. Implemented by whatever executes calls."""
 
     async def __call__(self, name: str, args: JsonObject, suffix: str = "") -> "ToolResult":
-        """Returns the result. `suffix` makes the idempotency keys of several calls differ.
+        """The result. `suffix` makes the idempotency keys of several calls differ.
 
         Raises `ToolDeniedError` for a tool that the caller may not use, `ToolInputError` for arguments that do not fit,
         and what the tool raises.
@@ -154,7 +154,7 @@ class Tool(Protocol):
         ...
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
-        """Returns the result of the call with this idempotency key, or None if it cannot be known."""
+        """The result of the call with this idempotency key, or None if it cannot be known."""
         ...
 
 
@@ -176,7 +176,7 @@ class ExplainingTool(Protocol):
     """A tool that shows a person what a call of it would do. A plan's approval does not stand for its calls."""
 
     async def explain(self, args: JsonObject, context: ToolContext) -> str:
-        """Returns Markdown for the question to the person. Changes nothing. Raises only what `call` raises."""
+        """Markdown for the question to the person. Changes nothing. Raises only what `call` raises."""
         ...
 
 
@@ -187,7 +187,7 @@ class RefiningTool(Protocol):
     async def refine(
         self, value: JsonObject, args: JsonObject, complete: CompleteMessages
     ) -> tuple[ToolResult | None, str | None]:
-        """Returns a better result for the result `value` of a call with `args`, or None and a clause with the reason.
+        """A better result for the result `value` of a call with `args`, or None and a clause with the reason.
 
         Both are None if there is nothing to improve.
         """
@@ -274,13 +274,13 @@ class TypedTool(ABC, Generic[In, Out]):
         """Does the work."""
 
     def format_text(self, output: Out) -> str:
-        """Returns the result as people and models read it; JSON by default."""
+        """The result as people and models read it; JSON by default."""
         return output.model_dump_json(indent=None, exclude_none=True)
 
     def is_tainted(self, output: Out) -> bool:
-        """Returns whether this result contains untrusted content; False by default."""
+        """Whether this result contains untrusted content; False by default."""
         return False
 
     def list_sources(self, output: Out) -> tuple[Source, ...]:
-        """Returns the sources that the result can be cited by; none by default."""
+        """The sources that the result can be cited by; none by default."""
         return ()

@@ -8,7 +8,7 @@ from agent.tools.spec import ToolSpec
 
 
 def drop_unset_inputs(spec: ToolSpec, inputs: JsonObject) -> JsonObject:
-    """Returns the inputs without optional ones that mean "not given"; never without a required one.
+    """The inputs without optional ones that mean "not given"; never without a required one.
 
     In our own tools an empty text and null mean that, unless the tool changes something: then an empty text may clear a
     value. Of a foreign tool that only reads, an empty value or 0 is dropped if the tool's own schema refuses it.

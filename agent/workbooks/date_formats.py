@@ -18,7 +18,7 @@ _LEAP_BUG = 60
 
 
 def to_datetime(serial: float, *, date1904: bool = False) -> dt.datetime | None:
-    """Returns the moment of a serial number to the millisecond, or None if it is none. Time has no zone."""
+    """The moment of a serial number to the millisecond, or None if it is none. Time has no zone."""
     if not math.isfinite(serial) or serial < 0 or serial >= _MAX_SERIAL + 1:
         return None
     days, milliseconds = divmod(round(serial * _DAY_MS), _DAY_MS)
@@ -32,7 +32,7 @@ def to_datetime(serial: float, *, date1904: bool = False) -> dt.datetime | None:
 
 
 def format_moment(section: Section, serial: float, *, date1904: bool) -> str | None:
-    """Returns a serial number in a date format; None for one that no calendar has."""
+    """A serial number in a date format; None for one that no calendar has."""
     tokens = section.tokens
     has_fraction = _has_fraction(tokens)
     elapsed = next((token for token in tokens if token.kind == "elapsed"), None)
@@ -60,7 +60,7 @@ def format_moment(section: Section, serial: float, *, date1904: bool) -> str | N
 
 
 def _has_fraction(tokens: Sequence[Token]) -> bool:
-    """Returns whether seconds have digits behind a point."""
+    """Whether seconds have digits behind a point."""
     return any(a.kind == "point" and b.kind == "digit" for a, b in pairwise(tokens))
 
 
@@ -113,7 +113,7 @@ def _format_month(month: int, width: int, locale: int) -> str:
 
 @lru_cache(maxsize=64)
 def _get_names(locale: int, what: str, width: int) -> tuple[str, ...]:
-    """Returns the names of months or of days from Monday on in a language, short below a width of 4."""
+    """The names of months or of days from Monday on in a language, short below a width of 4."""
     from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - only for formats with names
 
     try:
@@ -126,7 +126,7 @@ def _get_names(locale: int, what: str, width: int) -> tuple[str, ...]:
 
 
 def _format_elapsed(tokens: Sequence[Token], serial: float) -> str:
-    """Returns a span: the unit in brackets counts on, the smaller ones are what is left."""
+    """A span: the unit in brackets counts on, the smaller ones are what is left."""
     milliseconds = abs(round(serial * _DAY_MS))
     units = {"h": 3_600_000, "m": 60_000, "s": 1000}
     parts = ["-"] if serial < 0 else []

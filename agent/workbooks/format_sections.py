@@ -24,7 +24,7 @@ class Section(NamedTuple):
     locale: int = 0
 
     def has(self, *kinds: TokenKind) -> bool:
-        """Returns whether one of the tokens is of these kinds."""
+        """Whether one of the tokens is of these kinds."""
         return any(token.kind in kinds for token in self.tokens)
 
 
@@ -82,7 +82,7 @@ class _Builder:
 
 
 def split_format(code: str) -> tuple[Section, ...]:
-    """Returns the sections of a format code, at least one."""
+    """The sections of a format code, at least one."""
     builder = _Builder()
     for match in _PIECE.finditer(code):
         kind, text = match.lastgroup, match[match.lastgroup or 0] or ""

@@ -32,7 +32,7 @@ class Reference(NamedTuple):
 
 
 def compute(formula: str, sheet: str, lookup: Lookup, *, shift: tuple[int, int] = (0, 0)) -> float:
-    """Returns the value of a formula on a sheet. `shift` are the rows and columns that a shared formula has moved.
+    """The value of a formula on a sheet. `shift` are the rows and columns that a shared formula has moved.
 
     Raises `NoValueError`.
     """
@@ -74,7 +74,7 @@ def _read_reference(sheet: str, cell: str, shift: tuple[int, int]) -> Reference:
 
 
 def count_column(letters: str) -> int:
-    """Returns the number of a column from 1: B is 2."""
+    """The number of a column from 1: B is 2."""
     number = 0
     for letter in letters.upper():
         number = number * 26 + ord(letter) - 64

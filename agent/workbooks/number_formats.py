@@ -54,7 +54,7 @@ def classify_format(code: str) -> FormatKind:
 
 
 def format_number(value: float, code: str, *, date1904: bool = False) -> str:
-    """Returns a number as a sheet shows it. What a format cannot show, or would hide, is shown without it."""
+    """A number as a sheet shows it. What a format cannot show, or would hide, is shown without it."""
     sections = split_format_cached(code)
     section, is_own_sign = _choose_section(sections, value)
     if section.has("date", "elapsed"):
@@ -66,12 +66,12 @@ def format_number(value: float, code: str, *, date1904: bool = False) -> str:
 
 @lru_cache(maxsize=1024)
 def split_format_cached(code: str) -> tuple[Section, ...]:
-    """Returns the sections of a format code."""
+    """The sections of a format code."""
     return split_format(code)
 
 
 def format_text(text: str, code: str) -> str:
-    """Returns a text in a format: formats may add something to it."""
+    """A text in a format: formats may add something to it."""
     sections = split_format_cached(code)
     section = sections[3] if len(sections) > 3 else sections[-1]
     if not section.has("cell") or section.has("digit", "date"):
@@ -80,7 +80,7 @@ def format_text(text: str, code: str) -> str:
 
 
 def format_general(value: float) -> str:
-    """Returns a number with the 15 digits that Excel keeps: 0.30000000000000004 is 0.3."""
+    """A number with the 15 digits that Excel keeps: 0.30000000000000004 is 0.3."""
     if value == int(value) and abs(value) < 1e21:
         return str(int(f"{value:.0f}"))
     text = f"{value:.15g}"
@@ -89,7 +89,7 @@ def format_general(value: float) -> str:
 
 
 def _choose_section(sections: tuple[Section, ...], value: float) -> tuple[Section, bool]:
-    """Returns the section for a value, and whether the section shows the sign of the value by itself."""
+    """The section for a value, and whether the section shows the sign of the value by itself."""
     conditional = [one for one in sections[:2] if one.condition is not None]
     if conditional:
         for one in sections[:3]:

@@ -57,7 +57,7 @@ class WorkbookPackage:
                 yield SheetPart(sheet.get("name", ""), relation.target, sheet.get("state", "visible") == "visible")
 
     def read(self, path: str) -> Element | None:
-        """Returns the element of a part; None if it is missing."""
+        """The element of a part; None if it is missing."""
         if path not in self._names:
             return None
         return etree.fromstring(self._archive.read(path), etree.XMLParser(resolve_entities=False, no_network=True))
@@ -67,7 +67,7 @@ class WorkbookPackage:
         return self._archive.open(path)
 
     def list_relations(self, path: str) -> dict[str, Relation]:
-        """Returns the relationships of a part by their ids."""
+        """The relationships of a part by their ids."""
         folder, name = posixpath.split(path)
         root = self.read(posixpath.join(folder, "_rels", f"{name}.rels"))
         found = {}
@@ -79,13 +79,13 @@ class WorkbookPackage:
         return found
 
     def read_strings(self) -> list[str]:
-        """Returns the shared strings."""
+        """The shared strings."""
         path = next((one.target for one in self._relations.values() if one.kind == "sharedStrings"), "")
         root = self.read(path)
         return [] if root is None else [collect_string(item) for item in root if get_name(item) == "si"]
 
     def read_formats(self) -> list[str]:
-        """Returns the format code of each cell style."""
+        """The format code of each cell style."""
         path = next((one.target for one in self._relations.values() if one.kind == "styles"), "")
         root = self.read(path)
         if root is None:
@@ -102,12 +102,12 @@ def _find_format(number: str, own: dict[str, str]) -> str:
 
 
 def get_name(element: Element) -> str:
-    """Returns an element's name without its namespace."""
+    """An element's name without its namespace."""
     return str(element.tag).rpartition("}")[2]
 
 
 def collect_string(item: Element) -> str:
-    """Returns the runs of a string in order, without its phonetic reading."""
+    """The runs of a string in order, without its phonetic reading."""
     parts = []
     for one in item:
         name = get_name(one)

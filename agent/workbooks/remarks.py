@@ -12,7 +12,7 @@ _PAGE = re.compile(r"(?<!&)&[PN]")
 
 
 def read_comments(root: Element | None) -> dict[str, str]:
-    """Returns the comments of a part by the addresses of their cells; replies follow what they reply to."""
+    """The comments of a part by the addresses of their cells; replies follow what they reply to."""
     found: dict[str, list[str]] = {}
     for comment in () if root is None else root.iter("{*}comment", "{*}threadedComment"):
         if get_name(comment) == "comment":

@@ -85,11 +85,11 @@ class Workbook:
         self._shown: dict[tuple[float, int], str] = {}
 
     def get_format(self, cell: Cell) -> str:
-        """Returns the format code of a cell."""
+        """The format code of a cell."""
         return self._formats[cell.format] if cell.format < len(self._formats) else GENERAL
 
     def get_value(self, sheet: Sheet, row: int, column: int) -> CellValue:
-        """Returns a cell's value, computed if need be. Raises `NoValueError`."""
+        """A cell's value, computed if need be. Raises `NoValueError`."""
         cell = sheet.rows.get(row, {}).get(column)
         if cell is None:
             return None
@@ -114,7 +114,7 @@ class Workbook:
             raise NoValueError from error
 
     def show(self, sheet: Sheet, row: int, column: int) -> str:
-        """Returns a cell as the sheet shows it; a formula without a value says so."""
+        """A cell as the sheet shows it; a formula without a value says so."""
         cell = sheet.rows.get(row, {}).get(column)
         if cell is None:
             return ""
@@ -135,7 +135,7 @@ class Workbook:
         return self._shown[key]
 
     def get_typed(self, sheet: Sheet, row: int, column: int) -> TypedValue | None:
-        """Returns a cell's value with its type; None for an empty cell, an error and a formula without a value."""
+        """A cell's value with its type; None for an empty cell, an error and a formula without a value."""
         cell = sheet.rows.get(row, {}).get(column)
         try:
             value = None if cell is None else self.get_value(sheet, row, column)
@@ -188,7 +188,7 @@ def open_workbook(file: bytes | IO[bytes]) -> Workbook:
 
 
 def is_error(text: str) -> bool:
-    """Returns whether a value is one of Excel's errors, such as #N/A."""
+    """Whether a value is one of Excel's errors, such as #N/A."""
     return text.startswith(_ERROR) and text in _ERRORS
 
 
@@ -198,7 +198,7 @@ _ERRORS = frozenset(
 
 
 def format_address(row: int, column: int) -> str:
-    """Returns the address of a cell, such as B3."""
+    """The address of a cell, such as B3."""
     letters = ""
     while column:
         column, rest = divmod(column - 1, 26)

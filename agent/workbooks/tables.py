@@ -32,7 +32,7 @@ class SheetTable(NamedTuple):
 
 
 def find_table(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> SheetTable | None:
-    """Returns the table of a sheet without its hidden rows and columns; None if nothing is there."""
+    """The table of a sheet without its hidden rows and columns; None if nothing is there."""
     covered = {(row, column): (top, left) for row, column, top, left in iter_merged(sheet)}
     hidden_rows = frozenset() if with_hidden else frozenset(sheet.hidden_rows)
     hidden_columns = frozenset() if with_hidden else frozenset(sheet.hidden_columns)
@@ -61,14 +61,14 @@ def find_table(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> Sh
 
 
 def show_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column: int) -> str:
-    """Returns a cell of the table's rows. One merged downwards stands in every row, one merged to the right in its
+    """A cell of the table's rows. One merged downwards stands in every row, one merged to the right in its
     first column."""
     top, left = table.covered.get((row, column), (row, column))
     return book.show(sheet, top, left) if left == column else ""
 
 
 def get_typed_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column: int) -> TypedValue | None:
-    """Returns the typed value of a cell, merged cells as in `show_cell`."""
+    """The typed value of a cell, merged cells as in `show_cell`."""
     top, left = table.covered.get((row, column), (row, column))
     return book.get_typed(sheet, top, left) if left == column else None
 
@@ -87,7 +87,7 @@ class _Layout:
         self._columns = columns
 
     def find_top(self, rows: Sequence[int], used: Mapping[int, Sequence[int]]) -> int:
-        """Returns the index of the first row that is about as wide as the table; those above it are titles."""
+        """The index of the first row that is about as wide as the table; those above it are titles."""
         first = rows[: _MAX_TITLES + 1]
         width = max(len(used[row]) for row in rows[:_LOOK_AHEAD])
         for index, row in enumerate(first):
@@ -97,7 +97,7 @@ class _Layout:
         return 0
 
     def find_bottom(self, rows: Sequence[int], top: int) -> int:
-        """Returns the index of the header's last row."""
+        """The index of the header's last row."""
         bottom = top
         for _ in range(_MAX_HEADER_ROWS):
             row = rows[bottom]
@@ -111,11 +111,11 @@ class _Layout:
         return bottom if self.is_header(rows[bottom]) else top
 
     def _has_names_below(self, spans: Sequence[object], row: int) -> bool:
-        """Returns whether a row names the columns below a merged name, and nothing else."""
+        """Whether a row names the columns below a merged name, and nothing else."""
         return bool(spans) and self.is_header(row)
 
     def is_header(self, row: int) -> bool:
-        """Returns whether a row has no values: texts and years may be names."""
+        """Whether a row has no values: texts and years may be names."""
         for column in self._columns:
             typed = self._book.get_typed(self._sheet, *self._covered.get((row, column), (row, column)))
             if typed is not None and typed.kind != "text" and not _is_year(typed):
@@ -123,7 +123,7 @@ class _Layout:
         return True
 
     def join_names(self, rows: Sequence[int]) -> list[str]:
-        """Returns the name of each column: what stands above it in the header, each text once."""
+        """The name of each column: what stands above it in the header, each text once."""
         return [
             " ".join(dict.fromkeys(text for row in rows if (text := self._show(row, column))))
             for column in self._columns

@@ -46,7 +46,7 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """Returns the caller's name for audit records."""
+        """The caller's name for audit records."""
         return self.principal.name
 
     @property
@@ -110,7 +110,7 @@ class Authenticator:
         """Whether callers without a key are refused."""
 
     async def authenticate(self, text: str | None) -> Caller:
-        """Returns the holder of this key. Raises `AuthError` for an invalid key, and for a missing key where one is
+        """The holder of this key. Raises `AuthError` for an invalid key, and for a missing key where one is
         required.
 
         Where no key is required, any text that is not one of our keys is accepted: many clients always send a
@@ -139,7 +139,7 @@ class Authenticator:
         return Caller(key)
 
     async def _authenticate_external_token(self, token: str, tokens: TokenVerifier) -> Caller | None:
-        """Returns the external token's owner (cached for `CACHE_SECONDS`), or None if the token is not of a
+        """The external token's owner (cached for `CACHE_SECONDS`), or None if the token is not of a
         known kind.
         """
         now = self._clock()
@@ -207,7 +207,7 @@ class Authenticator:
 
 
 def read_key(headers: Mapping[str, str]) -> str | None:
-    """Returns the key a request carries, as a bearer token or in `x-api-key`. Header names must be lower case."""
+    """The key a request carries, as a bearer token or in `x-api-key`. Header names must be lower case."""
     kind, _, token = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer" and token.strip():
         return token.strip()
@@ -215,20 +215,20 @@ def read_key(headers: Mapping[str, str]) -> str | None:
 
 
 def is_key_required(settings: Settings) -> bool:
-    """Returns whether callers need a key: `AGENT_REQUIRE_KEY`, or with `auto`, whether other machines can call."""
+    """Whether callers need a key: `AGENT_REQUIRE_KEY`, or with `auto`, whether other machines can call."""
     if settings.require_key != "auto":
         return settings.require_key == "always"
     return can_others_call(settings)
 
 
 def can_others_call(settings: Settings) -> bool:
-    """Returns whether other machines can reach the gateway: at its address, or at its public one through a proxy."""
+    """Whether other machines can reach the gateway: at its address, or at its public one through a proxy."""
     public_host = urlsplit(settings.public_url or "").hostname
     return not is_loopback(settings.host) or (public_host is not None and not is_loopback(public_host))
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether only programs on this machine can reach this address."""
+    """Whether only programs on this machine can reach this address."""
     if host == "localhost":
         return True
     try:
@@ -238,7 +238,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _build_rate_limit_headers(what: str, limit: int, left: int, seconds: float) -> dict[str, str]:
-    """Returns the rate-limit headers of OpenAI's API; `seconds` is the time until some of the limit is free again."""
+    """The rate-limit headers of OpenAI's API; `seconds` is the time until some of the limit is free again."""
     return {
         f"x-ratelimit-limit-{what}": str(limit),
         f"x-ratelimit-remaining-{what}": str(max(0, left)),

@@ -16,7 +16,7 @@ from gateway.sse import EventStream
 
 
 async def get_caller(request: Request) -> Caller:
-    """Returns the caller of this request and counts the request once against its rate limits.
+    """Identifies the caller of this request and counts the request once against its rate limits.
 
     It calls other dependencies directly instead of declaring them: FastAPI's resolver took a tenth of a request's CPU.
     Raises `AuthError` and `RateLimitError`.
@@ -37,7 +37,7 @@ CurrentCaller = Annotated[Caller, Depends(get_caller)]
 
 
 async def get_event_stream(request: Request) -> EventStream:
-    """Returns the event stream that may answer this request. Opening it takes one of the caller's stream slots."""
+    """The event stream that may answer this request. Opening it takes one of the caller's stream slots."""
     stepgate, caller = await get_stepgate(request), await get_caller(request)
     return EventStream(partial(stepgate.authenticator.open_stream, caller), stepgate.settings.heartbeat_seconds)
 
@@ -46,7 +46,7 @@ CallerStream = Annotated[EventStream, Depends(get_event_stream)]
 
 
 async def may_see_details(request: Request) -> bool:
-    """Returns whether the caller of a public endpoint may see paths and addresses.
+    """Whether the caller of a public endpoint may see paths and addresses.
 
     True where no key is required (the caller is on this machine) and for a key with the scope `admin`. An invalid key
     counts as no key. A caller by a name that the gateway does not answer to may be a foreign web page.
@@ -63,7 +63,7 @@ async def may_see_details(request: Request) -> bool:
 
 
 def require_scope(scope: Scope) -> Any:
-    """Returns a router dependency that raises `ScopeError` for API keys without this scope."""
+    """A router dependency that raises `ScopeError` for API keys without this scope."""
 
     async def check(request: Request) -> None:
         (await get_caller(request)).require_scope(scope)
@@ -72,7 +72,7 @@ def require_scope(scope: Scope) -> Any:
 
 
 def require_tool(tool: str) -> Any:
-    """Returns a route dependency that raises `ScopeError` for API keys whose list of tools lacks this one, whose work
+    """A route dependency that raises `ScopeError` for API keys whose list of tools lacks this one, whose work
     the route does.
     """
 

@@ -42,7 +42,7 @@ class TokenVerifier(Protocol):
     """Verifies tokens. A plug-in is a factory that takes `Settings` and returns one."""
 
     async def verify(self, token: str) -> TokenGrant | None:
-        """Returns the grant of the token; None if it is not a token of this kind.
+        """The grant of the token; None if it is not a token of this kind.
 
         Raises `AuthError` for an invalid token, and `StoreError` if it cannot be verified now.
         """
@@ -108,7 +108,7 @@ class JwtVerifier:
 
 
 def build_token_verifier(settings: Settings) -> TokenVerifier | None:
-    """Returns the configured verifier, or None. Raises `ConfigError` for a verifier that cannot be loaded."""
+    """The configured verifier, or None. Raises `ConfigError` for a verifier that cannot be loaded."""
     if settings.token_verifier is not None:
         if settings.jwt_issuer is not None:
             raise ConfigError("AGENT_TOKEN_VERIFIER: unset it, or AGENT_JWT_ISSUER")
@@ -122,7 +122,7 @@ def build_token_verifier(settings: Settings) -> TokenVerifier | None:
 
 
 def is_expired(grant: TokenGrant) -> bool:
-    """Returns whether the grant has expired."""
+    """Whether the grant has expired."""
     return grant.expires_at is not None and grant.expires_at <= time.time()
 
 

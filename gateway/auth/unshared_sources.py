@@ -30,7 +30,7 @@ class UnsharedSources:
         self._counts: dict[str, tuple[float, tuple[int, int]]] = {}
 
     async def list_for(self, principal: Principal) -> tuple[str, ...]:
-        """Returns the sources that only the caller reads. Raises `StoreError`."""
+        """The sources that only the caller reads. Raises `StoreError`."""
         own, others = await self._count_keys(principal.owner)
         if not self._is_sole_holder(principal, own):
             return ()

@@ -30,7 +30,7 @@ def parse_arguments(spec: ToolSpec, words: list[str]) -> JsonObject:
 
 
 def check_arguments(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
-    """Returns the arguments. Raises `ToolInputError` naming those that are unknown or missing."""
+    """The arguments. Raises `ToolInputError` naming those that are unknown or missing."""
     known = _get_properties(spec)
     unknown = [name for name in arguments if name not in known] if _is_closed(spec) else []
     for name in unknown:
@@ -68,7 +68,7 @@ def _list_required_names(spec: ToolSpec) -> list[str]:
 
 
 def _is_closed(spec: ToolSpec) -> bool:
-    """Returns whether only named arguments are allowed: unless the schema says otherwise, or a foreign one
+    """Whether only named arguments are allowed: unless the schema says otherwise, or a foreign one
     names none.
     """
     others = spec.input_schema.get("additionalProperties", False) or spec.input_schema.get("patternProperties")

@@ -125,7 +125,7 @@ async def _wait_for_cancel(
 async def _finishes_before(
     event: asyncio.Event, task: "asyncio.Task[AgentResponse]", seconds: float | None = None
 ) -> bool:
-    """Returns whether the task ended before the event was set and before the timeout."""
+    """Whether the task ended before the event was set and before the timeout."""
     waiting = asyncio.create_task(event.wait())
     try:
         await asyncio.wait((task, waiting), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

@@ -16,7 +16,7 @@ class PortError(ConfigError):
 
 
 def bind_socket(settings: Settings) -> socket.socket:
-    """Returns the listening socket. Raises `PortError` or `ConfigError`, naming the setting."""
+    """The listening socket. Raises `PortError` or `ConfigError`, naming the setting."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -39,7 +39,7 @@ def _bind_error(settings: Settings, error: OSError) -> ConfigError:
 
 
 def describe_default_port(settings: Settings) -> str | None:
-    """Returns a line for users of the former default port, or None where the port is chosen.
+    """A line for users of the former default port, or None where the port is chosen.
 
     For one release: the default was that of llama.cpp's server.
     """
@@ -63,7 +63,7 @@ def _make_port_hint(settings: Settings, number: int | None) -> str | None:
 
 
 def _find_free_port(settings: Settings) -> int | None:
-    """Returns the next port that can be bound."""
+    """The next port that can be bound."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     for port in range(settings.port + 1, min(settings.port + 1 + TRIED_PORTS, 65_536)):
         with socket.socket(family) as tried:

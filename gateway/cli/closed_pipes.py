@@ -38,7 +38,7 @@ def tolerate_closed_pipes() -> None:
 
 
 def _wrap_stream(stream: Any, number: int) -> Any:
-    """Returns the same stream without terminal controls, over a tolerant file.
+    """The same stream without terminal controls, over a tolerant file.
 
     Unchanged if it is not this file, as in tests.
     """

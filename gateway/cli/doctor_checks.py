@@ -104,7 +104,7 @@ async def _check_features(stepgate: Stepgate) -> AsyncIterator[Finding]:
 async def _build_without_broken_settings(
     stack: AsyncExitStack, settings: Settings, stand_in: Path
 ) -> tuple[Stepgate | None, dict[str, AgentError]]:
-    """Returns the gateway without the settings that keep it from starting, and their errors by field."""
+    """The gateway without the settings that keep it from starting, and their errors by field."""
     broken: dict[str, AgentError] = {}
     while True:
         try:
@@ -118,12 +118,12 @@ async def _build_without_broken_settings(
 
 
 def _start(settings: Settings) -> AbstractAsyncContextManager[Stepgate]:
-    """Returns a gateway that starts with broken room files too: they are reported one by one."""
+    """A gateway that starts with broken room files too: they are reported one by one."""
     return build_gateway(settings, recover=False, foreign="remembered", skip_broken_rooms=True)
 
 
 def _find_setting(settings: Settings, error: AgentError) -> str:
-    """Returns the setting that a start-up error is about."""
+    """The setting that a start-up error is about."""
     if isinstance(error, StoreError):
         return "data_dir" if settings.database_url is None else "database_url"
     named = re.match(rf"{PREFIX}(\w+):", error.message)
@@ -230,7 +230,7 @@ def _check_file_root(root: Path) -> Finding:
 
 
 def _list_secret_names(settings: Settings) -> Finding:
-    """Returns the secrets that are configured, by name only: those of the settings and of the file of credentials."""
+    """The secrets that are configured, by name only: those of the settings and of the file of credentials."""
     names = [get_variable(name) for name in settings.list_secret_names()]
     try:
         stored = Credentials(settings.credentials_file).list_names()

@@ -49,7 +49,7 @@ class LazyGroup(HelpfulGroup):
         self._add_deferred(with_installed=False)
 
     def load_deferred(self, *, with_installed: bool) -> Mapping[str, Command]:
-        """Returns the commands by name, without those of installed packages unless `with_installed`."""
+        """The commands by name, without those of installed packages unless `with_installed`."""
         return load_features(with_installed=with_installed).list_commands(str(self.name))
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -58,7 +58,7 @@ class LazyGroup(HelpfulGroup):
         return super().list_commands(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Returns the name, the command and its arguments."""
+        """The name, the command and its arguments."""
         if args and args[0] not in self.commands:
             self._add_deferred(with_installed=True)
         name, command, rest = super().resolve_command(ctx, args)

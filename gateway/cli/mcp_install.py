@@ -72,7 +72,7 @@ def _make_entry(client: IdeClient, settings: Settings, url: str, *, stdio: bool,
 
 
 def _complete(url: str, port: int) -> str:
-    """Returns the address of the MCP endpoint; `/mcp` is added to an address without a path."""
+    """The address of the MCP endpoint; `/mcp` is added to an address without a path."""
     if not url:
         return f"http://127.0.0.1:{port}/mcp"
     if "://" not in url:
@@ -82,7 +82,7 @@ def _complete(url: str, port: int) -> str:
 
 
 def find_program() -> str:
-    """Returns the absolute path of the `stepgate` command: clients start programs without the shell's PATH."""
+    """The absolute path of the `stepgate` command: clients start programs without the shell's PATH."""
     beside = Path(sys.executable).with_name("stepgate.exe" if sys.platform == "win32" else "stepgate")
     found = str(beside) if beside.exists() else shutil.which("stepgate")
     if found is None:

@@ -48,7 +48,7 @@ def logout(name: Name) -> None:
 
 
 def get_server_config(settings: "Settings", name: str) -> McpServerConfig:
-    """Returns the entry of this name. Raises `ConfigError` if it is missing or unusable."""
+    """The entry of this name. Raises `ConfigError` if it is missing or unusable."""
     servers, problems = read_servers(settings.mcp_servers_path)
     if name not in servers:
         problem = next((problem for problem in problems if f"{name!r}" in problem), None)

@@ -72,7 +72,7 @@ def review(
 
 
 def describe_servers(settings: "Settings", servers: "Mapping[str, McpServerConfig]") -> dict[str, str]:
-    """Returns a short status of each server: how many of its tools are accepted, and which are in quarantine."""
+    """A short status of each server: how many of its tools are accepted, and which are in quarantine."""
 
     async def work() -> dict[str, str]:
         async with open_pins(settings) as pinning:
@@ -146,7 +146,7 @@ async def _review_server(
 
 
 def _find_tool(pins: "ServerPins", word: str) -> str:
-    """Returns the tool a person means: by its name, or by its name as displayed."""
+    """The tool a person means: by its name, or by its name as displayed."""
     for name in pins.tools:
         if word in (name, _escape(name)):
             return name
@@ -192,7 +192,7 @@ def _print_tool(server: str, name: str, pin: "Pin") -> None:
 
 
 def _to_lines(parts: "JsonObject") -> Iterator[str]:
-    """Returns a definition as comparable lines, without invisible or terminal control characters."""
+    """A definition as comparable lines, without invisible or terminal control characters."""
     for part, value in parts.items():
         if isinstance(value, str):
             # Split only at "\n": other line breaks that Python knows could hide a part of the text.

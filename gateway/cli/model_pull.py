@@ -31,7 +31,7 @@ def pull(
 
 
 def fetch(repository: str, file: str | None, revision: str | None, folder: Path) -> Path:
-    """Returns the path of the fetched file. Raises `ConfigError` if it cannot be had, or is not what the hub has."""
+    """The path of the fetched file. Raises `ConfigError` if it cannot be had, or is not what the hub has."""
     from httpx import HTTPError  # noqa: PLC0415 - half a second, needed only here
     from huggingface_hub import HfApi, hf_hub_download  # noqa: PLC0415
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError  # noqa: PLC0415
@@ -52,7 +52,7 @@ def fetch(repository: str, file: str | None, revision: str | None, folder: Path)
 
 
 def choose_file(names: Iterable[str]) -> str:
-    """Returns the GGUF file to fetch if none is named. Raises `ConfigError` if there is none, or no choice is plain."""
+    """The GGUF file to fetch if none is named. Raises `ConfigError` if there is none, or no choice is plain."""
     files = [name for name in names if name.lower().endswith(".gguf") and "mmproj" not in name.lower()]
     for kind in PREFERRED:
         for name in files:
@@ -67,7 +67,7 @@ def choose_file(names: Iterable[str]) -> str:
 
 
 def compute_sha256(path: Path) -> str:
-    """Returns the SHA-256 of a file, in hexadecimal."""
+    """The SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):

@@ -149,7 +149,7 @@ def remove(name: Annotated[str, typer.Argument(help="The entry's name; see `step
 
 
 def _find_configured(live: "LiveModels", name: str | None) -> "ConfiguredModel":
-    """Returns a configured model. Raises `ConfigError` for an unknown name."""
+    """A configured model. Raises `ConfigError` for an unknown name."""
     known = (*live.tiers.configured, *live.unused)
     if name is None and live.tiers.fast_model is not None:
         return live.tiers.fast_model
@@ -175,7 +175,7 @@ def _run(work: "Callable[[LiveModels], Awaitable[T]]") -> T:
 
 
 def _pick(model: str, discovered: "Discovered") -> "tuple[FoundEndpoint, ListedModel]":
-    """Returns the found model that is meant. Raises `ConfigError` if there is none, or several."""
+    """The found model that is meant. Raises `ConfigError` if there is none, or several."""
     if discovered.obstacle is not None:
         raise ConfigError(
             f"this machine was not searched for models: {discovered.obstacle}; name the endpoint with --at"
@@ -193,7 +193,7 @@ def _pick(model: str, discovered: "Discovered") -> "tuple[FoundEndpoint, ListedM
 
 
 def _read_key(variable: str | None, file: Path | None) -> str | None:
-    """Returns the key. Raises `ConfigError` if it is not set, and `CredentialError` if others may read the file."""
+    """The key. Raises `ConfigError` if it is not set, and `CredentialError` if others may read the file."""
     if variable is not None:
         value = os.environ.get(variable)
         if not value:

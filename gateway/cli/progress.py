@@ -118,7 +118,7 @@ class RunProgressView:
 
 
 def _format_step(step: PlanStep) -> str:
-    """Returns a step as one line; for an answer, only its name."""
+    """A step as one line; for an answer, only its name."""
     if step.is_completion:
         return step.title if step.id == step.title else f"{step.id} {step.title}"
     intent = f" [dim]{_escape(step.intent)}[/dim]" if step.intent else ""
@@ -126,6 +126,6 @@ def _format_step(step: PlanStep) -> str:
 
 
 def _escape(text: str, limit: int = 160) -> str:
-    """Returns text of a run that is safe on a terminal: one line, no control characters, no markup."""
+    """Text of a run that is safe on a terminal: one line, no control characters, no markup."""
     visible = "".join(char if char.isprintable() else " " for char in text)[:limit]
     return visible.replace("[", r"\[")

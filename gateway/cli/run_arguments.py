@@ -20,7 +20,7 @@ RunId = Annotated[str, typer.Argument(help="The run's id, or an unambiguous begi
 
 
 async def find_run(journal: "Journal", given: str, owner: str | None) -> "RunRow":
-    """Returns the run with this id, or the only one whose id starts with it (with or without `run_`), of any owner."""
+    """The run with this id, or the only one whose id starts with it (with or without `run_`), of any owner."""
     if len(given) >= RUN_ID_CHARS:
         return await journal.get_run(given, owner=owner)
     start = given if given.startswith("run_") else f"run_{given}"
@@ -38,7 +38,7 @@ async def find_run(journal: "Journal", given: str, owner: str | None) -> "RunRow
 
 
 def parse_value(text: str) -> JsonValue:
-    """Returns the value of a text that is JSON, else the text."""
+    """The value of a text that is JSON, else the text."""
     try:
         value: JsonValue = json.loads(text)
     except ValueError:

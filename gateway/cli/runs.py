@@ -192,7 +192,7 @@ def _parse_status(name: str | None) -> RunStatus | None:
 
 
 async def _build_title(journal: "Journal", row: "RunRow") -> str:
-    """Returns the request in one line; for a run of explicit tool calls, their names."""
+    """The request in one line; for a run of explicit tool calls, their names."""
     if row.title:
         return row.title
     events = await journal.read_events(row.run_id)
@@ -204,7 +204,7 @@ async def _build_title(journal: "Journal", row: "RunRow") -> str:
 
 
 def _build_run_table(rows: "list[RunRow]", titles: dict[str, str]) -> "lazy_rich.Table":
-    """Returns the table: full ids, shortened requests; rooms and owners only if they differ."""
+    """The table: full ids, shortened requests; rooms and owners only if they differ."""
     rooms = len({row.room for row in rows}) > 1
     owners = any(row.owner != LOCAL_OWNER for row in rows)
     table = lazy_rich.Table(box=None, pad_edge=False, expand=True)
@@ -220,7 +220,7 @@ def _build_run_table(rows: "list[RunRow]", titles: dict[str, str]) -> "lazy_rich
 
 
 def _to_json_row(row: "RunRow", title: str) -> dict[str, object]:
-    """Returns a run as `GET /v1/runs` shows it, with its owner."""
+    """A run as `GET /v1/runs` shows it, with its owner."""
     return {
         "id": row.run_id,
         "status": row.status,

@@ -26,7 +26,7 @@ def serve(
 
 
 def _choose_server(settings: Settings) -> Callable[[Settings], Coroutine[Any, Any, int]]:
-    """Returns the function that serves: in this process, or in several."""
+    """The function that serves: in this process, or in several."""
     with QuietInterrupt(), pause_garbage_collector():
         if settings.serve_workers > 1:
             return _find_supervisor(settings)

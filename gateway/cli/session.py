@@ -33,7 +33,7 @@ AsyncCommand: TypeAlias = Callable[..., Awaitable[int | None]]
 
 
 def load_command_settings(**overrides: object) -> Settings:
-    """Returns the settings; prints a warning on stderr for every unknown `AGENT_` name."""
+    """The settings; prints a warning on stderr for every unknown `AGENT_` name."""
     for line in find_unknown_settings():
         print(f"warning: {line}", file=sys.stderr)
     read_provider_keys()
@@ -71,12 +71,12 @@ def print_json(value: object) -> None:
 
 
 def format_local_time(at: float) -> str:
-    """Returns a time, UTC seconds since 1970, in the time zone of this machine."""
+    """A time, UTC seconds since 1970, in the time zone of this machine."""
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def format_utc_time(at: float) -> str:
-    """Returns a time, UTC seconds since 1970, as ISO 8601 in UTC."""
+    """A time, UTC seconds since 1970, as ISO 8601 in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 

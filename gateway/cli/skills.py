@@ -51,7 +51,7 @@ def validate(
 
 
 def _format_skill(skill: Skill, width: int) -> list[str]:
-    """Returns a skill as two lines, cut between words."""
+    """A skill as two lines, cut between words."""
     tools = " ".join(skill.allowed_tools) or "no tools"
     return [
         textwrap.shorten(f"{skill.name} ({skill.origin}): {tools}", width, placeholder=" …"),

@@ -20,7 +20,7 @@ isolates of UAX 9."""
 
 
 def remove_terminal_controls(text: str) -> str:
-    """Returns a text without characters that a terminal obeys instead of showing."""
+    """A text without characters that a terminal obeys instead of showing."""
     return text if text.isascii() and text.isprintable() else _CONTROLS.sub("", text)
 
 

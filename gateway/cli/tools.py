@@ -79,7 +79,7 @@ async def call(
 
 
 def _find_server(stepgate: "Stepgate", tool: str) -> "McpServer | None":
-    """Returns the foreign server a tool belongs to: by its last tool list, else by its name."""
+    """The foreign server a tool belongs to: by its last tool list, else by its name."""
     servers = stepgate.servers.values()
     if tool in stepgate.registry:
         origin = stepgate.registry.get(tool).spec.origin

@@ -69,7 +69,7 @@ class AgentRequest(models.AgentRequest):
     )
 
     def to_request(self) -> models.AgentRequest:
-        """Returns the request alone, as it is stored with the run."""
+        """The request alone, as it is stored with the run."""
         names = models.AgentRequest.model_fields
         return models.AgentRequest.model_construct(**{name: getattr(self, name) for name in names})
 

@@ -43,7 +43,7 @@ async def list_approvals(stepgate: Gateway, caller: CurrentCaller) -> OpenApprov
 
 
 def to_item(one: OpenApproval) -> OpenApprovalItem:
-    """Returns an open approval request as it is shown."""
+    """An open approval request as it is shown."""
     return OpenApprovalItem(
         id=one.request.approval_id,
         run_id=one.run.run_id,

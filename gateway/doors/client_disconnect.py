@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def cancel_on_disconnect(http: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Returns the result of `work`; cancels it and raises `ClientDisconnectedError` if the client disconnects.
+    """Awaits `work`; cancels it and raises `ClientDisconnectedError` if the client disconnects.
 
     A run that `work` only waits for continues: its owner finds it in the list of runs. The body must have been read. A
     request with an `Idempotency-Key` is carried out to its end: its client comes back for the answer.

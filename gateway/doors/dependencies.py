@@ -9,7 +9,7 @@ from gateway.bootstrap import Stepgate
 
 
 async def get_stepgate(request: Request) -> Stepgate:
-    """Returns the gateway behind this application. Raises `BusyError` before it is built.
+    """The gateway behind this application. Raises `BusyError` before it is built.
 
     Async although it awaits nothing: FastAPI would run a plain function in a thread on every request.
     """

@@ -43,7 +43,7 @@ class BlockedTextError(AgentError):
         super().__init__(self._failure.message, agent_id="guardrails")
 
     def to_failure(self) -> AgentFailure:
-        """Returns the failure with the result of the check."""
+        """The failure with the result of the check."""
         message = f"the text is blocked: {self._result['reasoning']}"
         return self._failure.model_copy(update={"message": message, "details": {"check": self._result}})
 
@@ -67,7 +67,7 @@ async def check_guardrails(
 
 
 def _to_guardrails_input(body: TextCheck) -> GuardrailsInput:
-    """Returns the text with the kind of check. Raises `FieldError` for values without a meaning."""
+    """The text with the kind of check. Raises `FieldError` for values without a meaning."""
     if not isinstance(body.content, str):
         raise FieldError("content must be a text", "content")
     if body.metadata is not None and not isinstance(body.metadata, dict):

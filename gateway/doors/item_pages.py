@@ -24,7 +24,7 @@ ItemPage = Annotated[PageQuery, Query()]
 
 
 def cut_page(items: Sequence[JsonObject], query: PageQuery) -> dict[str, Any]:
-    """Returns a page of `items`, which are oldest first. Raises `RequestFormatError` for an unknown `after`."""
+    """A page of `items`, which are oldest first. Raises `RequestFormatError` for an unknown `after`."""
     ordered = items if query.order == "asc" else items[::-1]
     ids = [item["id"] for item in ordered]
     if query.after is not None and query.after not in ids:
@@ -34,7 +34,7 @@ def cut_page(items: Sequence[JsonObject], query: PageQuery) -> dict[str, Any]:
 
 
 def format_page(page: Sequence[JsonObject], *, has_more: bool) -> dict[str, Any]:
-    """Returns a page in OpenAI's form."""
+    """A page in OpenAI's form."""
     return {
         "object": "list",
         "data": list(page),

@@ -89,7 +89,7 @@ class _JsonRequest(Request):
     """A request that keeps the JSON of its body."""
 
     async def json(self) -> Any:
-        """Returns the body as a JSON object. Raises `RequestFormatError`, and `HTTPException` for half a body."""
+        """The body as a JSON object. Raises `RequestFormatError`, and `HTTPException` for half a body."""
         if not hasattr(self, "_json"):
             try:
                 # The body is read before it is refused: a client that is still sending would not see the response.
@@ -101,7 +101,7 @@ class _JsonRequest(Request):
 
 
 def read_json_object(headers: Headers, body: bytes) -> JsonObject:
-    """Returns the JSON object in a body, whose type `BodyTypeMiddleware` has checked.
+    """The JSON object in a body, whose type `BodyTypeMiddleware` has checked.
 
     Raises `MediaTypeError` if it is compressed, else `RequestFormatError`.
     """
@@ -220,7 +220,7 @@ def _locate_literal(text: str, literal: str) -> str:
 
 
 def _is_deeper_than(value: JsonObject, limit: int) -> bool:
-    """Returns whether containers are nested deeper than `limit`. Works level by level, without recursion."""
+    """Whether containers are nested deeper than `limit`. Works level by level, without recursion."""
     level: list[Any] = [value]
     for _ in range(limit):
         inner = (node.values() if isinstance(node, dict) else node for node in level)

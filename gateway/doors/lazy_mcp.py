@@ -80,7 +80,7 @@ class LazyMcpDoor:
         setattr(request.state, STATE_KEY, caller.principal)
 
     async def get_endpoint(self, path: str, toolsets: str | None) -> ASGIApp:
-        """Returns the endpoint of a path once it is loaded. `toolsets` is that of the query.
+        """The endpoint of a path once it is loaded. `toolsets` is that of the query.
 
         Raises `NotFoundError` for an unknown view, `BadRequestError` for toolsets that it does not have, and
         `BusyError` while the gateway starts or stops.

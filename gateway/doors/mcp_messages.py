@@ -40,7 +40,7 @@ class McpMessageMiddleware:
         await self._app(scope, _replay(body, rest, receive), send)
 
     async def _read_body(self, receive: Receive) -> tuple[bytes, Message | None]:
-        """Returns the body, and the message after it if it is too large or ends early; else None."""
+        """The body, and the message after it if it is too large or ends early; else None."""
         body = bytearray()
         while True:
             message = await receive()
@@ -54,7 +54,7 @@ class McpMessageMiddleware:
 
 
 def _replay(body: bytes, rest: Message | None, receive: Receive) -> Receive:
-    """Returns a `receive` that gives the body that was read, and what follows."""
+    """A `receive` that gives the body that was read, and what follows."""
     pending: list[Message] = [{"type": "http.request", "body": body, "more_body": rest is not None}]
     pending += [] if rest is None else [rest]
 
@@ -65,7 +65,7 @@ def _replay(body: bytes, rest: Message | None, receive: Receive) -> Receive:
 
 
 def _parse(body: bytes) -> dict[str, Any] | None:
-    """Returns a request; None for everything else."""
+    """A request; None for everything else."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
@@ -132,7 +132,7 @@ def _is_event_stream(start: Message) -> bool:
 
 
 def _find_answer(events: bytes) -> bytes:
-    """Returns the response among the events, which notifications may precede; an empty body if there is none."""
+    """The response among the events, which notifications may precede; an empty body if there is none."""
     for line in reversed(events.splitlines()):
         if line.startswith(b"data:"):
             data = line[5:].strip()

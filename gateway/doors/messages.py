@@ -270,7 +270,7 @@ async def export_conversation(
 
 
 async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: str, body: NewMessage) -> AgentRequest:
-    """Returns the request of a message. Raises `BadRequestError` for a message without words, or an unknown parent."""
+    """The request of a message. Raises `BadRequestError` for a message without words, or an unknown parent."""
     content, images, parent = body.content, list(body.images), body.parent
     if content is None:
         if parent is None or not parent.endswith("-user"):
@@ -297,7 +297,7 @@ async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: st
 
 
 async def _get_run_of(stepgate: Stepgate, caller: Caller, conversation_id: str, message_id: str) -> Any:
-    """Returns the row of a message's run. Raises `NotFoundError` for a message of another conversation."""
+    """The row of a message's run. Raises `NotFoundError` for a message of another conversation."""
     row = await stepgate.service.get_run(_parse_run_id(message_id), owner=caller.owner)
     if row.conversation_id != conversation_id:
         raise NotFoundError(f"conversation {conversation_id[:100]!r} has no message {message_id[:100]!r}")
@@ -305,7 +305,7 @@ async def _get_run_of(stepgate: Stepgate, caller: Caller, conversation_id: str, 
 
 
 def _build_messages(events: list[Event], branches: Branches, *, html: bool = False) -> list[Message]:
-    """Returns the question and the answer of a run."""
+    """The question and the answer of a run."""
     if not events:
         return []
     created, request = events[0], _get_request(events)
@@ -344,7 +344,7 @@ def _get_request(events: list[Event]) -> AgentRequest:
 
 
 def _format_markdown(title: str, messages: list[Message]) -> str:
-    """Returns the messages as one Markdown text."""
+    """The messages as one Markdown text."""
     names = {"user": "You", "assistant": "Stepgate"}
     parts = [f"# {' '.join(title.split()) or 'Chat'}"]
     for one in messages:
@@ -366,5 +366,5 @@ def _answer_id(run_id: str) -> str:
 
 
 def _parse_run_id(message_id: str) -> str:
-    """Returns the run of a message; a run's own id is one too."""
+    """The run of a message; a run's own id is one too."""
     return message_id.removeprefix("msg_").removesuffix("-user").removesuffix("-assistant")

@@ -250,7 +250,7 @@ def _to_item(checked: CheckedModel) -> ModelItem:
 
 
 async def _find_key(stepgate: Stepgate, body: ModelTrialBody) -> str | None:
-    """Returns the key in the body, else the stored one of the saved endpoint, which is sent to its own address only."""
+    """The key in the body, else the stored one of the saved endpoint, which is sent to its own address only."""
     if body.api_key is not None:
         return body.api_key
     live = stepgate.live_models

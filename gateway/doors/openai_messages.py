@@ -22,7 +22,7 @@ def to_agent_request(
     plain: bool = False,
     messages: Sequence[ChatMessage] | None = None,
 ) -> AgentRequest:
-    """Returns the wire request as an `AgentRequest`. Raises `RequestFormatError` naming the parameter.
+    """The wire request as an `AgentRequest`. Raises `RequestFormatError` naming the parameter.
 
     `plain` is for a room that passes the conversation to its model: then no message has to be the request. `messages`
     replaces those of the body.
@@ -60,7 +60,7 @@ def to_agent_request(
 
 
 def _find_prompt(messages: Sequence[ChatMessage]) -> int | None:
-    """Returns the index of the message that is the request: the last of a user, else the last instructions."""
+    """The index of the message that is the request: the last of a user, else the last instructions."""
     for roles in (("user",), ("system", "developer")):
         for index in reversed(range(len(messages))):
             if messages[index].role in roles:
@@ -69,7 +69,7 @@ def _find_prompt(messages: Sequence[ChatMessage]) -> int | None:
 
 
 def _build_model_options(body: ChatCompletionRequest, *, plain: bool) -> JsonObject:
-    """Returns the parameters for the model that writes the answer."""
+    """The parameters for the model that writes the answer."""
     sent = _get_fields(body, _PASSED_PARAMETERS)
     if body.max_completion_tokens is not None:  # Under the name that the caller chose: some models refuse the other.
         sent["max_completion_tokens"] = body.max_completion_tokens
@@ -83,7 +83,7 @@ def _build_model_options(body: ChatCompletionRequest, *, plain: bool) -> JsonObj
 
 
 def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
-    """Returns a message of the wire as a `ChatMessage`. Raises `RequestFormatError`."""
+    """A message of the wire as a `ChatMessage`. Raises `RequestFormatError`."""
     texts: list[str] = []
     images: list[str] = []
     if message.content is None and message.refusal is not None:
@@ -114,7 +114,7 @@ def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
 
 
 def _get_fields(given: WireModel, names: Sequence[str]) -> JsonObject:
-    """Returns those of the fields, all of them JSON, that have a value."""
+    """Those of the fields, all of them JSON, that have a value."""
     return {name: value for name in names if (value := getattr(given, name)) is not None}
 
 

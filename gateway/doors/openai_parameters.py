@@ -70,7 +70,7 @@ def _refuse_unsupported_anywhere(body: ChatCompletionRequest) -> None:
 
 
 def list_ignored(body: ChatCompletionRequest) -> tuple[str, ...]:
-    """Returns the names of the fields that have a value and no effect, sorted; at most `MAX_IGNORED_NAMES` of them."""
+    """The names of the fields that have a value and no effect, sorted; at most `MAX_IGNORED_NAMES` of them."""
     names = list_unknown_fields("", body)
     if body.stream_options is not None:
         names |= list_unknown_fields("stream_options.", body.stream_options)
@@ -85,7 +85,7 @@ def list_ignored(body: ChatCompletionRequest) -> tuple[str, ...]:
 
 
 def list_unknown_fields(prefix: str, given: WireModel) -> set[str]:
-    """Returns the names of an object's unknown fields that have a value."""
+    """The names of an object's unknown fields that have a value."""
     unknown = given.model_extra
     if not unknown:
         return set()

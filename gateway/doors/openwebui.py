@@ -25,7 +25,7 @@ _CHAT_HEADING = "### Chat History:"
 
 
 def is_open_webui(headers: Headers, tools: Sequence[JsonObject], policy: Literal["auto", "always", "never"]) -> bool:
-    """Returns whether the caller is Open WebUI: by its headers, if it is set to send them, or by its own `ask_user`
+    """Whether the caller is Open WebUI: by its headers, if it is set to send them, or by its own `ask_user`
     tool, which it offers by default.
     """
     if policy != "auto":
@@ -36,7 +36,7 @@ def is_open_webui(headers: Headers, tools: Sequence[JsonObject], policy: Literal
 
 
 def remove_client_additions(request: AgentRequest) -> AgentRequest:
-    """Returns the request as its user wrote it.
+    """The request as its user wrote it.
 
     Passages of attached files before the user's words become a message of their own. Step cards, which come back as
     tool calls, are removed.
@@ -53,12 +53,12 @@ def remove_client_additions(request: AgentRequest) -> AgentRequest:
 
 
 def is_background_prompt(prompt: str) -> bool:
-    """Returns whether Open WebUI generated this prompt: for a title, tags, follow-ups or a search."""
+    """Whether Open WebUI generated this prompt: for a title, tags, follow-ups or a search."""
     return prompt.lstrip().startswith(TASK_PREFIX)
 
 
 def remove_cards(messages: Sequence[ChatMessage], last: str | None) -> tuple[ChatMessage, ...]:
-    """Returns a conversation without step cards, and without questions except the call `last`, which is just being
+    """A conversation without step cards, and without questions except the call `last`, which is just being
     answered.
 
     No tools have their names, and most model endpoints refuse such names.

@@ -52,7 +52,7 @@ async def render_text(body: RenderBody) -> RenderedText:
 
 
 async def render_texts(texts: list[str], prefixes: list[str]) -> list[str]:
-    """Returns the texts as HTML, rendered in a worker thread. Raises `TooLargeError` after `MAX_SECONDS`."""
+    """The texts as HTML, rendered in a worker thread. Raises `TooLargeError` after `MAX_SECONDS`."""
 
     def render_all() -> list[str]:
         return [render_markdown(text, prefix) for text, prefix in zip(texts, prefixes, strict=True)]

@@ -20,7 +20,7 @@ async def accept_run(
     is_repeatable: bool = False,
     webhook: Webhook | None = None,
 ) -> AcceptedRun:
-    """Returns the run that answers the request.
+    """The run that answers the request.
 
     Marks the HTTP request as one that has started a run, so that an error response names the run and tells clients not
     to repeat the request. `is_repeatable` is for a run without side effects, which may be repeated.

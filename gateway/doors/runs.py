@@ -333,7 +333,7 @@ async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int
 
 
 def _build_artifact_response(name: str, content: bytes) -> Response:
-    """Returns the file. Untrusted: only pictures are shown by browsers, everything else is downloaded."""
+    """The file. Untrusted: only pictures are shown by browsers, everything else is downloaded."""
     media_type = get_artifact_type(name)
     shown = "inline" if media_type.startswith("image/") else "attachment"
     headers = {
@@ -345,7 +345,7 @@ def _build_artifact_response(name: str, content: bytes) -> Response:
 
 
 def parse_position(after: int | None, last_event_id: str | None) -> int:
-    """Returns the seq after which a stream begins. Raises `BadRequestError` for a header that is none."""
+    """The seq after which a stream begins. Raises `BadRequestError` for a header that is none."""
     if last_event_id is None or not last_event_id.strip():
         return after or 0
     seq = last_event_id.strip()

@@ -108,7 +108,7 @@ async def clear_state(session_id: str, stepgate: Gateway, caller: CurrentCaller,
 
 
 async def _list_session_names(stepgate: Stepgate, session_id: str, owner: str, user_id: str | None) -> Sequence[str]:
-    """Returns the names its runs use. A chat's runs about a pipeline have the id of that conversation; those of
+    """The names its runs use. A chat's runs about a pipeline have the id of that conversation; those of
     `POST /query` have the names of the user and the session. Raises `ConflictError` if several users have the session.
     """
     if user_id is not None:

@@ -47,7 +47,7 @@ class UsageReport(DeferredModel):
 
 
 def parse_dimensions(text: str) -> tuple[Dimension, ...]:
-    """Returns the dimensions of a comma-separated list, each once. Raises `BadRequestError`, naming the known ones."""
+    """The dimensions of a comma-separated list, each once. Raises `BadRequestError`, naming the known ones."""
     known: tuple[Dimension, ...] = get_args(Dimension)
     names = [name.strip() for name in text.split(",") if name.strip()]
     if unknown := [name for name in names if name not in known]:
@@ -85,7 +85,7 @@ async def get_usage(
 
 
 def to_usage_item(group: UsageGroup, dimensions: Sequence[Dimension]) -> UsageItem:
-    """Returns a group as it is sent."""
+    """A group as it is sent."""
     named: dict[str, object] = dict(zip(dimensions, group.values, strict=True))
     if "day" in named:
         named["day"] = datetime.fromtimestamp(int(str(named["day"])) * DAY_SECONDS, UTC).date()

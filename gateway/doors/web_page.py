@@ -77,7 +77,7 @@ class PageFile:
 
 @cache
 def load_files() -> dict[str, PageFile]:
-    """Returns the files by name. A requested name is only looked up here; no path is built from it."""
+    """The files by name. A requested name is only looked up here; no path is built from it."""
     found = {}
     for path in sorted(WEB_FOLDER.iterdir()):
         if path.suffix in _TYPES:
@@ -89,7 +89,7 @@ def load_files() -> dict[str, PageFile]:
 
 
 def wants_html(scope: Scope) -> bool:
-    """Returns whether a browser asks: its Accept header names HTML. `*/*` alone means a program."""
+    """Whether a browser asks: its Accept header names HTML. `*/*` alone means a program."""
     accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
     return b"text/html" in accepted.lower()
 

@@ -51,7 +51,7 @@ class IdeClient:
 
 
 def find_config_file(client: IdeClient, project: Path | None) -> Path | None:
-    """Returns the client's file: the user's, or that of a project; None if it has no file for projects."""
+    """The client's file: the user's, or that of a project; None if it has no file for projects."""
     if project is None:
         return client.user_file()
     return project / client.project_file if client.project_file else None
@@ -98,7 +98,7 @@ def _get_config_home() -> Path:
 
 
 def _get_application_folder() -> Path:
-    """Returns the folder in which desktop applications keep their settings."""
+    """The folder in which desktop applications keep their settings."""
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
     if sys.platform == "darwin":

@@ -12,13 +12,13 @@ __all__ = ["MalformedJsonError", "append_entry", "read_member", "set_member"]
 
 
 def read_member(text: str, path: Sequence[str], *, comments: bool) -> JsonValue:
-    """Returns the value at `path`, or None without one. Raises `MalformedJsonError`."""
+    """The value at `path`, or None without one. Raises `MalformedJsonError`."""
     node = _find(JsonScanner(text, comments).scan(), path)
     return None if node is None else _read_value(text, node)
 
 
 def set_member(text: str, path: Sequence[str], value: JsonValue, *, comments: bool) -> str:
-    """Returns the text with `value` at `path`. Missing objects on the way are made.
+    """The text with `value` at `path`. Missing objects on the way are made.
 
     Raises `MalformedJsonError`, also if something on the way is not an object.
     """
@@ -37,7 +37,7 @@ def set_member(text: str, path: Sequence[str], value: JsonValue, *, comments: bo
 
 
 def append_entry(text: str, path: Sequence[str], value: JsonValue, *, comments: bool) -> str:
-    """Returns the text with `value` as the last entry of the array at `path`, which is made if it is missing.
+    """The text with `value` as the last entry of the array at `path`, which is made if it is missing.
 
     Raises `MalformedJsonError`, also if there is something else at `path`.
     """
@@ -68,7 +68,7 @@ def _read_value(text: str, node: Node) -> JsonValue:
 
 
 def _insert(scanner: JsonScanner, container: Node, key: str, value: JsonValue) -> str:
-    """Returns the text with a new last entry in `container`. In an object on one line it stays on that line."""
+    """The text with a new last entry in `container`. In an object on one line it stays on that line."""
     text, newline = scanner.text, _find_newline(scanner.text)
     inside = text[container.start : container.end]
     last = container.last
@@ -101,12 +101,12 @@ def _find_newline(text: str) -> str:
 
 
 def _find_unit(text: str) -> str:
-    """Returns the indentation of one level: that of the first indented line."""
+    """The indentation of one level: that of the first indented line."""
     found = re.search(r"\n([ \t]+)\S", text)
     return found.group(1) if found else "  "
 
 
 def _read_indent(text: str, at: int) -> str:
-    """Returns the white space with which the line of `at` begins."""
+    """The white space with which the line of `at` begins."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]

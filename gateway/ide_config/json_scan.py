@@ -46,7 +46,7 @@ class JsonScanner:
     _at: int = field(default=0)
 
     def scan(self) -> Node:
-        """Returns the root. Raises `MalformedJsonError`."""
+        """The root. Raises `MalformedJsonError`."""
         self._skip_space()
         root = self._scan_value(0)
         self._skip_space()
@@ -55,7 +55,7 @@ class JsonScanner:
         return root
 
     def find_line_end(self, start: int) -> int:
-        """Returns the place after the comments that follow `start` in its line; `start` if there are none."""
+        """The place after the comments that follow `start` in its line; `start` if there are none."""
         at = end = start
         while match := _BLANK.match(self.text, at):
             comment = _COMMENT.match(self.text, match.end()) if self.comments else None

@@ -39,7 +39,7 @@ class _IdempotentRequest:
 
 
 async def start_once(http: Request, owner: str, begin: Callable[[str | None], Awaitable[AcceptedRun]]) -> AcceptedRun:
-    """Returns the run that answers the request. Calls `begin(run_id)` unless a crashed process already started the run.
+    """The run that answers the request. Calls `begin(run_id)` unless a crashed process already started the run.
 
     `run_id` is the id recorded for a new run, or None without an idempotency key.
     """
@@ -104,7 +104,7 @@ class IdempotencyMiddleware:
 
 
 def hash_caller(caller: Caller) -> str:
-    """Returns a request's sender as it is stored: the id of its key (or `local`), a slash, and a hash of its owner.
+    """A request's sender as it is stored: the id of its key (or `local`), a slash, and a hash of its owner.
 
     The same however the key was sent. Deleting an owner finds its rows by the part before the slash.
     """
@@ -124,12 +124,12 @@ class _ResponseRecorder:
 
     @property
     def body(self) -> bytes | None:
-        """Returns the whole body, or None for a stream."""
+        """The whole body, or None for a stream."""
         return None if self._is_stream else b"".join(self._chunks)
 
     @property
     def has_run_header(self) -> bool:
-        """Returns whether a run has started, whatever the status is."""
+        """Whether a run has started, whatever the status is."""
         return any(name == RUN_HEADER for name, _ in self.headers)
 
     async def send(self, message: Message) -> None:
@@ -155,7 +155,7 @@ async def _send_stored_response(answer: StoredResponse, send: Send) -> None:
 
 
 async def _read_body(receive: Receive) -> bytes | None:
-    """Returns the whole body, or None if the client disconnects first. An outer middleware limits its size."""
+    """The whole body, or None if the client disconnects first. An outer middleware limits its size."""
     parts: list[bytes] = []
     while (message := await receive())["type"] == "http.request":
         parts.append(message.get("body", b""))
@@ -165,7 +165,7 @@ async def _read_body(receive: Receive) -> bytes | None:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Returns a `receive` that repeats the body as one message, then passes on what follows."""
+    """A `receive` that repeats the body as one message, then passes on what follows."""
     is_sent = False
 
     async def repeated() -> Message:

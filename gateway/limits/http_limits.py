@@ -120,7 +120,7 @@ class _LimitedBody:
         """Why the rest of the body is refused."""
 
     async def receive(self) -> Message:
-        """Returns the next message. Raises the refusal once there is one, and at once on every later call.
+        """The next message. Raises the refusal once there is one, and at once on every later call.
 
         An application that asks again must not wait for data that may never come. An application that is already
         answering is told that its client has disconnected.

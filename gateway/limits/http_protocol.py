@@ -157,7 +157,7 @@ class BoundedConnection(HttpToolsProtocol):
 
 
 def make_protocol_with_limits(settings: Settings) -> type[BoundedConnection]:
-    """Returns the protocol class for `uvicorn.Config(http=...)`, with the limits of these settings."""
+    """The protocol class for `uvicorn.Config(http=...)`, with the limits of these settings."""
 
     class Connection(BoundedConnection):
         __slots__ = ()

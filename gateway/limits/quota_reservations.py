@@ -64,7 +64,7 @@ def _meter_name(key: str) -> str:
 
 
 def _compute_wait(read: MeterReading) -> float:
-    """Returns the seconds until more is free; a call in progress may end at any time."""
+    """The seconds until more is free; a call in progress may end at any time."""
     return read.reset_seconds if read.reset_seconds <= MINUTE_SECONDS else RESERVED_RETRY_SECONDS
 
 
@@ -165,7 +165,7 @@ class KeyQuotas:
         )
 
     async def _get_key(self, key_id: str) -> ApiKey:
-        """Returns the key with its limits, cached for `KEY_CACHE_SECONDS`."""
+        """The key with its limits, cached for `KEY_CACHE_SECONDS`."""
         now = self._clock()
         known = self._key_cache.get(key_id)
         if known is None or known[0] <= now:

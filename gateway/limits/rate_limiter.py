@@ -38,7 +38,7 @@ class RateLimiter(Protocol):
         ...
 
     async def read(self, meter: str, limit: int) -> MeterReading:
-        """Returns the meter's current state."""
+        """The meter's current state."""
         ...
 
     async def replace(self, meter: str, name: str, amount: int, by: int, *, seconds: float = 0.0) -> None:
@@ -102,7 +102,7 @@ class LocalRateLimiter:
         self._windows[meter] = found
 
     def _expire_entries(self, meter: str) -> _Window:
-        """Returns the meter's window without its expired entries."""
+        """The meter's window without its expired entries."""
         found = self._windows.get(meter) or _Window()
         now = self._clock()
         while found.ends and (found.ends[0][0] <= now or self._is_stale(found, found.ends[0])):
@@ -112,7 +112,7 @@ class LocalRateLimiter:
         return found
 
     def _compute_wait(self, found: _Window, missing: int) -> float:
-        """Returns the seconds until `missing` is free, or until everything is free if that is not enough."""
+        """The seconds until `missing` is free, or until everything is free if that is not enough."""
         now, freed, until = self._clock(), 0, 0.0
         first = found.ends[0] if found.ends else None
         if first is not None and found.entries[first[1]][1] >= missing:

@@ -30,7 +30,7 @@ class LimitRow(NamedTuple):
     of: type[BaseModel] = Settings
 
     def to_markdown(self) -> str:
-        """Returns the row as Markdown."""
+        """The row as Markdown."""
         found = self.of.model_fields[self.field].default
         limit = "none" if found is None else f"{found:,}".removesuffix(".0")
         setting = "fixed" if self.field in ConstantSettings.model_fields else f"`{PREFIX}{self.field.upper()}`"
@@ -148,7 +148,7 @@ front.
 
 
 def build_limits_page() -> str:
-    """Returns the page as Markdown."""
+    """The page as Markdown."""
     parts = [_INTRODUCTION]
     for title, rows in (("Requests", REQUESTS), ("Answers and keys", ANSWERS), ("Runs", RUNS)):
         parts.append(f"\n## {title}\n\n| what | limit | where | beyond it |\n| --- | --- | --- | --- |\n")

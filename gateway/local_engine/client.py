@@ -75,6 +75,6 @@ class LocalModelClient:
         return self._client
 
     def _explain(self, error: ModelUnreachableError) -> ModelError:
-        """Returns the error with what became of the engine, in place of an address that nobody knows."""
+        """The error with what became of the engine, in place of an address that nobody knows."""
         error.message = f"{self.engine.options.name}: {self.engine.describe()}"
         return error

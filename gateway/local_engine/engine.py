@@ -97,7 +97,7 @@ class LocalEngine:
             raise ConfigError(self.reason)
 
     def describe(self) -> str:
-        """Returns the state for people, with how much of the file is in memory while it is loaded."""
+        """The state for people, with how much of the file is in memory while it is loaded."""
         if self.state == "loading" and self.pid is not None:
             loaded = min(find_loaded_bytes(self.pid), self.size_bytes)
             return f"loading, {loaded / 1e6:,.0f} of {self.size_bytes / 1e6:,.0f} MB"

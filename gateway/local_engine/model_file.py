@@ -11,7 +11,7 @@ _MEMORY_SHARE = 1.1
 
 
 def check_model_file(path: Path) -> int:
-    """Returns the size of a model's file, in bytes. Raises `ConfigError` if it cannot be served."""
+    """The size of a model's file, in bytes. Raises `ConfigError` if it cannot be served."""
     try:
         with path.open("rb") as file:
             magic, size = file.read(len(_MAGIC)), os.fstat(file.fileno()).st_size
@@ -31,7 +31,7 @@ def check_model_file(path: Path) -> int:
 
 
 def find_free_memory() -> int | None:
-    """Returns the bytes of memory that a new process can have; None where the system does not tell."""
+    """The bytes of memory that a new process can have; None where the system does not tell."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         found = next(line for line in lines if line.startswith("MemAvailable:"))

@@ -38,7 +38,7 @@ class AskedModel:
         """The error of an endpoint that cannot be asked now. A planner falls back to rules, and does not raise it."""
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
-        """Returns one completion. Raises `ModelError`."""
+        """One completion. Raises `ModelError`."""
         return await self.complete(messages, schema=schema)
 
     async def complete(
@@ -48,7 +48,7 @@ class AskedModel:
         schema: ResponseSchema | None = None,
         tools: tuple[JsonObject, ...] = (),
     ) -> ModelReply:
-        """Returns one completion, with tools if there are any. Raises `ModelError`."""
+        """One completion, with tools if there are any. Raises `ModelError`."""
         try:
             reply = await self._client.complete(self._build_request(messages, schema, tools))
         except LOST as error:
@@ -60,7 +60,7 @@ class AskedModel:
         return reply
 
     async def measure_speed(self, messages: tuple[JsonObject, ...]) -> Speed:
-        """Returns the speed of a streamed call, by clock and the endpoint's count of tokens. Raises `ModelError`."""
+        """The speed of a streamed call, by clock and the endpoint's count of tokens. Raises `ModelError`."""
         started = monotonic()
         first = last = 0.0
         pieces = prompt = completion = 0

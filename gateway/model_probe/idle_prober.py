@@ -71,7 +71,7 @@ class IdleProber:
                 await self._measurement.aclose()
 
     def _find_model(self) -> ConfiguredModel | None:
-        """Returns the fast model if it may be measured unasked."""
+        """The fast model if it may be measured unasked."""
         settings = self._live.settings
         if settings.model_profile != "auto" or settings.model_probe == "off":
             return None
@@ -102,7 +102,7 @@ class IdleProber:
             await self._lease.release()
 
     async def _open(self, model: ConfiguredModel) -> ModelMeasurement:
-        """Returns the measurement that was interrupted, or a new one if the model is another one."""
+        """The measurement that was interrupted, or a new one if the model is another one."""
         if self._measurement is not None and self._measurement.model == model:
             return self._measurement
         await self._close()
@@ -116,7 +116,7 @@ class IdleProber:
 
 
 def build_prober(context: BuildContext, live: LiveModels) -> IdleProber:
-    """Returns the prober of this process. Of several processes with one store, one measures at a time."""
+    """The prober of this process. Of several processes with one store, one measures at a time."""
     lease = HousekeepingLease(
         context.statements, LEASE_NAME, holder=context.worker, seconds=LEASE_SECONDS, clock=context.store.clock
     )

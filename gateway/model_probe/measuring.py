@@ -64,7 +64,7 @@ class ModelMeasurement:
             await self._own_client.aclose()
 
     async def _look(self) -> tuple[str, int | None]:
-        """Returns the fingerprint of the model, and its context in tokens as far as it is known."""
+        """The fingerprint of the model, and its context in tokens as far as it is known."""
         if self._own_client is None:
             stamp = await asyncio.to_thread(get_stamp, Path(self.model.file or ""))
             return "/".join(map(str, (stamp or ())[1:3])), self._live.settings.model_context

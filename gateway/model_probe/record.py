@@ -10,7 +10,7 @@ from gateway.model_probe.tasks import ANSWERED, TaskKind
 def build_record(
     probe: ModelProbe, *, model: str, base_url: str, fingerprint: str, context_tokens: int | None, at: float
 ) -> MeasuredModel:
-    """Returns the record of a probe, complete or not. `at` is UTC seconds since 1970."""
+    """The record of a probe, complete or not. `at` is UTC seconds since 1970."""
     outcomes = probe.outcomes
     counts = {kind: _count_right(outcomes, kind) for kind in dict.fromkeys(one.kind for one in outcomes)}
     speed = probe.speed

@@ -18,13 +18,13 @@ _KINDS = {
 
 
 def format_outcome(outcome: Outcome) -> str:
-    """Returns one line for a task that was asked."""
+    """One line for a task that was asked."""
     note = f" ({outcome.note})" if outcome.note else ""
     return f"{'right' if outcome.right else 'wrong'}  {outcome.kind}: {outcome.name}{note}"
 
 
 def format_record(record: MeasuredModel) -> str:
-    """Returns the record with the counts behind each choice."""
+    """The record with the counts behind each choice."""
     at = f"{datetime.fromtimestamp(record.measured_at, UTC):%Y-%m-%d %H:%M} UTC"
     limit = "" if record.is_complete else ", cut off by the time limit"
     answers = "questions" if record.profile.checks_answers else "trusts"
@@ -40,6 +40,6 @@ def format_record(record: MeasuredModel) -> str:
 
 
 def format_profile(record: MeasuredModel) -> str:
-    """Returns the record as one line."""
+    """The record as one line."""
     counts = ", ".join(f"{kind} {count}" for kind, count in record.counts.items())
     return f"works in {record.profile.decides}: {counts}; {record.tokens_per_s:g} tokens a second"

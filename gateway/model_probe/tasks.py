@@ -86,7 +86,7 @@ async def _bind_to_choice(model: AskedModel) -> Reply:
 
 
 def _decide(name: str, request: PlanningRequest, tool: str, **args: str | int) -> ProbeTask:
-    """Returns the task of deciding on one call in a round; `args` are inputs that it must have."""
+    """The task of deciding on one call in a round; `args` are inputs that it must have."""
 
     async def run(model: AskedModel) -> Reply:
         return _judge_calls(await RoundPlanner(model).plan(request), {tool: args})
@@ -95,7 +95,7 @@ def _decide(name: str, request: PlanningRequest, tool: str, **args: str | int) -
 
 
 def _finish(name: str, request: PlanningRequest) -> ProbeTask:
-    """Returns the task of seeing that everything is known."""
+    """The task of seeing that everything is known."""
 
     async def run(model: AskedModel) -> Reply:
         planned = await RoundPlanner(model).plan(request)
@@ -105,7 +105,7 @@ def _finish(name: str, request: PlanningRequest) -> ProbeTask:
 
 
 def _plan(name: str, question: str, **tools: dict[str, str | int]) -> ProbeTask:
-    """Returns the task of planning all of a request at once: every one of `tools`, with these inputs."""
+    """The task of planning all of a request at once: every one of `tools`, with these inputs."""
 
     async def run(model: AskedModel) -> Reply:
         planned = await PlannerAgent(model).plan(build_request(question, TOOLS, answer_form="empty"))
@@ -115,7 +115,7 @@ def _plan(name: str, question: str, **tools: dict[str, str | int]) -> ProbeTask:
 
 
 def _chat(name: str, question: str) -> ProbeTask:
-    """Returns the task of answering small talk although the question is asked whether a tool is needed."""
+    """The task of answering small talk although the question is asked whether a tool is needed."""
 
     async def run(model: AskedModel) -> Reply:
         planned = await RoundPlanner(model).plan(build_request(question, TOOLS, checks_answers=True))
@@ -127,7 +127,7 @@ def _chat(name: str, question: str) -> ProbeTask:
 
 
 def _choose_among(count: int) -> ProbeTask:
-    """Returns the task of finding a tool among `count`."""
+    """The task of finding a tool among `count`."""
 
     async def run(model: AskedModel) -> Reply:
         request = build_request("What is the weather in Lisbon?", list_many_tools(count))
@@ -137,7 +137,7 @@ def _choose_among(count: int) -> ProbeTask:
 
 
 def _call_natively(name: str, question: str, tool: str, **args: str | int) -> ProbeTask:
-    """Returns the task of calling a tool that the request offers; the note is the form of the call."""
+    """The task of calling a tool that the request offers; the note is the form of the call."""
 
     async def run(model: AskedModel) -> Reply:
         offered: tuple[JsonObject, ...] = tuple(
@@ -157,7 +157,7 @@ def _call_natively(name: str, question: str, tool: str, **args: str | int) -> Pr
 
 
 def _speak(language: str, question: str, answer: str) -> ProbeTask:
-    """Returns the task of answering a question in its language."""
+    """The task of answering a question in its language."""
 
     async def run(model: AskedModel) -> Reply:
         text = (await model.complete(_say(question))).text
@@ -168,7 +168,7 @@ def _speak(language: str, question: str, answer: str) -> ProbeTask:
 
 
 def _judge(name: str, intent: str, evidence: str, output: str, *, is_good: bool) -> ProbeTask:
-    """Returns the task of judging a step."""
+    """The task of judging a step."""
 
     async def run(model: AskedModel) -> Reply:
         blocks = [
@@ -187,7 +187,7 @@ def _judge(name: str, intent: str, evidence: str, output: str, *, is_good: bool)
 
 
 def _judge_calls(planned: Planned, wanted: dict[str, dict[str, str | int]]) -> Reply:
-    """Returns whether a plan of the model's has these calls, and no changing one that nobody asked for."""
+    """Whether a plan of the model's has these calls, and no changing one that nobody asked for."""
     if planned.effective != "llm":
         return Reply(False, planned.fallback_reason or "no plan")
     tools = _list_tools(planned)
@@ -205,7 +205,7 @@ def _list_tools(planned: Planned) -> list[str]:
 
 
 def _has_inputs(args: JsonObject, wanted: dict[str, str | int]) -> bool:
-    """Returns whether the inputs hold these values, in any notation of a number and any case of a text."""
+    """Whether the inputs hold these values, in any notation of a number and any case of a text."""
     return all(str(value).lower() in str(args.get(name, "")).lower() for name, value in wanted.items())
 
 

@@ -27,7 +27,7 @@ class TextFormatter(logging.Formatter):
         self.converter = time.gmtime
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
-        """Returns the line with the ids of the request and the run at its end."""
+        """The line with the ids of the request and the run at its end."""
         record.message = _escape_control_characters(record.message)
         line = super().formatMessage(record)
         ids = " ".join(one for one in (request_id.get(), run_id.get()) if one and one not in line)
@@ -40,7 +40,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the object as JSON."""
+        """The object as JSON."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -74,7 +74,7 @@ class RedactingFormatter(logging.Formatter):
         self._secrets = tuple(dict.fromkeys((*self._secrets, *secrets)))
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the redacted line."""
+        """The redacted line."""
         line = self._inner.format(record)
         # Most lines contain no word as long as a key; loading the guardrails for them would take too long.
         if not _KEY_LIKE.search(_OWN_IDS.sub("", line)) and not any(secret in line for secret in self._secrets):

@@ -83,7 +83,7 @@ class Metrics:
         self._request_seconds.labels(route).observe(seconds)
 
     def render(self) -> bytes:
-        """Returns all metrics in Prometheus' text format; with several workers behind one port, those of all."""
+        """All metrics in Prometheus' text format; with several workers behind one port, those of all."""
         if METRICS_ENVIRONMENT not in os.environ:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
@@ -146,7 +146,7 @@ class _Labelled(Generic[Metric]):
         self._series: dict[tuple[str, ...], Metric] = {}
 
     def labels(self, *values: str) -> Metric:
-        """Returns the time series of these values."""
+        """The time series of these values."""
         found = self._series.get(values)
         if found is None:
             found = self._series[values] = self._metric.labels(*values)

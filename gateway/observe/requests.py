@@ -75,7 +75,7 @@ class RequestMiddleware:
 
 
 def _get_route_pattern(scope: Scope) -> str:
-    """Returns the pattern of the route that served the request, which the router leaves in the scope. Never the path:
+    """The pattern of the route that served the request, which the router leaves in the scope. Never the path:
     the caller chooses it.
     """
     route = scope.get("route")

@@ -57,7 +57,7 @@ class BodyTypeMiddleware:
 
 @lru_cache(maxsize=256)
 def is_json(content_type: bytes) -> bool:
-    """Returns whether a content type is JSON: `application/json` or one that ends with `+json`, with any parameters."""
+    """Whether a content type is JSON: `application/json` or one that ends with `+json`, with any parameters."""
     return _JSON.fullmatch(content_type.split(b";")[0].strip(b" \t")) is not None
 
 
@@ -75,7 +75,7 @@ def _describe_type(kinds: list[bytes], *, is_form: bool) -> MediaTypeError:
 
 
 async def _receive_empty_body(receive: Receive) -> Message | None:
-    """Returns the last message of an empty body, or the client's disconnect; None as soon as there is a body."""
+    """The last message of an empty body, or the client's disconnect; None as soon as there is a body."""
     while True:
         message = await receive()
         if message["type"] != "http.request":
@@ -87,7 +87,7 @@ async def _receive_empty_body(receive: Receive) -> Message | None:
 
 
 def _replay(first: Message, receive: Receive) -> Receive:
-    """Returns a `receive` that begins with a message that was received before."""
+    """A `receive` that begins with a message that was received before."""
     waiting = [first]
 
     async def receive_next() -> Message:

@@ -92,7 +92,7 @@ class OriginCheckMiddleware:
         await self._app(scope, receive, send)
 
     def _is_foreign_page(self, source: "_Source", scope: Scope) -> bool:
-        """Returns whether a page may have caused this request that is neither the gateway's own nor allowed."""
+        """Whether a page may have caused this request that is neither the gateway's own nor allowed."""
         if source.origins:
             origin = source.origins[0].decode("latin-1")
             return len(source.origins) > 1 or not self._origins.allows(origin, source.host)
@@ -101,7 +101,7 @@ class OriginCheckMiddleware:
         return any(site not in _OWN_SITES for site in source.sites) and not _is_navigation(scope)
 
     async def _admit_host(self, source: "_Source", scope: Scope) -> bool:
-        """Returns whether the host is allowed; False where it need not be. Raises `AgentError` where it must be."""
+        """Whether the host is allowed; False where it need not be. Raises `AgentError` where it must be."""
         if source.host is not None and self._hosts.allows(source.host):
             return True
         if scope["path"] in PROBE_PATHS:
@@ -117,7 +117,7 @@ class OriginCheckMiddleware:
         return True
 
     async def _has_valid_key(self, scope: Scope) -> bool:
-        """Returns whether the request has a key or token that is verified, not only tolerated. Raises `AgentError` if
+        """Whether the request has a key or token that is verified, not only tolerated. Raises `AgentError` if
         the store cannot tell.
         """
         try:
@@ -147,7 +147,7 @@ class _Source:
 
 
 def _is_navigation(scope: Scope) -> bool:
-    """Returns whether a person follows a link in the browser's window. No GET request changes anything, and a page
+    """Whether a person follows a link in the browser's window. No GET request changes anything, and a page
     cannot read what its window shows of another site.
     """
     headers = Headers(scope=scope)
@@ -196,7 +196,7 @@ def _build_cors_headers(origin: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _answer_preflight(source: _Source, scope: Scope) -> Response | None:
-    """Returns the answer to a browser's question before a request of an allowed origin; None for other requests."""
+    """The answer to a browser's question before a request of an allowed origin; None for other requests."""
     if scope.get("method") != "OPTIONS" or not source.origins:
         return None
     headers = Headers(scope=scope)

@@ -26,7 +26,7 @@ _HEADERS = {
 
 
 def build_refusal_page(error: AgentError, scope: Scope) -> HTMLResponse | None:
-    """Returns a refusal as a page with its sentence, or None for a client that is not a browser's window."""
+    """A refusal as a page with its sentence, or None for a client that is not a browser's window."""
     if not wants_html(scope):
         return None
     message = f"{error.message[:1].upper()}{error.message[1:].rstrip('.')}."

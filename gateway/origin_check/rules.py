@@ -22,7 +22,7 @@ class HostRules:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "HostRules":
-        """Returns the rules of a gateway."""
+        """The rules of a gateway."""
         texts = (*_LOOPBACK_NAMES, _DOCKER_HOST, settings.host, *settings.allowed_hosts)
         hosts = [host for text in texts if (host := parse_host_setting(text)) is not None]
         public = parse_origin(format_origin(settings.public_url or "") or "")
@@ -33,7 +33,7 @@ class HostRules:
         )
 
     def allows(self, host: Authority) -> bool:
-        """Returns whether callers without a key may use this host."""
+        """Whether callers without a key may use this host."""
         return (
             host.is_address
             or host.host in self.names
@@ -50,12 +50,12 @@ class OriginRules:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "OriginRules":
-        """Returns the rules of a gateway."""
+        """The rules of a gateway."""
         public = format_origin(settings.public_url or "")
         return cls(frozenset((*settings.cors_origins, *([public] if public else ()))))
 
     def allows(self, origin: str, host: Authority | None) -> bool:
-        """Returns whether a page of this origin may make a request to this host; pages of the host itself may."""
+        """Whether a page of this origin may make a request to this host; pages of the host itself may."""
         if origin in self.origins:
             return True
         page = parse_origin(origin)

@@ -36,7 +36,7 @@ _SHOWN_AT: Final = (
 
 
 def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
-    """Returns the view of a run as far as its log goes. `html` is whether the answer is rendered; without, and while it
+    """The view of a run as far as its log goes. `html` is whether the answer is rendered; without, and while it
     is being written, there is only its text.
     """
     state = fold(events[0].run_id, events)

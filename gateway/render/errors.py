@@ -130,13 +130,13 @@ class RpcErrorBody(DeferredModel):
 
 
 def get_http_status(code: str) -> int:
-    """Returns the HTTP status of an error code."""
+    """The HTTP status of an error code."""
     kind = DOOR_FAILURES.get(code) or FAILURES.get(code)
     return kind.http_status if kind else 500
 
 
 def render_failure(failure: AgentFailure, path: str, named: str | None = None) -> str:
-    """Returns a failure as JSON, in the shape of the door at `path`."""
+    """A failure as JSON, in the shape of the door at `path`."""
     if is_openai_path(path):
         return to_json(build_openai_error(failure, named, _INPUT_NAMES.get("/".join(path.split("/")[:3]), "messages")))
     return to_json(
@@ -147,14 +147,14 @@ def render_failure(failure: AgentFailure, path: str, named: str | None = None) -
 
 
 def to_json(body: BaseModel) -> str:
-    """Returns the body as ASCII JSON: a message may quote lone surrogates from the request."""
+    """The body as ASCII JSON: a message may quote lone surrogates from the request."""
     return json.dumps(body.model_dump(mode="json"))
 
 
 def build_openai_error(
     failure: AgentFailure, named: str | None = None, input_name: str = "messages"
 ) -> OpenAIErrorBody:
-    """Returns a failure in OpenAI's shape. `named` overrides the OpenAI code; `input_name` is the endpoint's parameter
+    """A failure in OpenAI's shape. `named` overrides the OpenAI code; `input_name` is the endpoint's parameter
     for what the engine calls prompt and messages.
     """
     own = "invalid_request_error" if 400 <= get_http_status(failure.error_code) < 500 else "server_error"
@@ -182,7 +182,7 @@ def _get_text(value: object) -> str | None:
 
 
 def build_native_error(failure: AgentFailure, *, has_detail: bool = False) -> FailureBody:
-    """Returns a failure in Stepgate's own shape, with its stage and without details that are None. `has_detail` adds
+    """A failure in Stepgate's own shape, with its stage and without details that are None. `has_detail` adds
     the message as `detail`.
     """
     details = {key: value for key, value in failure.details.items() if value is not None}
@@ -191,7 +191,7 @@ def build_native_error(failure: AgentFailure, *, has_detail: bool = False) -> Fa
 
 
 def build_rpc_error(failure: AgentFailure) -> RpcErrorBody:
-    """Returns a failure in JSON-RPC's shape: -32600 for a caller's fault, -32603 for ours (JSON-RPC 2.0,
+    """A failure in JSON-RPC's shape: -32600 for a caller's fault, -32603 for ours (JSON-RPC 2.0,
     section 5.1).
     """
     code = -32600 if get_http_status(failure.error_code) < 500 else -32603
@@ -200,7 +200,7 @@ def build_rpc_error(failure: AgentFailure) -> RpcErrorBody:
 
 
 def is_openai_path(path: str) -> bool:
-    """Returns whether the callers of this path expect OpenAI's protocol."""
+    """Whether the callers of this path expect OpenAI's protocol."""
     if path.startswith(OPENAI_PATHS):
         return not path.endswith(_OWN_ENDING)
     return find_nearest_endpoint(path) is not None

@@ -11,15 +11,15 @@ from gateway.sse import format_frame
 
 
 def build_event_frame(event: Event) -> str:
-    """Returns an event's frame. A client that reconnects sends its id as `Last-Event-ID`."""
+    """An event's frame. A client that reconnects sends its id as `Last-Event-ID`."""
     return format_frame(json.dumps(event.to_public_json(), ensure_ascii=False), event=event.type, event_id=event.seq)
 
 
 def build_response_frame(events: Sequence[Event]) -> str:
-    """Returns the whole response, sent after the terminal event."""
+    """The whole response, sent after the terminal event."""
     return format_frame(build_response(events).model_dump_json(), event="response")
 
 
 def build_failure_frame(failure: AgentFailure) -> str:
-    """Returns the frame of a failure, sent in place of the response."""
+    """The frame of a failure, sent in place of the response."""
     return format_frame(to_json(build_native_error(failure)), event="error")

@@ -34,14 +34,14 @@ _STREAMED_FIELDS = frozenset({"reasoning_content", "reasoning"})
 
 
 def make_completion_id(run_id: str) -> str:
-    """Returns the completion's id. It contains the run's id."""
+    """The completion's id. It contains the run's id."""
     return f"chatcmpl-{run_id}"
 
 
 def build_completion_body(
     events: Sequence[ev.Event], state: RunState | None = None, ignored: Sequence[str] = ()
 ) -> bytes:
-    """Returns a `chat.completion` object as JSON in UTF-8.
+    """A `chat.completion` object as JSON in UTF-8.
 
     `state` is the state after the events, if the caller has it. `ignored` are parameters of the request without effect.
     """
@@ -79,12 +79,12 @@ def build_completion_body(
 
 
 def _append_json(encoded: bytes, name: bytes, value: bytes) -> bytes:
-    """Returns a JSON object, which is not empty, with one more field, whose value is JSON too."""
+    """A JSON object, which is not empty, with one more field, whose value is JSON too."""
     return b'%b,"%b":%b}' % (encoded[:-1], name, value)
 
 
 def list_provider_fields(answer: ev.AnswerFinished) -> JsonObject:
-    """Returns the fields that the provider expects back with the answer.
+    """The fields that the provider expects back with the answer.
 
     Reasoning is given as `reasoning_content` too, as in streams.
     """
@@ -95,7 +95,7 @@ def list_provider_fields(answer: ev.AnswerFinished) -> JsonObject:
 
 
 def build_trace_fields(trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the top-level fields of a completion, or of a stream's last chunk, that hold the run's trace."""
+    """The top-level fields of a completion, or of a stream's last chunk, that hold the run's trace."""
     return {
         "steps": trace["steps"],
         "metadata": _select_texts(trace),
@@ -108,18 +108,18 @@ def _select_texts(trace: Mapping[str, Any]) -> dict[str, str]:
 
 
 def build_trace(steps: Sequence[Any], metadata: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
-    """Returns the whole trace of a run, with the names of the request's parameters without effect."""
+    """The whole trace of a run, with the names of the request's parameters without effect."""
     return {"steps": steps, **_name_ignored(metadata, ignored)}
 
 
 def _name_ignored(metadata: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
-    """Returns a run's metadata with the names of the request's parameters without effect."""
+    """A run's metadata with the names of the request's parameters without effect."""
     named = {"ignored_parameters": list(ignored)} if ignored else {}
     return {**metadata, "runtime": {**metadata["runtime"], **named}}
 
 
 def build_usage_body(usage: dict[str, Any]) -> JsonObject:
-    """Returns the token counts under OpenAI's names. The parts of a total are named where a provider reports them."""
+    """The token counts under OpenAI's names. The parts of a total are named where a provider reports them."""
     body: JsonObject = {
         "prompt_tokens": usage["prompt_tokens"],
         "completion_tokens": usage["completion_tokens"],
@@ -252,7 +252,7 @@ class OpenAIChunks:
             yield self._encode_delta(kept)
 
     def _get_streamed_text(self) -> str:
-        """Returns the text that was streamed since the answer last started."""
+        """The text that was streamed since the answer last started."""
         parts: list[str] = []
         for event in self._events:
             if isinstance(event.body, ev.AnswerStarted):
@@ -294,7 +294,7 @@ class OpenAIChunks:
         return json.dumps(self._build_chunk(delta, None), ensure_ascii=False)
 
     def _encode_progress(self, event: dict[str, Any]) -> str:
-        """Returns a chunk with an empty delta and the extra field `event`, which strict clients ignore."""
+        """A chunk with an empty delta and the extra field `event`, which strict clients ignore."""
         return json.dumps({**self._build_chunk({}, None), "event": event}, ensure_ascii=False)
 
     def _build_chunk(self, delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
@@ -306,7 +306,7 @@ class OpenAIChunks:
 
 
 def build_ask_tool_calls(state: RunState) -> list[JsonObject]:
-    """Returns the call of Open WebUI's `ask_user` with the approval question of a waiting run; empty if the client does
+    """The call of Open WebUI's `ask_user` with the approval question of a waiting run; empty if the client does
     not offer that tool or the run does not wait.
     """
     offered = [tool.get("function") for tool in state.request.client_tools]
@@ -336,14 +336,14 @@ def _get_function_name(function: JsonValue) -> object:
 
 
 def list_step_sources(events: Sequence[ev.Event]) -> tuple[Source, ...]:
-    """Returns the sources of the succeeded steps, numbered as the answer will cite them."""
+    """The sources of the succeeded steps, numbered as the answer will cite them."""
     state = fold(events[0].run_id, events)
     outputs = [(step, state.get_step(step.id).output) for step in state.list_succeeded_steps() if step.is_work]
     return number_sources((step, output) for step, output in outputs if output is not None)
 
 
 def build_source_event(source: Source) -> dict[str, Any]:
-    """Returns a citation in Open WebUI's form: the name on the chip, the quotes and the link.
+    """A citation in Open WebUI's form: the name on the chip, the quotes and the link.
 
     Open WebUI uses `metadata.source` to distinguish sources and shows it instead of the name if it is a URL, so it is
     the source's number. `name` has no URL scheme, because Open WebUI would send a URL to a search engine for its icon.

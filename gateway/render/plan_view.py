@@ -27,7 +27,7 @@ class PlanStepView(DeferredModel):
 
 
 def build_plan_view(state: RunState) -> list[PlanStepView]:
-    """Returns the current plan with the status of each step."""
+    """The current plan with the status of each step."""
     return [
         PlanStepView(
             step_id=number,

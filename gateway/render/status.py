@@ -17,7 +17,7 @@ class StatusLines:
     finished_steps: set[str] = field(default_factory=set)
 
     def format_event(self, event: ev.Event) -> str | None:  # noqa: C901, PLR0912 - one case an event
-        """Returns the line for an event, or None."""
+        """The line for an event, or None."""
         match event.body:
             case ev.RunCreated():
                 self.started_at = event.at
@@ -52,7 +52,7 @@ class StatusLines:
         return None
 
     def format_headline(self, event: ev.Event) -> str:
-        """Returns the last line: outcome, number of steps, sources and retries, time."""
+        """The last line: outcome, number of steps, sources and retries, time."""
         steps = len(self.finished_steps)
         parts = [f"{steps} step{'s' if steps != 1 else ''}"]
         if self.sources:
@@ -74,7 +74,7 @@ class StatusLines:
         return f"{word}: {', '.join(parts)}"
 
     def find_step(self, step_id: str | None) -> tuple[int, PlanStep] | None:
-        """Returns a step of the current plan with its number, counted from 1."""
+        """A step of the current plan with its number, counted from 1."""
         steps = self.plan.steps if self.plan else ()
         return next(((n, step) for n, step in enumerate(steps, start=1) if step.id == step_id), None)
 

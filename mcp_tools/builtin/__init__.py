@@ -31,7 +31,7 @@ class Builtins:
     """None where it is switched off or the machine cannot sandbox programs."""
 
     def walk_files(self) -> list[GroundFile]:
-        """Returns the readable files, at most as many as a listing visits; blocks."""
+        """The readable files, at most as many as a listing visits; blocks."""
         found = islice(self.roots.walk("", "*"), MAX_WALKED_ENTRIES)
         return [GroundFile(place.display_path, info.st_mtime) for place, info in found]
 
@@ -44,7 +44,7 @@ class Builtins:
 
 
 def make_builtin_tools(settings: Settings, memory: MemoryStore) -> Builtins:
-    """Returns the plain tools; features add theirs. Creates the default files folder if it is used."""
+    """The plain tools; features add theirs. Creates the default files folder if it is used."""
     if not settings.file_roots:
         settings.readable_roots[0].mkdir(parents=True, exist_ok=True)
     roots = FileRoots(settings.readable_roots)

@@ -59,7 +59,7 @@ class CalculatorTool(TypedTool[CalculatorInput, CalculatorOutput]):
 
 
 def calculate(expression: str) -> str:
-    """Returns the value as a decimal number. Raises `ToolInputError` with a hint if it cannot be calculated."""
+    """The value as a decimal number. Raises `ToolInputError` with a hint if it cannot be calculated."""
     source = expression.strip().rstrip("=?").translate(_TYPOGRAPHY)
     with localcontext() as context:
         context.prec = PRECISION
@@ -114,7 +114,7 @@ def _compute_factorial(number: Decimal) -> Decimal:
 
 
 def _wrap_float_function(function: Callable[[float], float]) -> Callable[[Decimal], Decimal]:
-    """Returns a function of the math module for decimals, rounded to the 15 digits of a float."""
+    """A function of the math module for decimals, rounded to the 15 digits of a float."""
     return lambda number: round(Decimal(repr(function(float(number)))), 15)
 
 

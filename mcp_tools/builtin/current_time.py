@@ -55,7 +55,7 @@ class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
 
 
 def _get_zone(name: str) -> zoneinfo.ZoneInfo:
-    """Returns the zone of this name, or of the only city of this name. Raises `ToolInputError` with similar names."""
+    """The zone of this name, or of the only city of this name. Raises `ToolInputError` with similar names."""
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:

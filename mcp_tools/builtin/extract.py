@@ -96,14 +96,14 @@ class ExtractTool(TypedTool[ExtractInput, ExtractOutput]):
             raise ToolError(f"the model could not be asked: {error.message}", agent_id=self.name) from error
 
     def make_result(self, output: ExtractOutput) -> ToolResult:
-        """Returns the fields; as text, one line for each."""
+        """The fields; as text, one line for each."""
         value = output.model_dump(mode="json")
         lines = (f"{name}: {one if isinstance(one, str) else _encode(one)}" for name, one in value.items())
         return ToolResult(value, "\n".join(lines))
 
 
 def _join_texts(value: JsonValue) -> str:
-    """Returns the texts to read, one after the other; a value of another kind as JSON."""
+    """The texts to read, one after the other; a value of another kind as JSON."""
     parts = value if isinstance(value, list) and any(isinstance(one, str) for one in value) else [value]
     return "\n\n".join(one if isinstance(one, str) else _encode(one) for one in parts if one not in (None, ""))
 
@@ -113,7 +113,7 @@ def _encode(value: JsonValue) -> str:
 
 
 def _read_object(reply: str) -> JsonObject | None:
-    """Returns the JSON object of a reply: the whole reply, a block of code, or what stands between its braces."""
+    """The JSON object of a reply: the whole reply, a block of code, or what stands between its braces."""
     candidates = [reply, *(block[1] for block in iterate_json_blocks(reply))]
     candidates.append(reply[reply.find("{") : reply.rfind("}") + 1])
     for text in candidates:

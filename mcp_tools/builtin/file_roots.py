@@ -65,7 +65,7 @@ class FileRoots:
         return found
 
     def open(self, path: str) -> tuple[FilePath, int]:
-        """Returns the first existing file or folder of this path and an open descriptor.
+        """The first existing file or folder of this path and an open descriptor.
 
         Raises `ToolInputError` with similar names if there is none, and `ToolDeniedError`."""
         for place in self.list_candidates(path):
@@ -97,7 +97,7 @@ class FileRoots:
                 yield place, info
 
     def _find_similar(self, path: str) -> list[str]:
-        """Returns the paths of files with a similar name, the most similar first."""
+        """The paths of files with a similar name, the most similar first."""
         wanted = PurePosixPath(path.strip().casefold())
         ranked: list[tuple[float, str]] = []
         for place, _ in islice(self.walk("", "*"), MAX_WALKED_ENTRIES):
@@ -148,14 +148,14 @@ def _explain_error(error: OSError) -> str:
 
 
 def read_text(descriptor: int, shown: str) -> str:
-    """Returns a regular file's text and closes the descriptor. `shown` names the file in errors.
+    """Reads a regular file's text and closes the descriptor. `shown` names the file in errors.
 
     Raises `ToolInputError` for a folder, a file that is too large, and binary data."""
     return _decode_text(_read_bytes(descriptor, shown), shown)
 
 
 def _read_bytes(descriptor: int, shown: str) -> bytes:
-    """Returns a regular file's bytes and closes the descriptor."""
+    """Reads a regular file's bytes and closes the descriptor."""
     try:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):

@@ -77,7 +77,7 @@ class ReadFileTool(FileTool[ReadFileInput, ReadFileOutput]):
         return await _run_in_thread(work)
 
     def format_text(self, output: ReadFileOutput) -> str:
-        """Returns the text, with line numbers if they were requested, and where to continue."""
+        """The text, with line numbers if they were requested, and where to continue."""
         lines = output.text.split("\n") if output.text else []
         text = output.text
         if output.line_numbers:
@@ -197,7 +197,7 @@ class SearchFilesTool(FileTool[SearchFilesInput, SearchFilesOutput]):
         return "\n".join([*lines, "[more matches; narrow the search]"] if output.truncated else lines)
 
     def list_sources(self, output: SearchFilesOutput) -> tuple[Source, ...]:
-        """Returns each file once, with its lines."""
+        """Each file once, with its lines."""
         quotes: dict[str, list[str]] = {}
         for match in output.matches:
             quotes.setdefault(match.path, []).append(match.text)

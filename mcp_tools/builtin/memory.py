@@ -117,7 +117,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
         return MemorySearchOutput(memories=found, embedder=recall.embedder, note=recall.fallback_reason or "")
 
     async def _recall(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchResult:
-        """Returns the memories that fit the arguments; the newest facts for a query without content."""
+        """The memories that fit the arguments; the newest facts for a query without content."""
         if not has_content_words(args.query):
             return MemorySearchResult(tuple(await self._memory.list_newest(context.owner, limit=args.limit)))
         recall = await self._memory.search(

@@ -182,7 +182,7 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
         return files
 
     def _limit_artifacts(self, artifacts: Sequence[Artifact]) -> tuple[list[Artifact], list[JsonObject]]:
-        """Returns the artifacts that can be stored whole, and their content blocks."""
+        """The artifacts that can be stored whole, and their content blocks."""
         kept: list[Artifact] = []
         blocks: list[JsonObject] = []
         for artifact in artifacts:
@@ -193,7 +193,7 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
         return kept, blocks
 
     def format_text(self, output: RunPythonOutput) -> str:
-        """Returns the result, the printed text, and links to the files."""
+        """The result, the printed text, and links to the files."""
         parts = []
         if output.result is not None:
             parts.append(f"Result: {_format_value(output.result)}")
@@ -210,7 +210,7 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
 
 
 def make_run_python(settings: Settings, roots: FileRoots) -> RunPythonTool | None:
-    """Returns the tool, or None if it is switched off or this machine cannot sandbox programs.
+    """The tool, or None if it is switched off or this machine cannot sandbox programs.
 
     A locked process runs all of Python, so that it is preferred to the interpreter.
     """
@@ -229,7 +229,7 @@ def make_run_python(settings: Settings, roots: FileRoots) -> RunPythonTool | Non
 
 
 def build_limits(settings: Settings) -> SandboxLimits:
-    """Returns the limits of a program from the settings."""
+    """The limits of a program from the settings."""
     return SandboxLimits(seconds=settings.run_python_timeout_s, memory_bytes=settings.run_python_memory_mb * 2**20)
 
 

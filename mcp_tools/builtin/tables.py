@@ -187,7 +187,7 @@ class QueryTableTool(FileTool[QueryTableInput, QueryTableOutput]):
 
 
 def format_markdown_table(names: Sequence[str], rows: Sequence[Sequence[JsonValue]]) -> str:
-    """Returns a Markdown table; an empty cell for null."""
+    """A Markdown table; an empty cell for null."""
     lines = [_format_row(names), "|" + " --- |" * len(names)]
     return "\n".join([*lines, *(_format_row(row) for row in rows)])
 

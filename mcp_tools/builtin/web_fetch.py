@@ -164,7 +164,7 @@ _JSON = "application/json"
 
 
 def _parse_service_reply(url: str, body: bytes) -> Page:
-    """Returns the page in the fetcher's JSON reply."""
+    """The page in the fetcher's JSON reply."""
     try:
         data = json.loads(body)
     except ValueError as error:
@@ -182,7 +182,7 @@ def _parse_service_reply(url: str, body: bytes) -> Page:
 
 
 def extract(page: Page) -> _Readable:
-    """Returns the readable text of a page: the main content of HTML as Markdown, other text unchanged.
+    """The readable text of a page: the main content of HTML as Markdown, other text unchanged.
 
     Raises `ToolInputError` for other content types.
     """
@@ -218,7 +218,7 @@ def _from_html(html: str, url: str) -> _Readable:
 
 
 def _list_links(html: str, url: str) -> tuple[str, ...]:
-    """Returns the absolute addresses that a page links to, each once, at most `MAX_LINKS`."""
+    """The absolute addresses that a page links to, each once, at most `MAX_LINKS`."""
     found: dict[str, None] = {}
     for match in _HREF.finditer(html):
         with suppress(ValueError):
@@ -231,7 +231,7 @@ def _list_links(html: str, url: str) -> tuple[str, ...]:
 
 
 def _decode(page: Page) -> str:
-    """Returns the body as text: pages as ingestion does, other text by the charset of the server, else as UTF-8."""
+    """The body as text: pages as ingestion does, other text by the charset of the server, else as UTF-8."""
     if page.content_type in HTML_TYPES:
         from agent.text.html_encoding import decode_page  # noqa: PLC0415 - charset-normalizer, as above
 

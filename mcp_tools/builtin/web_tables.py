@@ -26,7 +26,7 @@ _FOUND = re.compile(r"[ \t]*stepgatetable(\d+)placeholder[ \t]*")
 
 
 def prepare_page(page: str, url: str) -> tuple[str, list[str]]:
-    """Returns the page without what a browser hides, its data tables replaced by placeholders; and the tables as
+    """The page without what a browser hides, its data tables replaced by placeholders; and the tables as
     Markdown."""
     try:
         root = html.document_fromstring(_DECLARATION.sub("", page))
@@ -46,7 +46,7 @@ def prepare_page(page: str, url: str) -> tuple[str, list[str]]:
 
 
 def put_tables(text: str, tables: list[str]) -> str:
-    """Returns the text with each placeholder replaced by its table, as a paragraph of its own."""
+    """The text with each placeholder replaced by its table, as a paragraph of its own."""
 
     def put(match: re.Match[str]) -> str:
         number = int(match[1])
@@ -56,7 +56,7 @@ def put_tables(text: str, tables: list[str]) -> str:
 
 
 def format_table(table: Element, url: str) -> str:
-    """Returns a table as Markdown, its first row as the header; empty for one without text. Links are absolute."""
+    """A table as Markdown, its first row as the header; empty for one without text. Links are absolute."""
     for link in table.iter("a"):
         address = (link.get("href") or "").strip()
         text = " ".join(link.text_content().split())

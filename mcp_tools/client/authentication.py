@@ -66,7 +66,7 @@ class ServerAuthentication:
             raise ServerRevokedError("no request is sent, because the server was removed, disabled or changed")
 
     def make_auth(self, name: str, config: McpServerConfig) -> httpx2.Auth | None:
-        """Returns the HTTP authentication for a server; None if its headers suffice or it needs none.
+        """The HTTP authentication for a server; None if its headers suffice or it needs none.
 
         Raises `ToolError` if the credential or login is missing.
         """
@@ -88,7 +88,7 @@ class ServerAuthentication:
         return None
 
     def read_secret_env(self, config: McpServerConfig) -> dict[str, str]:
-        """Returns the environment of a server's program that holds tokens. Blocks. Raises `ToolError` if one is
+        """The environment of a server's program that holds tokens. Blocks. Raises `ToolError` if one is
         missing.
         """
         self.require_permission()
@@ -101,7 +101,7 @@ class ServerAuthentication:
         self, headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:  # fmt: skip
-        """Returns the SDK's HTTP client, which also records rejected credentials."""
+        """The SDK's HTTP client, which also records rejected credentials."""
         limits = create_mcp_http_client(timeout=timeout).timeout
         transport = None if self._safe is None else CheckedTransport(self._safe)
         client = LenientHttpClient(headers=headers, timeout=limits, auth=auth, transport=transport)
@@ -131,7 +131,7 @@ class CredentialAuth(httpx2.Auth):
         self._credentials, self._name, self._authentication = credentials, name, access
 
     def get_token(self) -> str:
-        """Returns the token. Raises `ToolError` if there is none."""
+        """The token. Raises `ToolError` if there is none."""
         if self._credentials is None:
             raise ToolError(f"AGENT_CREDENTIALS_PATH is not set, so there is no credential {self._name!r}")
         try:
@@ -174,7 +174,7 @@ class OAuthTokenAuth(httpx2.Auth):
             yield request
 
     async def _refresh_login(self, old: Login) -> Login | None:
-        """Returns a login with another token than `old` has, or None if there is none."""
+        """A login with another token than `old` has, or None if there is none."""
         async with self._file.lock_for_refresh():
             self._authentication.require_permission()
             login = self._file.read(self._url)
@@ -204,7 +204,7 @@ class OAuthTokenAuth(httpx2.Auth):
 
 
 def format_login_hint(name: str) -> str:
-    """Returns the command that logs in at this server."""
+    """The command that logs in at this server."""
     return f"run `stepgate mcp-servers login {shlex.quote(name)}`"
 
 

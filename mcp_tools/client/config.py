@@ -187,7 +187,7 @@ def is_confidential_url(url: str) -> bool:
 def read_servers(
     path: Path, environment: Mapping[str, str] | None = None
 ) -> tuple[dict[str, McpServerConfig], list[str]]:
-    """Returns the servers of a file by name, and a message for each entry that cannot be used as written.
+    """The servers of a file by name, and a message for each entry that cannot be used as written.
 
     A missing file means no servers. Accepts `{"mcpServers": {...}}`, VS Code's `{"servers": {...}}`, or the map itself.
     Raises `ConfigError` for a file that is no JSON object.
@@ -210,7 +210,7 @@ def read_servers(
 
 
 def read_entries(path: Path) -> dict[str, Any]:
-    """Returns the entries of a file as written, by name; none if there is no file. Raises `ConfigError`."""
+    """The entries of a file as written, by name; none if there is no file. Raises `ConfigError`."""
     if not path.is_file():
         return {}
     try:
@@ -224,7 +224,7 @@ def read_entries(path: Path) -> dict[str, Any]:
 
 
 def expand(value: Any, environment: Mapping[str, str]) -> Any:
-    """Returns the value with `${NAME}`, `${NAME:-default}` and `${env:NAME}` replaced. Raises `KeyError` for an
+    """The value with `${NAME}`, `${NAME:-default}` and `${env:NAME}` replaced. Raises `KeyError` for an
     unset name."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda match: _expand_variable(match, environment), value)
@@ -270,7 +270,7 @@ def remove_server(path: Path, name: str) -> None:
 
 
 def _load_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the file's content and the map of servers in it. Raises `ConfigError`, so that a broken file is not
+    """The file's content and the map of servers in it. Raises `ConfigError`, so that a broken file is not
     overwritten.
     """
     read_servers(path)
@@ -292,7 +292,7 @@ def _write_file(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def to_tool_alphabet(name: str) -> str:
-    """Returns a name in the alphabet of our tool names."""
+    """A name in the alphabet of our tool names."""
     return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "x"
 
 

@@ -69,7 +69,7 @@ class ConnectionSlot:
         self._ready.set()
 
     async def wait(self, config: McpServerConfig, start: StartClock, report: ReportProgress) -> Connection | None:
-        """Returns the connection; None if the slot is closed or was emptied meanwhile.
+        """The connection; None if the slot is closed or was emptied meanwhile.
 
         Waits while the server starts, and reports that, and else for a short time. Raises `TimeoutError`.
         """

@@ -39,7 +39,7 @@ class SessionUnknownError(ToolError):
 
 
 def make_call_error(name: str, error: Exception, timeout: float, refused: str = "", status: int = 200) -> ToolError:
-    """Returns the error for a failed call of server `name` with a time limit of `timeout` seconds.
+    """The error for a failed call of server `name` with a time limit of `timeout` seconds.
 
     `refused` says why the server rejected our credential, if it did; `status` is the last HTTP status.
     """
@@ -57,14 +57,14 @@ def make_call_error(name: str, error: Exception, timeout: float, refused: str = 
 
 
 def make_retired_error(name: str) -> ConnectionEndedError:
-    """Returns the error for a call in progress of a server that is no longer used."""
+    """The error for a call in progress of a server that is no longer used."""
     return ConnectionEndedError(
         f"MCP server {name!r} was stopped during the call: {RETIRED}{OUTCOME_UNKNOWN}", agent_id=name
     )
 
 
 def add_reason(failure: ConnectionEndedError, name: str, reason: str) -> ConnectionEndedError:
-    """Returns the failure with the reason why the server ended, unless it says so already."""
+    """The failure with the reason why the server ended, unless it says so already."""
     if reason in failure.message:
         return failure
     return ConnectionEndedError(f"{failure.message} ({reason})", agent_id=name)
@@ -98,7 +98,7 @@ def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float, s
 
 
 def describe_cause(error: BaseException) -> str:
-    """Returns the innermost reason of an error in one line."""
+    """The innermost reason of an error in one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):

@@ -196,14 +196,14 @@ class McpServer:
             raise failure from error
 
     async def _add_end_reason(self, failure: ConnectionEndedError) -> ConnectionEndedError:
-        """Returns the failure with the reason why the server ended, which the owner task learns a moment later."""
+        """The failure with the reason why the server ended, which the owner task learns a moment later."""
         with suppress(TimeoutError):
             async with asyncio.timeout(END_REASON_WAIT_S):
                 await self._went_down.wait()
         return add_reason(failure, self.name, self.reason) if self.status == "down" else failure
 
     async def _wait_for_connection(self, call: RemoteCall) -> Connection:
-        """Returns the connection. Waits for it while the server starts, and else for a short time."""
+        """The connection. Waits for it while the server starts, and else for a short time."""
         try:
             connection = await self._slot.wait(self.config, self._start, call.report_progress)
         except TimeoutError as error:
@@ -235,7 +235,7 @@ class McpServer:
                 self._slot.clear()
 
     async def _start_connection(self, stack: AsyncExitStack) -> Connection:
-        """Returns a connection with its tools registered, opened on the stack when it is the server's turn.
+        """A connection with its tools registered, opened on the stack when it is the server's turn.
 
         Raises `ToolError` if this takes longer than the server's `startup_timeout`, and what the client raises.
         """

@@ -42,7 +42,7 @@ class UsageTracker:
         )
 
     async def wait_for_call(self, seconds: float) -> bool:
-        """Returns whether a call is in progress, or starts within `seconds`."""
+        """Whether a call is in progress, or starts within `seconds`."""
         if seconds > 0 and not self._active_calls:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

@@ -41,7 +41,7 @@ def repair_contents(result: dict[str, Any], uri: str, validate: Validate) -> Non
 
 
 def _list_items(content: object) -> list[Any]:
-    """Returns the items of a list; a single item is a list of one, and null is an empty list."""
+    """The items of a list; a single item is a list of one, and null is an empty list."""
     if isinstance(content, list):
         return [item for item in content if item is not None]
     return [] if content is None else [content]
@@ -61,7 +61,7 @@ def _repair_block(block: object, validate: Validate) -> dict[str, Any]:
 
 
 def _repair_resource(item: object, uri: str, validate: Validate) -> dict[str, Any]:
-    """Returns the contents of a resource with the fields that are valid; `uri` if it states no address."""
+    """The contents of a resource with the fields that are valid; `uri` if it states no address."""
     resource = dict(item) if isinstance(item, dict) else {"text": _to_text(item)}
     if not isinstance(resource.get("uri"), str):
         resource["uri"] = uri
@@ -73,7 +73,7 @@ def _repair_resource(item: object, uri: str, validate: Validate) -> dict[str, An
 
 
 def _fill_block(block: dict[str, Any]) -> dict[str, Any]:
-    """Returns a copy of the block with its kind, and the fields that its kind requires."""
+    """A copy of the block with its kind, and the fields that its kind requires."""
     filled = {key: value for key, value in block.items() if value is not None}
     if not isinstance(filled.get("type"), str):
         filled["type"] = _guess_kind(block)

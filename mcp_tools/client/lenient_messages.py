@@ -19,7 +19,7 @@ _BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def parse_message(data: bytes | str) -> types.JSONRPCMessage | None:
-    """Returns a message, repaired if necessary; None if it is not one."""
+    """A message, repaired if necessary; None if it is not one."""
     try:
         return types.jsonrpc_message_adapter.validate_json(data, by_name=False)
     except ValidationError:
@@ -32,7 +32,7 @@ def parse_message(data: bytes | str) -> types.JSONRPCMessage | None:
 
 
 def find_words(problem: object) -> str:
-    """Returns the words of an error that a server sent in whatever form; its JSON if there are none."""
+    """The words of an error that a server sent in whatever form; its JSON if there are none."""
     if isinstance(problem, str):
         return problem
     if isinstance(problem, Mapping):
@@ -94,7 +94,7 @@ def _rebuild(response: httpx2.Response, **body: Any) -> httpx2.Response:
 
 
 def _repair_json(body: bytes) -> bytes | None:
-    """Returns a message in the protocol's form; None if it has that already, or is not a message."""
+    """A message in the protocol's form; None if it has that already, or is not a message."""
     try:
         types.jsonrpc_message_adapter.validate_json(body, by_name=False)
     except ValidationError:

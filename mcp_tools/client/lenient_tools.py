@@ -29,7 +29,7 @@ def set_schemas_aside(result: dict[str, Any], validate: Validate) -> list[str]:
 
 
 def restore_schemas(tool: types.Tool) -> types.Tool:
-    """Returns the tool with the schemas that the server wrote."""
+    """The tool with the schemas that the server wrote."""
     meta = dict(tool.meta or {})
     given, output = meta.pop(_INPUT, None), meta.pop(_OUTPUT, None)
     update: dict[str, Any] = {"meta": meta or None, "output_schema": output}
@@ -58,6 +58,6 @@ def _set_aside(tool: dict[str, Any], validate: Validate) -> list[str]:
 
 
 def _build_probe(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a list with a tool of this schema and nothing else that could be invalid."""
+    """A list with a tool of this schema and nothing else that could be invalid."""
     probe = {"name": "x", "inputSchema": schema}
     return {"tools": [probe], "resultType": "complete", **CACHE_DEFAULTS}

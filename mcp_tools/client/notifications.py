@@ -20,7 +20,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO}
 
 
 def make_log_handler(name: str, clock: Callable[[], float] = monotonic) -> LoggingFnT:
-    """Returns a handler that writes log messages of server `name` to our log. Its errors become our warnings."""
+    """A handler that writes log messages of server `name` to our log. Its errors become our warnings."""
     minute, logged, skipped = clock(), 0, 0
 
     async def handle(params: types.LoggingMessageNotificationParams) -> None:
@@ -40,7 +40,7 @@ def make_log_handler(name: str, clock: Callable[[], float] = monotonic) -> Loggi
 
 
 def make_progress_handler(report: ReportProgress) -> ProgressFnT:
-    """Returns a handler that passes a server's progress on as one line of text."""
+    """A handler that passes a server's progress on as one line of text."""
 
     async def handle(progress: float, total: float | None, message: str | None) -> None:
         amount = f"{progress:g} of {total:g}" if total else f"{progress:g}"

@@ -113,7 +113,7 @@ class _CallbackReceiver:
         return "200 OK", "You can close this page and go back to the terminal."
 
     async def wait_for_code(self) -> AuthorizationCodeResult:
-        """Returns the authorization code. Raises `ConfigError` if the login was rejected."""
+        """The authorization code. Raises `ConfigError` if the login was rejected."""
         parameters = await self._callback_params
         if "code" not in parameters:
             reason = parameters.get("error_description") or parameters.get("error") or "no code was sent"

@@ -47,7 +47,7 @@ class LoginFile:
         self._path = folder / "logins" / f"{name}.json"
 
     def read(self, url: str) -> Login | None:
-        """Returns the login for the server at `url`; None if the file is missing, unreadable, or for another URL."""
+        """The login for the server at `url`; None if the file is missing, unreadable, or for another URL."""
         try:
             login = Login.model_validate_json(self._path.read_bytes())
         except (OSError, ValidationError):

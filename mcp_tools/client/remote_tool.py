@@ -141,7 +141,7 @@ class McpTool:
 
 
 def dump_blocks(content: Iterable[types.ContentBlock]) -> tuple[JsonObject, ...]:
-    """Returns the content blocks as JSON."""
+    """The content blocks as JSON."""
     return tuple(block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in content)
 
 
@@ -179,7 +179,7 @@ def find_tool_problem(tool: types.Tool) -> str | None:
 
 
 def make_definition(tool: types.Tool) -> ToolDefinition:
-    """Returns the definition by which the tool is pinned. Raises `ValueError` for what JSON cannot hold."""
+    """The definition by which the tool is pinned. Raises `ValueError` for what JSON cannot hold."""
     hints = tool.annotations
     parts = {
         "name": tool.name,
@@ -193,13 +193,13 @@ def make_definition(tool: types.Tool) -> ToolDefinition:
 
 
 def get_argument_names(tool: types.Tool) -> frozenset[str]:
-    """Returns the names of a tool's arguments."""
+    """The names of a tool's arguments."""
     properties = tool.input_schema.get("properties")
     return frozenset(properties if isinstance(properties, dict) else ())
 
 
 def _make_optional(schema: JsonObject, defaults: Collection[str]) -> JsonObject:
-    """Returns the schema where arguments with an operator's default are not required."""
+    """The schema where arguments with an operator's default are not required."""
     required = schema.get("required")
     if not defaults or not isinstance(required, list):
         return schema
@@ -228,13 +228,13 @@ def make_local_tool_name(server: str, tool: str) -> str:
 
 
 def _describe_tool(tool: types.Tool) -> str:
-    """Returns the tool's sanitized description, else its title, else its name."""
+    """The tool's sanitized description, else its title, else its name."""
     texts = (sanitize_text(text).text for text in (tool.description, tool.title, tool.name) if text)
     return next(filter(None, texts), "")
 
 
 def _find_argument_roles(tool: types.Tool, choice: ToolOverrides) -> dict[str, ArgumentRole]:
-    """Returns the roles that the operator gives to arguments. Otherwise an argument whose schema says that it is an
+    """The roles that the operator gives to arguments. Otherwise an argument whose schema says that it is an
     address says where the call goes.
     """
     properties = tool.input_schema.get("properties")
@@ -244,7 +244,7 @@ def _find_argument_roles(tool: types.Tool, choice: ToolOverrides) -> dict[str, A
 
 
 def _holds_uri(schema: Any) -> bool:
-    """Returns whether an argument's schema, or that of its items or forms, has the format of an address."""
+    """Whether an argument's schema, or that of its items or forms, has the format of an address."""
     waiting = [schema]
     while waiting:
         one = waiting.pop()
@@ -257,7 +257,7 @@ def _holds_uri(schema: Any) -> bool:
 
 
 def _is_open_world(tool: types.Tool, choice: ToolOverrides) -> bool:
-    """Returns whether the operator or an explicit hint says that the tool reaches others than its server.
+    """Whether the operator or an explicit hint says that the tool reaches others than its server.
 
     A missing hint is no hint, although the protocol's default is true: nearly every server leaves it out. A hint is
     believed here even if the server is not trusted, because it only adds questions.
@@ -269,7 +269,7 @@ def _is_open_world(tool: types.Tool, choice: ToolOverrides) -> bool:
 
 
 def _convert_hints(hints: types.ToolAnnotations | None, *, trusted: bool) -> ToolAnnotations:
-    """Returns the server's hints if the operator trusts it; else the most cautious ones."""
+    """The server's hints if the operator trusts it; else the most cautious ones."""
     if hints is None or not trusted:
         return ToolAnnotations()
     return ToolAnnotations(

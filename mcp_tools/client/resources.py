@@ -66,7 +66,7 @@ def is_resource_tool(definition: ToolDefinition) -> bool:
 
 
 async def find_resource_tools(client: Client, own: Sequence[types.Tool]) -> list[types.Tool]:
-    """Returns the two tools if the server declares resources and has any; some SDKs always declare them.
+    """The two tools if the server declares resources and has any; some SDKs always declare them.
 
     A tool of the server with the same name takes precedence.
     """
@@ -97,7 +97,7 @@ async def _has_resources(client: Client) -> bool:
 
 
 async def _list_resources(client: Client, query: str) -> types.CallToolResult:
-    """Returns the resources and templates, as lines and as structured content."""
+    """The resources and templates, as lines and as structured content."""
     resources, more = await _filter_pages(client.list_resources, query)
     try:
         templates, others = await _filter_pages(client.list_resource_templates, query)
@@ -113,7 +113,7 @@ async def _list_resources(client: Client, query: str) -> types.CallToolResult:
 
 
 async def _filter_pages(list_page: ListPage, query: str) -> tuple[list[JsonObject], int]:
-    """Returns the entries that match the query, and how many more there are."""
+    """The entries that match the query, and how many more there are."""
     found: list[JsonObject] = []
     more = 0
     cursor: str | None = None
@@ -137,7 +137,7 @@ async def _filter_pages(list_page: ListPage, query: str) -> tuple[list[JsonObjec
 
 
 def _describe_resource(one: types.Resource | types.ResourceTemplate) -> JsonObject | None:
-    """Returns an entry's sanitized description; None if its URI hides characters or is too long."""
+    """An entry's sanitized description; None if its URI hides characters or is too long."""
     where = {"uri": one.uri} if isinstance(one, types.Resource) else {"uriTemplate": one.uri_template}
     address = next(iter(where.values()))
     if len(address) > MAX_URI_CHARS or sanitize_text(address).text != address:

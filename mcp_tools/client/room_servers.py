@@ -15,12 +15,12 @@ log = logging.getLogger(__name__)
 
 
 def make_server_name(room_id: str, name: str) -> str:
-    """Returns the name of a room's server: `orders@support`. No server of the operator's file has an `@`."""
+    """The name of a room's server: `orders@support`. No server of the operator's file has an `@`."""
     return f"{name}@{room_id}"
 
 
 def collect_room_servers(rooms: Iterable[Room]) -> dict[str, McpServerConfig]:
-    """Returns the servers of all rooms by name. A room whose servers break a rule, which a file edited by hand may do,
+    """The servers of all rooms by name. A room whose servers break a rule, which a file edited by hand may do,
     has none.
     """
     found: dict[str, McpServerConfig] = {}

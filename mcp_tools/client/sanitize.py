@@ -31,7 +31,7 @@ _NAME_KEYWORDS: Final = frozenset(("properties", "patternProperties", "$defs", "
 
 
 def sanitize_text(text: str) -> RevealedText:
-    """Returns the visible text, and each part that was removed."""
+    """The visible text, and each part that was removed."""
     hidden: list[str] = []
 
     def remove(match: re.Match[str]) -> str:
@@ -50,7 +50,7 @@ def sanitize_text(text: str) -> RevealedText:
 
 
 def sanitize_schema(schema: Mapping[str, Any]) -> JsonObject:
-    """Returns the schema with sanitized texts; names and values are unchanged. Raises `RecursionError` if it is too
+    """The schema with sanitized texts; names and values are unchanged. Raises `RecursionError` if it is too
     deep."""
     return {key: _sanitize_keyword(key, value) for key, value in schema.items()}
 
@@ -87,12 +87,12 @@ def find_hidden_characters(schema: Mapping[str, Any] | None) -> str | None:
 
 
 def escape_invisible(text: str) -> str:
-    """Returns one line for a terminal, with invisible and control characters as `\\u{code}`."""
+    """One line for a terminal, with invisible and control characters as `\\u{code}`."""
     return "".join(char if _is_visible(char) else f"\\u{{{ord(char):04x}}}" for char in text)
 
 
 def format_names(names: Iterable[str]) -> str:
-    """Returns a few of the names in one escaped line, and how many more there are."""
+    """A few of the names in one escaped line, and how many more there are."""
     shown = [escape_invisible(name)[:64] for name in sorted(names)]
     more = f" and {len(shown) - _MAX_NAMES} more" if len(shown) > _MAX_NAMES else ""
     return ", ".join(shown[:_MAX_NAMES]) + more

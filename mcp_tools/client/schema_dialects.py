@@ -22,12 +22,12 @@ _TYPES = frozenset(("array", "boolean", "integer", "null", "number", "object", "
 
 
 def convert_input_schema(schema: Mapping[str, Any]) -> JsonObject:
-    """Returns the schema of a tool's arguments in draft 2020-12. Raises `RecursionError` if it is too deep."""
+    """The schema of a tool's arguments in draft 2020-12. Raises `RecursionError` if it is too deep."""
     return {**convert_schema(schema), "type": "object"}
 
 
 def convert_schema(schema: Mapping[str, Any]) -> JsonObject:
-    """Returns the schema in draft 2020-12. Raises `RecursionError` if it is too deep."""
+    """The schema in draft 2020-12. Raises `RecursionError` if it is too deep."""
     converted = {
         key: _convert_keyword(key, value)
         for key, value in schema.items()

@@ -29,7 +29,7 @@ class StartQueue:
                 self._slots.release()
 
     async def _acquire(self, usage: UsageTracker) -> bool:
-        """Returns whether a slot is held; False once the server is called."""
+        """Whether a slot is held; False once the server is called."""
         turn = asyncio.ensure_future(self._slots.acquire())
         call = asyncio.ensure_future(usage.wait_for_call(_FOREVER_S))
         is_held = False
@@ -69,7 +69,7 @@ class StartClock:
         return self._is_waiting or self._began is not None
 
     def describe(self) -> str:
-        """Returns the progress in a few words; empty unless the server is starting."""
+        """The progress in a few words; empty unless the server is starting."""
         if self._is_waiting:
             return "waiting for other servers to start"
         if self._began is None:

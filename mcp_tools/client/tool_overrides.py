@@ -41,7 +41,7 @@ class ToolOverrides(BaseModel):
         return name not in self.deny and (self.allow is None or name in self.allow)
 
     def get_local_name(self, name: str) -> str:
-        """Returns the tool's name after the server's prefix."""
+        """The tool's name after the server's prefix."""
         return self.rename.get(name, name)
 
     def needs_approval(self, name: str) -> bool:
@@ -51,18 +51,18 @@ class ToolOverrides(BaseModel):
         return name in self.approve or self.get_local_name(name) in self.approve
 
     def get_argument_roles(self, name: str) -> dict[str, ArgumentRole]:
-        """Returns the roles that the operator gives to arguments of a tool."""
+        """The roles that the operator gives to arguments of a tool."""
         begin = f"{name}."
         return {key.removeprefix(begin): role for key, role in self.arguments.items() if key.startswith(begin)}
 
     def get_open_world(self, name: str) -> bool | None:
-        """Returns whether a tool reaches others than its server; None if the operator has not said."""
+        """Whether a tool reaches others than its server; None if the operator has not said."""
         if self.open_world is None or isinstance(self.open_world, bool):
             return self.open_world
         return True if name in self.open_world else None
 
     def list_ignored_settings(self, offered: Mapping[str, Collection[str]]) -> list[str]:
-        """Returns a message for each setting that has no effect on the offered tools and their arguments."""
+        """A message for each setting that has no effect on the offered tools and their arguments."""
         known = {*offered, *(self.get_local_name(name) for name in offered)}
         approve = () if isinstance(self.approve, bool) else self.approve
         open_world = self.open_world if isinstance(self.open_world, tuple) else ()

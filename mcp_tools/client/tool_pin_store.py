@@ -49,12 +49,12 @@ class PinStore:
         self._audit = audit
 
     async def get_revision(self, server: str) -> int | None:
-        """Returns the revision of a server's pins; None if it has none."""
+        """The revision of a server's pins; None if it has none."""
         rows = await self._statements.read("SELECT revision FROM mcp_pins WHERE server = ?", server)
         return int(rows[0][0]) if rows else None
 
     async def read(self, server: str) -> PinRow | None:
-        """Returns the pins of a server; None if it was never seen."""
+        """The pins of a server; None if it was never seen."""
         rows = await self._statements.read("SELECT revision, pins FROM mcp_pins WHERE server = ?", server)
         if not rows:
             return None
@@ -68,7 +68,7 @@ class PinStore:
             ) from error
 
     async def record_offers(self, server: str, offers: Mapping[str, ToolDefinition], policy: PinPolicy) -> PinRow:
-        """Returns the pins after the server has listed its tools.
+        """The pins after the server has listed its tools.
 
         The first list is accepted automatically, unless the policy requires a review. Later changes are quarantined and
         audited once.

@@ -33,7 +33,7 @@ class ToolDefinition(FrozenModel):
 
     @classmethod
     def from_parts(cls, parts: Mapping[str, Any]) -> Self:
-        """Returns the definition of these parts: `name`, `title`, `description`, `inputSchema`, `outputSchema`,
+        """The definition of these parts: `name`, `title`, `description`, `inputSchema`, `outputSchema`,
         `annotations`.
 
         Raises `ValueError` for what JSON cannot hold, `RecursionError` for what is too deep.
@@ -102,7 +102,7 @@ class ServerPins(FrozenModel):
         return {name: pin.reason for name, pin in sorted(self.tools.items()) if pin.state != "accepted"}
 
     def with_offers(self, offers: Mapping[str, ToolDefinition], at: float) -> "ServerPins":
-        """Returns the pins after the server has listed its tools; the same object if nothing changed."""
+        """The pins after the server has listed its tools; the same object if nothing changed."""
         tools = {
             name: pin
             for name, pin in self.tools.items()
@@ -118,14 +118,14 @@ class ServerPins(FrozenModel):
         return self if tools == self.tools else ServerPins(tools=tools)
 
     def accept(self, name: str, by: str, at: float) -> "ServerPins":
-        """Returns the pins with the offered definition accepted. Raises `NotFoundError` if nothing waits."""
+        """The pins with the offered definition accepted. Raises `NotFoundError` if nothing waits."""
         pin = self._get_pin(name)
         if pin.offered is None:
             raise NotFoundError(f"the tool {name!r} is already accepted; no change waits for a review")
         return self._with_pin(name, Pin(state="accepted", accepted=pin.offered, by=by, at=at))
 
     def reject(self, name: str, by: str, at: float) -> "ServerPins":
-        """Returns the pins with this tool out of use. Raises `NotFoundError`."""
+        """The pins with this tool out of use. Raises `NotFoundError`."""
         pin = self._get_pin(name)
         rejected = Pin(state="rejected", accepted=pin.accepted, offered=pin.offered or pin.accepted, by=by, at=at)
         return self._with_pin(name, rejected)
@@ -140,7 +140,7 @@ class ServerPins(FrozenModel):
 
 
 def make_first_pins(offers: Mapping[str, ToolDefinition], policy: PinPolicy, at: float) -> ServerPins:
-    """Returns the pins of a new server: all accepted, or all to be reviewed."""
+    """The pins of a new server: all accepted, or all to be reviewed."""
     if policy == "review":
         return ServerPins().with_offers(offers, at)
     return ServerPins(

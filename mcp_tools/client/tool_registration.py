@@ -123,7 +123,7 @@ class ToolRegistration:
         return make_local_tool_name(self._server.name, self._server.config.tools.get_local_name(tool))
 
     def _select_usable(self, tools: Iterable[types.Tool]) -> tuple[types.Tool, ...]:
-        """Returns the selected tools that can be used; of two with one name the first."""
+        """The selected tools that can be used; of two with one name the first."""
         wanted: dict[str, types.Tool] = {}
         for tool in tools:
             if self._server.config.tools.includes(tool.name):
@@ -223,7 +223,7 @@ class ToolRegistration:
         self._collisions = lines
 
     def _format_refusal(self, tool: str, why: str) -> str:
-        """Returns the message for the caller of a quarantined tool, and for the log."""
+        """The message for the caller of a quarantined tool, and for the log."""
         server = self._server.name
         return (
             f"the tool {escape_invisible(tool)[:100]!r} of the MCP server {server!r} {why}; it is not used before a "
@@ -239,7 +239,7 @@ class ToolRegistration:
         self._cache.write_text(json.dumps(data), "utf-8")
 
     def _read_cache(self) -> tuple[types.Tool, ...]:
-        """Returns the last good list; empty if there is none or it is unreadable."""
+        """The last good list; empty if there is none or it is unreadable."""
         try:
             return tuple(types.Tool.model_validate(item) for item in json.loads(self._cache.read_text("utf-8")))
         except (OSError, ValueError):

@@ -50,7 +50,7 @@ def make_client(
     requests: ServerRequests | None = None,
     repairs: ResultRepairs | None = None,
 ) -> Client:
-    """Returns a client for a server, not yet connected. `ended` is called when its process has ended. `requests`
+    """A client for a server, not yet connected. `ended` is called when its process has ended. `requests`
     handles what the server asks for during a call; without it, no such capability is declared. `repairs` makes results
     valid and says what it left out.
 
@@ -81,7 +81,7 @@ def make_client(
 
 
 async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]]:
-    """Returns the tools of a server, at most `MAX_TOOLS`, and what is wrong with its list.
+    """The tools of a server, at most `MAX_TOOLS`, and what is wrong with its list.
 
     A list that repeats a cursor, goes on without end, or fails after its first page ends there. Raises what the client
     raises.
@@ -114,7 +114,7 @@ async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]
 
 
 async def execute_call(client: Client, call: RemoteCall, limit: float) -> types.CallToolResult:
-    """Returns the result of a call, within `limit` seconds. Raises what the client raises."""
+    """The result of a call, within `limit` seconds. Raises what the client raises."""
     if is_resource_tool(call.definition):
         async with asyncio.timeout(limit):
             return await call_resource_tool(client, call.definition, call.args)

@@ -10,7 +10,7 @@ Validate = Callable[[dict[str, Any]], object]
 
 
 def is_valid(value: dict[str, Any], validate: Validate) -> bool:
-    """Returns whether `validate` accepts the object."""
+    """Whether `validate` accepts the object."""
     try:
         validate(value)
     except ValidationError:
@@ -21,7 +21,7 @@ def is_valid(value: dict[str, Any], validate: Validate) -> bool:
 def select_valid_fields(
     value: Mapping[str, Any], required: Collection[str], validate: Validate
 ) -> tuple[dict[str, Any] | None, list[str]]:
-    """Returns the object with the required fields and each other one that is valid beside them, and the names of the
+    """The object with the required fields and each other one that is valid beside them, and the names of the
     fields that are left out. The object is None if a required field is missing or invalid.
     """
     kept = {name: value[name] for name in required if name in value}

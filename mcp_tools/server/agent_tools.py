@@ -251,7 +251,7 @@ class AgentToolCall:
             raise
 
     async def build_report(self, run_id: str) -> RunReport:
-        """Returns the current state of the run."""
+        """The current state of the run."""
         response = build_response(await self._service.read_events(run_id, owner=get_current_owner()))
         status = str(response.metadata["status"])
         approvals = response.metadata.get("approvals", [])

@@ -81,7 +81,7 @@ class Question:
         return len(self.text) <= MAX_FORM_CHARS
 
     def build_request(self) -> types.ElicitRequest:
-        """Returns the elicitation request for the client."""
+        """The elicitation request for the client."""
         return types.ElicitRequest(
             params=types.ElicitRequestFormParams(message=self.text, requested_schema=APPROVAL_FORM)
         )
@@ -98,7 +98,7 @@ class _FormValues(BaseModel):
 
 
 def parse_reply(answer: types.ElicitResult) -> UserDecision | None:
-    """Returns the decision in an elicitation result, or None if the user closed the form. Raises `UnclearReplyError`.
+    """The decision in an elicitation result, or None if the user closed the form. Raises `UnclearReplyError`.
 
     An approval with a remark counts as `answer`: the remark may change what was approved.
     """
@@ -128,7 +128,7 @@ def can_elicit(context: Context) -> bool:
 
 
 async def get_open_question(service: AgentService[Run], run_id: str) -> Question | None:
-    """Returns the question a run waits with, or None if it does not wait. Raises `NotFoundError`."""
+    """The question a run waits with, or None if it does not wait. Raises `NotFoundError`."""
     state = fold(run_id, await service.read_events(run_id, owner=get_current_owner()))
     if state.is_finished or state.status != "awaiting_approval" or not state.pending_approvals:
         return None

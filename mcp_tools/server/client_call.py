@@ -70,7 +70,7 @@ class ClientCall:
         return can_elicit(self._context)
 
     async def ask_client(self, run_id: str, method: ClientMethod, params: JsonObject) -> JsonObject | None:
-        """Returns the client's answer to a tool's request. Returns None if the client cannot carry it, or does not
+        """The client's answer to a tool's request. Returns None if the client cannot carry it, or does not
         answer.
 
         In era 2025 the client is asked while this call is open; in era 2026 by the result of this call, so that its
@@ -171,7 +171,7 @@ class ClientCall:
         return None
 
     async def ask_for_input(self, run_id: str) -> types.InputRequiredResult | str | None:
-        """Returns the user's answer to the question that the run ended with; None if there is no question or no answer;
+        """The user's answer to the question that the run ended with; None if there is no question or no answer;
         or the question that the client must answer in its next call."""
         question = await get_input_question(self._service, run_id) if self.can_elicit else None
         if question is None or len(question) > MAX_FORM_CHARS:
@@ -186,7 +186,7 @@ class ClientCall:
         return parse_answer(answered) if answered is not None else None
 
     def _read_reply(self, question: Question) -> AskResult:
-        """Returns the answer that this call carries; `ask` if it carries none that decides."""
+        """The answer that this call carries; `ask` if it carries none that decides."""
         answer = (self._params.input_responses or {}).get(question.key) if self.resumed_run_id else None
         if not isinstance(answer, types.ElicitResult):
             return "ask"
@@ -215,7 +215,7 @@ class ClientCall:
     async def _send_with_progress(
         self, ask_task: asyncio.Task[types.ElicitResult | None], message: str, *others: asyncio.Task[bool]
     ) -> types.ElicitResult | None:
-        """Returns the result of `ask_task`, or None if one of `others` is done first. Sends progress meanwhile, and
+        """The result of `ask_task`, or None if one of `others` is done first. Sends progress meanwhile, and
         cancels the tasks that are not done."""
         tasks: set[asyncio.Task[object]] = {ask_task, *others}
         try:
@@ -228,7 +228,7 @@ class ClientCall:
         return None if ask_task.cancelled() else ask_task.result()
 
     async def _elicit(self, request: types.ElicitRequest) -> types.ElicitResult | None:
-        """Returns the user's answer to a form. Returns None if there is none: the run keeps waiting, and the result
+        """The user's answer to a form. Returns None if there is none: the run keeps waiting, and the result
         says so."""
         try:
             return await self._context.session.send_request(

@@ -17,7 +17,7 @@ _LINE_SEARCH_CHARS = 2_000
 
 
 def make_text_content(text: str, *, whole: bool = True) -> types.TextContent:
-    """Returns a text block, cut if it is longer than `TEXT_CHARS`.
+    """A text block, cut if it is longer than `TEXT_CHARS`.
 
     `whole`: the structured content has the complete text, so the note about the cut refers to it.
     """
@@ -25,7 +25,7 @@ def make_text_content(text: str, *, whole: bool = True) -> types.TextContent:
 
 
 def convert_blocks(blocks: Sequence[JsonObject], revision: str, *, whole: bool) -> list[types.ContentBlock]:
-    """Returns the blocks of an external tool's result for a client of this protocol version.
+    """The blocks of an external tool's result for a client of this protocol version.
 
     Texts share `TEXT_CHARS`; a block type that this version does not know is described in words.
     """

@@ -14,12 +14,12 @@ _current_principal: ContextVar[Principal] = ContextVar("principal", default=LOCA
 
 
 def get_current_principal() -> Principal:
-    """Returns the principal of the request that is being handled; tasks started by a handler inherit it."""
+    """The principal of the request that is being handled; tasks started by a handler inherit it."""
     return _current_principal.get()
 
 
 def get_current_owner() -> str:
-    """Returns the owner whose data the current request reads and writes."""
+    """The owner whose data the current request reads and writes."""
     return get_current_principal().owner
 
 

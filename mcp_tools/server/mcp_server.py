@@ -89,7 +89,7 @@ class ServerDependencies:
 
     @property
     def service(self) -> AgentService[Any]:
-        """Returns the runs of the gateway."""
+        """The runs of the gateway."""
         return self.intake.service
 
 
@@ -161,13 +161,13 @@ class _Handlers:
         self._get_dependencies, self._notifier, self._view = get_dependencies, notifier, view
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Returns a page of the view's tools."""
+        """A page of the view's tools."""
         tools = list_view_tools(self._specs, self._choose_view(context))
         page, cursor = paginate(tools, lambda tool: tool.name, "tools/list", params)
         return types.ListToolsResult(tools=page, next_cursor=cursor)
 
     def get_input_schema(self, name: str) -> JsonObject | None:
-        """Returns the schema of a tool's arguments. The SDK checks `Mcp-Param-*` headers with it on every call."""
+        """The schema of a tool's arguments. The SDK checks `Mcp-Param-*` headers with it on every call."""
         if name in AGENT_TOOLS:
             return AGENT_TOOLS[name].input_schema
         if (schema := get_search_tool_schema(name)) is not None:
@@ -213,7 +213,7 @@ class _Handlers:
         raise _make_unknown_tool_error(name)
 
     async def list_prompts(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        """Returns a page of the skills that a user may invoke, and of the prompts that features offer the caller."""
+        """A page of the skills that a user may invoke, and of the prompts that features offer the caller."""
         own = self._skills.list_prompts()
         for source in self._list_prompt_sources():
             own = [*own, *await source.list_prompts(exclude={prompt.name for prompt in own})]
@@ -221,7 +221,7 @@ class _Handlers:
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
     async def get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """Returns a skill's instructions with the task filled in, or a prompt of a feature."""
+        """A skill's instructions with the task filled in, or a prompt of a feature."""
         arguments = params.arguments or {}
         is_skill = params.name in {prompt.name for prompt in self._skills.list_prompts()}
         for source in self._list_prompt_sources():
@@ -234,21 +234,21 @@ class _Handlers:
     async def list_resources(
         self, _: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Returns a page of the newest runs' reports and the skills."""
+        """A page of the newest runs' reports and the skills."""
         page, cursor = paginate(await self._resources.list(), lambda one: str(one.uri), "resources/list", params)
         return types.ListResourcesResult(resources=page, next_cursor=cursor)
 
     async def list_resource_templates(
         self, _: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """Returns the templates for the steps and the report of any run."""
+        """The templates for the steps and the report of any run."""
         page, cursor = paginate(TEMPLATES, lambda one: one.uri_template, "resources/templates/list", params)
         return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Returns a run's steps as JSON, its report as Markdown, or a file of a skill."""
+        """A run's steps as JSON, its report as Markdown, or a file of a skill."""
         return await self._resources.read(context, str(params.uri))
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
@@ -308,7 +308,7 @@ class _Handlers:
         return make_run_tasks(self._get_dependencies().intake, can_elicit=can_elicit(context))
 
     def _choose_view(self, context: Context) -> View:
-        """Returns the view with the toolsets that the request's address names; the door has checked them."""
+        """The view with the toolsets that the request's address names; the door has checked them."""
         request = context.request
         query = request.query_params.get(QUERY_PARAMETER) if isinstance(request, Request) else None
         return self._view.choose_toolsets(query)

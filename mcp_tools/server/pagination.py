@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 def paginate(
     items: Sequence[Item], key: Callable[[Item], str], method: str, params: types.PaginatedRequestParams | None
 ) -> tuple[list[Item], str | None]:
-    """Returns the requested page and the cursor of the next one. Raises `MCPError` for a cursor of another method.
+    """The requested page and the cursor of the next one. Raises `MCPError` for a cursor of another method.
 
     A cursor holds a digest of the last entry's key and its position. If that entry is gone, the position is used.
     """

@@ -106,7 +106,7 @@ class ProgressRelay:
         self._request_raised = asyncio.ensure_future(steps.request_raised.wait())
 
     async def wait_for(self, work: asyncio.Future[T]) -> T:
-        """Returns the result of `work`. Until then sends the tools' lines, and at least one line each
+        """The result of `work`. Until then sends the tools' lines, and at least one line each
         `HEARTBEAT_SECONDS`. Raises `RequestRaisedError` if the client must be asked first."""
         while not work.done():
             next_line = self._next_line = self._next_line or asyncio.ensure_future(self._listener.wait_for_next())

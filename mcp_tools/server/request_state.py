@@ -17,7 +17,7 @@ TTL_SECONDS = 3_600.0
 
 
 def make_state_boundary(key_file: Path) -> RequestStateBoundary:
-    """Returns the middleware that seals and opens `requestState` with the key in `key_file`."""
+    """The middleware that seals and opens `requestState` with the key in `key_file`."""
     security = RequestStateSecurity(codec=_KeyFileCodec(key_file), ttl=TTL_SECONDS)
     return RequestStateBoundary(security, default_audience=SERVER_NAME)
 

@@ -37,7 +37,7 @@ class Resources:
         self._service, self._skills = service, skills
 
     async def list(self) -> list[types.Resource]:
-        """Returns the reports of the newest runs, then the skills."""
+        """The reports of the newest runs, then the skills."""
         rows = await self._service.list_runs(owner=get_current_owner(), limit=MAX_LISTED_RUNS)
         reports = [
             types.Resource(uri=f"run://{row.run_id}/report", name=row.title or row.run_id, mime_type="text/markdown")
@@ -46,7 +46,7 @@ class Resources:
         return [*reports, *self._skills.list_resources()]
 
     async def read(self, context: Context, uri: str) -> types.ReadResourceResult:
-        """Returns the resource at the URI. Raises `MCPError` if there is none."""
+        """The resource at the URI. Raises `MCPError` if there is none."""
         run_id = parse_run_uri(uri)
         if run_id is not None:
             return await self._read_run(context, uri, run_id)
@@ -98,6 +98,6 @@ class Resources:
 
 
 def make_not_found_error(context: Context, uri: str, message: str) -> MCPError:
-    """Returns the error for a missing resource, with the code of the client's protocol version."""
+    """The error for a missing resource, with the code of the client's protocol version."""
     modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
     return MCPError(types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND, message, {"uri": uri})

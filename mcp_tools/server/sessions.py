@@ -91,7 +91,7 @@ class SessionEventLog(EventStore):
 
 
 def build_session_user(principal: Principal) -> AuthenticatedUser:
-    """Returns the principal in the form by which the SDK binds a session to the caller that opened it."""
+    """The principal in the form by which the SDK binds a session to the caller that opened it."""
     who = f"key:{principal.key_id}" if principal.key_id else f"owner:{principal.owner}"
     return AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[], subject=principal.owner))
 
@@ -147,7 +147,7 @@ class SessionManager(StreamableHTTPSessionManager):
 
 
 def get_connection(context: Context) -> Connection:
-    """Returns the connection of a request.
+    """The connection of a request.
 
     Its `state` and `exit_stack` last as long as the session (era 2025) or the request (era 2026). The SDK documents
     both for handlers, but offers the connection only by this private name.

@@ -54,7 +54,7 @@ class SkillViews:
         self._skills = skills
 
     def list_prompts(self) -> list[types.Prompt]:
-        """Returns the skills that a user may invoke, as prompts."""
+        """The skills that a user may invoke, as prompts."""
         return [
             make_prompt(skill.name, skill.description, make_task_argument(skill.argument_hint))
             for skill in self._skills
@@ -62,7 +62,7 @@ class SkillViews:
         ]
 
     def get_prompt(self, name: str, task: str) -> types.GetPromptResult:
-        """Returns a skill's instructions with the task filled in. Raises `MCPError` for an unknown skill."""
+        """A skill's instructions with the task filled in. Raises `MCPError` for an unknown skill."""
         try:
             skill = self._skills.get(name)
             text = skill.render_instructions(task)
@@ -73,7 +73,7 @@ class SkillViews:
         return make_prompt_result(skill.description, text)
 
     def list_resources(self) -> list[types.Resource]:
-        """Returns the SKILL.md of every skill whose name is valid in a URI."""
+        """The SKILL.md of every skill whose name is valid in a URI."""
         return [
             types.Resource(
                 uri=_make_uri(skill), name=skill.name, description=skill.description, mime_type="text/markdown"
@@ -83,7 +83,7 @@ class SkillViews:
         ]
 
     async def read_resource(self, uri: str) -> types.ReadResourceResult | None:
-        """Returns one file of a skill, or None if the URI names none."""
+        """One file of a skill, or None if the URI names none."""
         name, _, relative = uri.removeprefix("skill://").partition("/")
         if not uri.startswith("skill://") or name not in {skill.name for skill in self._skills}:
             return None
@@ -110,7 +110,7 @@ def _make_uri(skill: Skill, relative: str = SKILL_FILE) -> str:
 
 
 def _build_entry(skill: Skill) -> JsonObject | None:
-    """Returns the entry of a skill; None if its files cannot be read or are too large, or its front matter breaks the
+    """The entry of a skill; None if its files cannot be read or are too large, or its front matter breaks the
     format.
 
     Clients reject the whole list for one such entry. The front matter must be served unchanged, because clients compare
@@ -168,7 +168,7 @@ def _describe_file(skill: Skill, relative: str, data: bytes) -> JsonObject:
 
 
 def _read_skill_file(skill: Skill, uri: str, relative: str) -> types.ReadResourceResult | None:
-    """Returns a file that the skill lists, so that no path leads out of its folder; None for any other."""
+    """A file that the skill lists, so that no path leads out of its folder; None for any other."""
     if relative != SKILL_FILE and relative not in skill.list_files():
         return None
     try:
@@ -186,7 +186,7 @@ def _read_skill_file(skill: Skill, uri: str, relative: str) -> types.ReadResourc
 
 
 def _parse_front_matter(card: bytes) -> dict[str, Any] | None:
-    """Returns the front matter as JSON, values typed as in YAML 1.2; None if it is no mapping."""
+    """The front matter as JSON, values typed as in YAML 1.2; None if it is no mapping."""
     parts = split_front_matter(card.decode("utf-8-sig", errors="replace").replace("\r\n", "\n"))
     try:
         front = yaml.load(parts[0], _CoreLoader) if parts else None  # noqa: S506 - a SafeLoader

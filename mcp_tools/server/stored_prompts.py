@@ -11,17 +11,17 @@ MAX_DESCRIPTION = 1024
 
 
 def make_prompt(name: str, description: str, *arguments: types.PromptArgument) -> types.Prompt:
-    """Returns a prompt as it is listed."""
+    """A prompt as it is listed."""
     return types.Prompt(name=name, description=shorten(description, MAX_DESCRIPTION), arguments=[*arguments])
 
 
 def make_task_argument(hint: str | None = None) -> types.PromptArgument:
-    """Returns the argument for what is to be done by a prompt."""
+    """The argument for what is to be done by a prompt."""
     return types.PromptArgument(name="task", description=hint or "what to do", required=False)
 
 
 def make_prompt_result(description: str, text: str) -> types.GetPromptResult:
-    """Returns a prompt of one message of the user."""
+    """A prompt of one message of the user."""
     message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
     return types.GetPromptResult(description=shorten(description, MAX_DESCRIPTION), messages=[message])
 
@@ -34,9 +34,9 @@ class StoredPrompts(Protocol):
     its skills shows none of them."""
 
     async def list_prompts(self, exclude: Collection[str]) -> list[types.Prompt]:
-        """Returns the prompts but those with the names in `exclude`. Raises `StoreError`."""
+        """The prompts but those with the names in `exclude`. Raises `StoreError`."""
         ...
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult | None:
-        """Returns the prompt, or None if the caller has none of this name. Raises `StoreError`."""
+        """The prompt, or None if the caller has none of this name. Raises `StoreError`."""
         ...

@@ -175,7 +175,7 @@ class SessionListener:
 
     @classmethod
     def for_session(cls, changes: ChangeNotifier, context: Context) -> "SessionListener":
-        """Returns the listener of the request's session. The first call creates it."""
+        """The listener of the request's session. The first call creates it."""
         connection = get_connection(context)
         listener = connection.state.get(_LISTENER_KEY)
         if not isinstance(listener, cls):
@@ -222,7 +222,7 @@ class SessionListener:
 
 
 def parse_run_uri(uri: str) -> str | None:
-    """Returns the run id of `run://ID/steps` or `run://ID/report`; None for any other URI."""
+    """The run id of `run://ID/steps` or `run://ID/report`; None for any other URI."""
     run_id, _, view = uri.removeprefix("run://").partition("/")
     return run_id if uri.startswith("run://") and run_id and view in RUN_RESOURCES else None
 

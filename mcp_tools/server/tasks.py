@@ -67,7 +67,7 @@ class TaskState:
     details: JsonObject = field(default_factory=dict)
 
     def to_wire(self) -> JsonObject:
-        """Returns the wire form. `ttlMs` is null, because runs are kept until somebody deletes them."""
+        """The wire form. `ttlMs` is null, because runs are kept until somebody deletes them."""
         status_message: JsonObject = {"statusMessage": self.message} if self.message else {}
         return {
             "taskId": self.task_id,
@@ -81,7 +81,7 @@ class TaskState:
         }
 
     def to_created_result(self) -> JsonObject:
-        """Returns the result of the call that became this task. Only `tasks/get` returns the details."""
+        """The result of the call that became this task. Only `tasks/get` returns the details."""
         return {"resultType": "task", **replace(self, details={}).to_wire()}
 
 
@@ -103,7 +103,7 @@ class RunTasks:
         self._service: AgentService[Run] = intake.service
 
     async def get(self, task_id: str) -> TaskState | None:
-        """Returns the run as a task; after the user answered its question, the run that goes on with the answer.
+        """The run as a task; after the user answered its question, the run that goes on with the answer.
 
         A failed run is `completed` with a result that says so: `failed` is for calls that could not be executed.
         """
@@ -127,11 +127,11 @@ class RunTasks:
         return TaskState(task_id, "working", row.created_at, row.updated_at, steps[-1].title if steps else row.status)
 
     async def _get_newest_run(self, task_id: str) -> RunRow:
-        """Returns the last run in the row of questions and answers that is the task. Raises `NotFoundError`."""
+        """The last run in the row of questions and answers that is the task. Raises `NotFoundError`."""
         return (await follow_replies(self._service, task_id, get_current_owner()))[-1]
 
     async def _list_requests(self, run_id: str) -> JsonObject:
-        """Returns the question of a run as an elicitation request, by its key; {} if it asks nothing that fits a
+        """The question of a run as an elicitation request, by its key; {} if it asks nothing that fits a
         form."""
         question = await get_open_question(self._service, run_id)
         if question is not None:
@@ -185,7 +185,7 @@ def supports_tasks(context: Context) -> bool:
 
 
 def make_tasks_required_error() -> MCPError:
-    """Returns the error for a request that needs a client with tasks."""
+    """The error for a request that needs a client with tasks."""
     data: JsonObject = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
     return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"the client must declare {TASKS_EXTENSION}", data)
 
@@ -203,12 +203,12 @@ def check_task_request(context: Context, method: str, task_id: str) -> None:
 
 
 def make_unknown_task_error(task_id: str) -> MCPError:
-    """Returns the error for a task that does not exist, or is somebody else's."""
+    """The error for a task that does not exist, or is somebody else's."""
     return MCPError(types.INVALID_PARAMS, f"there is no task {shorten(task_id, 100)!r}")
 
 
 def _to_wire(message: types.CallToolResult | types.ElicitRequest) -> JsonObject:
-    """Returns the wire form."""
+    """The wire form."""
     wire: JsonObject = message.model_dump(by_alias=True, mode="json", exclude_none=True)
     return wire
 

@@ -63,7 +63,7 @@ class CallInput(BaseModel):
 
 
 def list_view_tools(specs: Sequence[ToolSpec], view: View) -> list[types.Tool]:
-    """Returns the tools of a view in a fixed order: the agent's, ours by name, `tools_find` and `tools_call`,
+    """The tools of a view in a fixed order: the agent's, ours by name, `tools_find` and `tools_call`,
     external ones by name."""
     listed = [spec for spec in specs if is_listed(spec, view)]
     agents = [
@@ -92,7 +92,7 @@ def is_listed(spec: ToolSpec, view: View) -> bool:
 
 
 def _shorten_listing(tool: types.Tool) -> types.Tool:
-    """Returns the tool without what no model chooses by: the schema of results and the title of the arguments.
+    """The tool without what no model chooses by: the schema of results and the title of the arguments.
 
     They are half of a list that clients put into every prompt.
     """
@@ -101,7 +101,7 @@ def _shorten_listing(tool: types.Tool) -> types.Tool:
 
 
 def get_search_tool_schema(name: str) -> JsonObject | None:
-    """Returns the argument schema of `tools_find` or `tools_call`; None for any other name."""
+    """The argument schema of `tools_find` or `tools_call`; None for any other name."""
     return {FIND_TOOL: build_flat_schema(FindInput), CALL_TOOL: build_flat_schema(CallInput)}.get(name)
 
 

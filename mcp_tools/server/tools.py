@@ -72,7 +72,7 @@ async def call_agent_run_as_task(intake: RunIntake, arguments: JsonObject, clien
 
 
 def make_run_tasks(intake: RunIntake, *, can_elicit: bool) -> RunTasks:
-    """Returns the gateway's runs as tasks. `can_elicit`: the client supports elicitation by form."""
+    """The gateway's runs as tasks. `can_elicit`: the client supports elicitation by form."""
 
     async def send_nothing(_: float, __: float | None, ___: str) -> None:
         """Sends nothing: no client follows a call that has ended."""
@@ -84,7 +84,7 @@ def make_run_tasks(intake: RunIntake, *, can_elicit: bool) -> RunTasks:
 
 
 def make_run_result(report: RunReport) -> types.CallToolResult:
-    """Returns a run as the result of a call."""
+    """A run as the result of a call."""
     text = report.response
     if report.status == "working":
         text = f"Still working. Call run_get with run_id {report.run_id} and wait_s to see the answer."
@@ -151,7 +151,7 @@ def _format_respond_hint(run_id: str, approval_ids: Sequence[str]) -> str:
 
 
 def describe_agent_tool(tool: AgentTool) -> types.Tool:
-    """Returns one of the agent's tools as it is listed."""
+    """One of the agent's tools as it is listed."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -162,7 +162,7 @@ def describe_agent_tool(tool: AgentTool) -> types.Tool:
 
 
 def describe_registered_tool(spec: ToolSpec) -> types.Tool:
-    """Returns a registered tool as it is listed."""
+    """A registered tool as it is listed."""
     return types.Tool(
         name=spec.name,
         description=spec.description,
@@ -174,7 +174,7 @@ def describe_registered_tool(spec: ToolSpec) -> types.Tool:
 
 
 def _simplify_schema(schema: JsonObject) -> JsonObject:
-    """Returns the schema without `anyOf`, over which some clients drop a tool: a nullable argument is not nullable,
+    """The schema without `anyOf`, over which some clients drop a tool: a nullable argument is not nullable,
     since one without a value can be left out, and an argument of any type lists the types.
     """
     properties = schema.get("properties")
@@ -206,7 +206,7 @@ def to_mcp_annotations(hints: ToolAnnotations) -> types.ToolAnnotations:
 
 
 def make_progress_sender(context: Context) -> SendProgress:
-    """Returns a function that sends progress and log messages to the client of this request if it wants them."""
+    """A function that sends progress and log messages to the client of this request if it wants them."""
 
     async def send(done: float, total: float | None, message: str) -> None:
         await context.session.report_progress(done, total, message)
@@ -216,10 +216,10 @@ def make_progress_sender(context: Context) -> SendProgress:
 
 
 def make_error_result(message: str) -> types.CallToolResult:
-    """Returns a result with an error message that a model can act on."""
+    """A result with an error message that a model can act on."""
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 
 def format_validation_error(error: ValidationError) -> str:
-    """Returns the first problem of a validation in one line."""
+    """The first problem of a validation in one line."""
     return describe_first_fault(error, "arguments")

@@ -122,7 +122,7 @@ DEFAULT_TOOLSETS: Final = ("agent", "search", "files", "web", "tables", "python"
 
 
 def expand_toolsets(names: Iterable[str]) -> frozenset[str]:
-    """Returns the toolsets that `names` choose; `all` and `default` stand for several.
+    """The toolsets that `names` choose; `all` and `default` stand for several.
 
     Raises `BadRequestError` for an unknown name, or for none.
     """
@@ -138,12 +138,12 @@ def expand_toolsets(names: Iterable[str]) -> frozenset[str]:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Returns the names in a list that is separated by commas."""
+    """The names in a list that is separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def get_toolset(spec: ToolSpec) -> str:
-    """Returns the toolset of a registered tool."""
+    """The toolset of a registered tool."""
     if is_foreign(spec):
         return EXTERNAL
     if spec.origin != "builtin":
@@ -152,7 +152,7 @@ def get_toolset(spec: ToolSpec) -> str:
 
 
 def find_named_toolset(name: str) -> str:
-    """Returns the toolset that names this tool of ours, or `other`."""
+    """The toolset that names this tool of ours, or `other`."""
     return next((key for key, toolset in TOOLSETS.items() if name in toolset.tools), OTHER)
 
 

@@ -19,7 +19,7 @@ ANSWER_FORM: JsonObject = {
 
 
 async def get_input_question(service: AgentService[Run], run_id: str) -> str | None:
-    """Returns the question that a run ended with, or None. Raises `NotFoundError`."""
+    """The question that a run ended with, or None. Raises `NotFoundError`."""
     row = await service.get_run(run_id, owner=get_current_owner())
     if row.status != "awaiting_input":
         return None
@@ -28,16 +28,16 @@ async def get_input_question(service: AgentService[Run], run_id: str) -> str | N
 
 
 def get_question_key(run_id: str) -> str:
-    """Returns the key of a run's question among a call's input requests."""
+    """The key of a run's question among a call's input requests."""
     return f"ask_{run_id}"
 
 
 def build_input_request(question: str) -> types.ElicitRequest:
-    """Returns the elicitation request for a question."""
+    """The elicitation request for a question."""
     return types.ElicitRequest(params=types.ElicitRequestFormParams(message=question, requested_schema=ANSWER_FORM))
 
 
 def parse_answer(result: types.ElicitResult) -> str | None:
-    """Returns the user's answer, or None if there is none: the form was declined, closed or left empty."""
+    """The user's answer, or None if there is none: the form was declined, closed or left empty."""
     said = (result.content or {}).get("answer") if result.action == "accept" else None
     return said.strip()[:MAX_ANSWER_CHARS] or None if isinstance(said, str) else None

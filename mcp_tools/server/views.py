@@ -63,7 +63,7 @@ class View(BaseModel):
         return self.toolsets is None or toolset in expand_toolsets(self.toolsets)
 
     def choose_toolsets(self, query: str | None) -> "View":
-        """Returns this view with the toolsets of a request's query; the view itself without one.
+        """This view with the toolsets of a request's query; the view itself without one.
 
         Raises `BadRequestError` for an unknown toolset, and for a view that has a list of its own.
         """
@@ -80,7 +80,7 @@ class View(BaseModel):
         return self.tools is not None and tool in self.tools
 
     def set_room(self, arguments: JsonObject) -> JsonObject:
-        """Returns the arguments of `agent_run` with this view's room. Raises `BadRequestError` for another room."""
+        """The arguments of `agent_run` with this view's room. Raises `BadRequestError` for another room."""
         if self.room is None:
             return arguments
         if arguments.get("room") not in (None, "", self.room):
@@ -95,7 +95,7 @@ ALL_VIEW = View(id="all", tools=("*",))
 
 
 def make_default_view(toolsets: Sequence[str]) -> View:
-    """Returns the view of `/mcp` and stdio with the operator's toolsets. Raises `ConfigError` for an unknown one."""
+    """The view of `/mcp` and stdio with the operator's toolsets. Raises `ConfigError` for an unknown one."""
     try:
         expand_toolsets(toolsets)
     except BadRequestError as error:
@@ -104,7 +104,7 @@ def make_default_view(toolsets: Sequence[str]) -> View:
 
 
 def load_configured_views(settings: Settings, shipped: Path) -> Mapping[str, View]:
-    """Returns the views by id: `all`, those of the folder `shipped`, and the operator's. Checks the toolsets of `/mcp`.
+    """The views by id: `all`, those of the folder `shipped`, and the operator's. Checks the toolsets of `/mcp`.
 
     Raises `ConfigError` naming file and field.
     """
@@ -136,7 +136,7 @@ def check_rooms(views: Iterable[View], rooms: Rooms) -> None:
 
 
 def list_missing_tools(views: Iterable[View], registry: ToolRegistry) -> list[str]:
-    """Returns a line for each unknown tool that a view names.
+    """A line for each unknown tool that a view names.
 
     Names with `__` are skipped: the tools of other servers may appear later.
     """

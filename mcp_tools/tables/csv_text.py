@@ -20,7 +20,7 @@ class PreparedText(NamedTuple):
 
 
 def prepare_text(descriptor: int, delimiter: str | None) -> PreparedText:
-    """Returns the text without its `sep=` line and the lines above the table."""
+    """The text without its `sep=` line and the lines above the table."""
     head = os.pread(descriptor, _HEAD_BYTES, 0).decode("utf-8", "replace")
     named, skipped = find_separator(head)
     delimiter = named or delimiter or ""

@@ -139,7 +139,7 @@ def convert_columns(
 def find_fitting_types(
     connection: Connection, rows: str, candidates: dict[str, list[ColumnType]]
 ) -> dict[str, list[ColumnType]]:
-    """Returns the types that all values of a column fit. A column without any value stays text."""
+    """The types that all values of a column fit. A column without any value stays text."""
     parts = ["count(*)"]
     for column, types in candidates.items():
         text = f"nullif(trim({quote(column)}), '')"
@@ -189,19 +189,19 @@ def add_aliases(connection: Connection, tables: dict[str, str]) -> None:
 
 
 def make_table_name(text: str) -> str:
-    """Returns a name that needs no quotes in SQL: `2026 Q1-orders` becomes `t2026_q1_orders`."""
+    """A name that needs no quotes in SQL: `2026 Q1-orders` becomes `t2026_q1_orders`."""
     name = re.sub(r"\W+", "_", text.lower()).strip("_") or "table"
     return f"t{name}" if name[0].isdigit() else name
 
 
 def list_reserved_words(connection: Connection) -> set[str]:
-    """Returns the words that SQL takes as no name without quotes."""
+    """The words that SQL takes as no name without quotes."""
     rows = connection.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
     return {str(row[0]) for row in rows.fetchall()}
 
 
 def make_unique(name: str, taken: Collection[str]) -> str:
-    """Returns the name, with a number where it is taken."""
+    """The name, with a number where it is taken."""
     return next(one for one in chain((name,), (f"{name}_{number}" for number in count(2))) if one not in taken)
 
 
@@ -211,10 +211,10 @@ def is_data_cell(text: str) -> bool:
 
 
 def quote(name: str) -> str:
-    """Returns an SQL identifier."""
+    """An SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_literal(text: str) -> str:
-    """Returns an SQL string."""
+    """An SQL string."""
     return "'" + text.replace("'", "''") + "'"

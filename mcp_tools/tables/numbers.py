@@ -29,7 +29,7 @@ _COMMA_GROUPS = r"\d{1,3}(?:,\d{3})+"
 
 
 def _make_accounting(whole: str, decimals: str) -> str:
-    """Returns the pattern of amounts: with a currency before or behind, negative with a sign or in parentheses."""
+    """The pattern of amounts: with a currency before or behind, negative with a sign or in parentheses."""
     amount = rf"(?:{_CURRENCY}{_SPACE}?)?{whole}{decimals}(?:{_SPACE}?{_CURRENCY})?"
     return rf"(?:[+-]?{_SPACE}?{amount}|{_CURRENCY}{_SPACE}?-{whole}{decimals}|\({amount}\))"
 
@@ -78,5 +78,5 @@ _NUMBER_TEXT = [
 
 
 def is_number_text(text: str) -> bool:
-    """Returns whether a text is written like a number, with a point as its decimal separator."""
+    """Whether a text is written like a number, with a point as its decimal separator."""
     return any(pattern.fullmatch(text.strip()) for pattern in _NUMBER_TEXT)

@@ -49,7 +49,7 @@ class TableFile:
 
 
 async def run_worker(files: Sequence[TableFile], sql: str | None, *, max_rows: int, timeout_s: float) -> JsonObject:
-    """Returns the tables of the files and, if there is SQL, its `columns`, `rows` and `more`.
+    """The tables of the files and, if there is SQL, its `columns`, `rows` and `more`.
 
     Raises `ToolInputError` for a file or SQL that cannot be used, `ToolTimeoutError`, and `ToolError` if the worker
     dies."""

@@ -13,7 +13,7 @@ class InputError(Exception):
 
 
 def to_utf8(descriptor: int) -> int:
-    """Returns a descriptor of the same text in UTF-8: by its byte order mark, as UTF-8, else as Latin-1."""
+    """A descriptor of the same text in UTF-8: by its byte order mark, as UTF-8, else as Latin-1."""
     with os.fdopen(os.dup(descriptor), "rb") as file:
         encoding = detect_encoding(file)
         if encoding == "utf-8":
@@ -28,7 +28,7 @@ def to_utf8(descriptor: int) -> int:
 
 
 def detect_encoding(file: BinaryIO) -> str:
-    """Returns the encoding of a text file. Raises `InputError` for binary data."""
+    """The encoding of a text file. Raises `InputError` for binary data."""
     start = file.read(8192)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
@@ -46,7 +46,7 @@ def detect_encoding(file: BinaryIO) -> str:
 
 
 def open_temporary_file() -> int:
-    """Returns a descriptor of a new file that has no name."""
+    """A descriptor of a new file that has no name."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("table")
     with tempfile.TemporaryFile() as file:

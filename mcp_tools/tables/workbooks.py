@@ -43,7 +43,7 @@ class SheetText:
 
 
 def read_sheets(descriptor: int) -> list[SheetText]:
-    """Returns the sheets that are not empty. Raises `InputError`."""
+    """The sheets that are not empty. Raises `InputError`."""
     with os.fdopen(os.dup(descriptor), "rb") as file:
         try:
             book = open_workbook(file)
@@ -130,11 +130,11 @@ class _Column:
         return codes.most_common(1)[0][0] if codes else ""
 
     def show(self, row: int) -> str:
-        """Returns a cell as the sheet shows it."""
+        """A cell as the sheet shows it."""
         return show_cell(self._book, self._sheet, self._table, row, self._column)
 
     def format(self, row: int) -> str:
-        """Returns a cell as text that the column's type reads back."""
+        """A cell as text that the column's type reads back."""
         value = self._get(row)
         if value is None:
             return ""

@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def serve(request: dict[str, Any]) -> dict[str, Any]:
-    """Returns the tables' descriptions and, if the request has SQL, its result. Raises `InputError`."""
+    """The tables' descriptions and, if the request has SQL, its result. Raises `InputError`."""
     connection: Connection = duckdb.connect(
         ":memory:",
         config={
@@ -112,7 +112,7 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
 
 
 def describe(connection: Connection, loaded: LoadedTable, path: str, sample: int) -> dict[str, Any]:
-    """Returns the size of a table and, for each column, its type and format, how many values are missing, and the
+    """The size of a table and, for each column, its type and format, how many values are missing, and the
     extremes."""
     table = loaded.name
     formats = loaded.formats
@@ -147,7 +147,7 @@ def describe(connection: Connection, loaded: LoadedTable, path: str, sample: int
 
 
 def to_json(value: Any) -> Any:
-    """Returns a value of a result as JSON can hold it without loss; what it cannot hold as text."""
+    """A value of a result as JSON can hold it without loss; what it cannot hold as text."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -170,7 +170,7 @@ def to_json(value: Any) -> Any:
 
 
 def format_span(span: timedelta) -> str:
-    """Returns a span as hours, minutes and seconds: 27:05:00."""
+    """A span as hours, minutes and seconds: 27:05:00."""
     seconds = abs(span).total_seconds()
     whole = int(seconds)
     part = f"{seconds - whole:.3f}"[1:].rstrip("0").rstrip(".")

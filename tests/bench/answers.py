@@ -48,7 +48,7 @@ def count_share(outcomes: Sequence[ClaimOutcome], holds: Callable[[ClaimOutcome]
 
 
 def format_exact(outcomes: Sequence[ClaimOutcome]) -> tuple[str, ...]:
-    """Returns the columns of `EXACT_HEAD`: precision and recall of the exact checks."""
+    """The columns of `EXACT_HEAD`: precision and recall of the exact checks."""
     released, rejected = list(filter(is_released, outcomes)), list(filter(is_rejected, outcomes))
     verbatim = [one for one in outcomes if one.claim.kind == "verbatim"]
     false_values = [one for one in outcomes if one.claim.kind in EXACT_KINDS]
@@ -62,7 +62,7 @@ def format_exact(outcomes: Sequence[ClaimOutcome]) -> tuple[str, ...]:
 
 
 def format_accepted(outcomes: Sequence[ClaimOutcome]) -> tuple[str, ...]:
-    """Returns the columns of `CHECKED_HEAD`: what is accepted after the check of the meaning."""
+    """The columns of `CHECKED_HEAD`: what is accepted after the check of the meaning."""
     accepted, supported = list(filter(is_released, outcomes)), list(filter(is_supported, outcomes))
     false = [one for one in outcomes if not is_supported(one)]
     return (
@@ -113,7 +113,7 @@ async def tabulate(
     ask: AskEntailment | None,
     format_row: Callable[[Sequence[ClaimOutcome]], tuple[str, ...]],
 ) -> list[str]:
-    """Returns the lines of a Markdown table with a row for each half and language of the set."""
+    """The lines of a Markdown table with a row for each half and language of the set."""
     rows: list[tuple[str, ...]] = [tuple(head), ("---",) * len(head)]
     for half in HALVES:
         outcomes = await check_claims(*load_claims(half), ask)

@@ -101,7 +101,7 @@ class Contender:
 def build_gateway_command(
     module: str, upstream: str, folder: Path, further: Mapping[str, str] | None = None
 ) -> Command:
-    """Returns the command of a gateway with these rooms; `further` are settings without `AGENT_`."""
+    """The command of a gateway with these rooms; `further` are settings without `AGENT_`."""
     rooms, skill = folder / "rooms", folder / "skills" / "investigate"
     for path in (rooms, skill):
         path.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def build_gateway_command(
 
 
 def _framework(name: str, module: str) -> Callable[[str, Path], Command]:
-    """Returns the command of an application of ours on a framework, in the framework's environment."""
+    """The command of an application of ours on a framework, in the framework's environment."""
     python = peer.python(peer.find_requirements(name))
     return lambda upstream, folder: Command([str(python), "-m", module, upstream, str(folder)])
 
@@ -232,7 +232,7 @@ def contenders(work: str) -> list[Contender]:
 
 
 def list_references(work: str, found: Mapping[str, float]) -> dict[str, float | str]:
-    """Returns the figures of the floor and of each peer that does this kind of work, or why there is none."""
+    """The figures of the floor and of each peer that does this kind of work, or why there is none."""
     named = [FLOOR, *(one.name for one in peers if work in one.works)]
     absent = {one.name: one.missing for one in peers}
     return {name: found[name] if name in found else absent[name] or "not measured" for name in named}

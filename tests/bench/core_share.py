@@ -61,7 +61,7 @@ def _hold_by_group(pid: int, share: float) -> Iterator[None]:
 
 
 def _find_group(pid: int, parent: Path, *, is_v2: bool) -> Path:
-    """Returns the group that a process is in."""
+    """The group that a process is in."""
     for line in Path(f"/proc/{pid}/cgroup").read_text("ascii").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "" if is_v2 else "cpu" in controllers.split(","):

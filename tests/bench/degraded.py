@@ -27,7 +27,7 @@ COLUMNS = ("damaged replies", "right", "model calls", "of the least", "tool call
 
 
 def choose_tasks() -> list[EvalTask]:
-    """Returns the tasks that are measured: the first ones of each family that need no collection."""
+    """The tasks that are measured: the first ones of each family that need no collection."""
     families = sorted({task.family for task in load_tasks()} - LEFT_OUT)
     candidates = [task for task in select_tasks(families) if not task.world.collection]
     return [task for family in families for task in [t for t in candidates if t.family == family][:TASKS_PER_FAMILY]]

@@ -70,14 +70,14 @@ def serve(make: Any) -> None:
 
 
 def encode_completion(text: str) -> bytes:
-    """Returns the body of a whole answer."""
+    """The body of a whole answer."""
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     completion = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     return json.dumps(completion).encode()
 
 
 def encode_chunk(delta: dict[str, Any], finish: str | None) -> bytes:
-    """Returns an event of a streamed answer."""
+    """An event of a streamed answer."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
     return f"data: {json.dumps(chunk)}\n\n".encode()

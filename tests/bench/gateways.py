@@ -38,7 +38,7 @@ class Fleet:
     pids: list[int]
 
     async def measure(self) -> tuple[float, float]:
-        """Returns the CPU of all its processes in ms a turn, and the turns a second."""
+        """The CPU of all its processes in ms a turn, and the turns a second."""
         before = sum(map(cpu_seconds, self.pids))
         load = await closed_loop(*self.urls, body=request("turn"), clients=CLIENTS, count=TURNS * len(self.pids))
         turns = len(load.latencies)

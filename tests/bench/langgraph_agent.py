@@ -60,7 +60,7 @@ class LangGraphAgent:
 
 
 def _read(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the agent's input and its configuration: a thread of its own for each turn."""
+    """The agent's input and its configuration: a thread of its own for each turn."""
     return {"messages": body["messages"]}, {"configurable": {"thread_id": str(uuid4())}}
 
 

@@ -46,13 +46,13 @@ async def measure(file: Path, url: str) -> None:
 
 
 async def measure_speed(client: ModelClient, number: int) -> float:
-    """Returns the tokens a second between the first and the last token of one streamed call."""
+    """The tokens a second between the first and the last token of one streamed call."""
     times = [monotonic() async for chunk in client.stream(build_request(number, TOKENS)) if chunk.text]
     return (len(times) - 1) / (times[-1] - times[0])
 
 
 def build_request(number: int, tokens: int) -> ModelRequest:
-    """Returns a request for a text of `tokens` tokens."""
+    """A request for a text of `tokens` tokens."""
     messages: tuple[JsonObject, ...] = (
         {"role": "user", "content": f"Tell a long story about a ship with {number} sails."},
     )

@@ -15,12 +15,12 @@ REASON_CHARS = 100
 
 
 def find_requirements(peer: str) -> Path:
-    """Returns the file of a peer's pinned requirements."""
+    """The file of a peer's pinned requirements."""
     return Path(__file__).with_name(f"{peer}-peer-requirements.txt")
 
 
 def read_version(package: str, requirements: Path) -> str:
-    """Returns the package with its pinned version, such as `langgraph 1.2.22`."""
+    """The package with its pinned version, such as `langgraph 1.2.22`."""
     lines = requirements.read_text("utf-8").splitlines()
     return next(line for line in lines if line.startswith(f"{package}==")).removesuffix(" \\").replace("==", " ")
 

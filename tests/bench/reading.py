@@ -67,7 +67,7 @@ async def read_one(pool: ParserPool, path: Path, others: Mapping[str, Mapping[st
 
 
 def read_with_peer(name: str, files: Sequence[Path]) -> dict[str, str]:
-    """Returns a peer's text by path; nothing where the peer cannot be had."""
+    """A peer's text by path; nothing where the peer cannot be had."""
     interpreter = sys.executable
     if name == "markitdown":
         if (reason := peer.missing(REQUIREMENTS)) is not None:
@@ -87,12 +87,12 @@ def read_with_peer(name: str, files: Sequence[Path]) -> dict[str, str]:
 
 
 def find_kind(path: Path) -> FileType | None:
-    """Returns the type of a file by its ending."""
+    """The type of a file by its ending."""
     return next((kind for kind in BUILT_IN_TYPES if path.suffix.lower() == f".{kind}"), None)
 
 
 def format_table(readings: Iterable[Reading]) -> str:
-    """Returns the table as Markdown: files that cannot be read by anybody are not in it."""
+    """The table as Markdown: files that cannot be read by anybody are not in it."""
     lines = [
         "| file | counts | Stepgate | MarkItDown | kreuzberg | left out on purpose |",
         "| --- | --- |" + " ---: |" * 3 + " --- |",
@@ -113,7 +113,7 @@ def format_table(readings: Iterable[Reading]) -> str:
 
 
 def format_share(coverage: Coverage | None) -> str:
-    """Returns a share; a dash for a file that was not read."""
+    """A share; a dash for a file that was not read."""
     return "-" if coverage is None else f"{coverage.share:.3f}"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 def make_reader(name: str) -> Callable[[str], str]:
-    """Returns the function that reads a file's text."""
+    """The function that reads a file's text."""
     if name == "markitdown":
         from markitdown import MarkItDown
 

@@ -49,7 +49,7 @@ class Row:
         return self.what, ours, f"{'>=' if self.at_least else '<='} {_shown_aim(self.aim, self.unit)}", self.verdict
 
     def describe_reference(self, name: str) -> tuple[str, str, str]:
-        """Returns a reference's name, its figure, and ours over it; `-` for what could not be had."""
+        """A reference's name, its figure, and ours over it; `-` for what could not be had."""
         other = self.references[name]
         if isinstance(other, str):
             return name, "-", ""
@@ -57,7 +57,7 @@ class Row:
 
 
 def compare(row: Row, names: Sequence[str], *, aim: float) -> list[Row]:
-    """Returns a row with our figure over the least of these references, or none where none of them could be had."""
+    """A row with our figure over the least of these references, or none where none of them could be had."""
     figures = {name: figure for name in names if isinstance(figure := row.references.get(name), float)}
     if not figures:
         return []

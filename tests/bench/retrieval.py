@@ -115,7 +115,7 @@ class Figures:
         self.hits += bool(set(ranked[:10]) & set(grades))
 
     def report(self, count: int) -> dict[str, float | str]:
-        """Returns the means by the names of the table's columns."""
+        """The means by the names of the table's columns."""
         times, embedding = sorted(self.times), sorted(self.embedding) or [0.0]
         return {
             "ndcg@10": self.ndcg / count,
@@ -193,14 +193,14 @@ def print_calibration(mode: str, figures: Figures) -> None:
 
 
 def make_embedder(data: Dataset) -> Embedder | None:
-    """Returns the embedder, if one is configured."""
+    """The embedder, if one is configured."""
     if os.environ.get("EVAL_EMBEDDER") == "lsa":
         return LsaEmbedder([format_passage_text(passage) for passage in data.passages])
     return build_embedder(load_settings())
 
 
 async def evaluate(data: Dataset, embedder: Embedder | None, modes: Sequence[RetrievalMode]) -> dict[str, Figures]:
-    """Returns the figures of each mode, each on its own store."""
+    """The figures of each mode, each on its own store."""
     timed = TimedEmbedder(embedder) if embedder is not None else None
     with tempfile.TemporaryDirectory() as place:
         store = await open_sqlite(Path(place) / "eval.db")
@@ -216,7 +216,7 @@ async def evaluate(data: Dataset, embedder: Embedder | None, modes: Sequence[Ret
 
 
 async def measure_peers(data: Dataset, model: Embedder | None) -> dict[str, Figures]:
-    """Returns the figures of the peers on the same queries; without a model, of bm25s only."""
+    """The figures of the peers on the same queries; without a model, of bm25s only."""
     found = {}
     ranks = {retrieval_peers.BM25S: await retrieval_peers.rank_by_bm25s(data)}
     if model is not None:

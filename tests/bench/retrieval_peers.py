@@ -88,7 +88,7 @@ async def rank_by_bm25s(data: Dataset) -> Rankings:
 
 
 async def rank_by_model(data: Dataset, embedder: Embedder) -> Rankings:
-    """Returns the nearest passages by the model's vectors, all compared."""
+    """The nearest passages by the model's vectors, all compared."""
     passages = await _embed(embedder, [format_passage_text(passage) for passage in data.passages])
     queries = await _embed(embedder, list(data.queries.values()))
     ranked, times = [], []

@@ -17,7 +17,7 @@ from tests.support.talk_questions import Talk, TalkResult, hold_talks, read_talk
 
 
 async def ask_all(talks: list[Talk], *, with_model: bool) -> list[TalkResult]:
-    """Returns the last answer of each conversation."""
+    """The last answer of each conversation."""
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings().model_copy(update={"data_dir": Path(folder), "port": 0, "skills_user_dir": None})
         if not with_model:

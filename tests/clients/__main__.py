@@ -115,7 +115,7 @@ def print_result(result: Result) -> None:
 
 
 def format_page(results: Sequence[Result], date: str) -> str:
-    """Returns the page with the table."""
+    """The page with the table."""
     rows = [
         f"| {result.client.title} | `{result.client.package}` | {result.version or '-'} | "
         f"{'; '.join(result.checks)} | {_format_outcome(result)} |\n"

@@ -40,7 +40,7 @@ class Environment:
         self._installed.write_text(wanted, "utf-8")
 
     def read_version(self) -> str:
-        """Returns the installed version of the client."""
+        """The installed version of the client."""
         if self.client.kind == "npm":
             manifest = self.folder / "node_modules" / self.client.package / "package.json"
             return str(json.loads(manifest.read_text("utf-8"))["version"])
@@ -48,7 +48,7 @@ class Environment:
         return run(["bin/python", "-c", code], self.folder).strip()
 
     def build_command(self, script: Path) -> list[str]:
-        """Returns the command that runs a script within the environment.
+        """The command that runs a script within the environment.
 
         Scripts for Node.js are copied into it, because a module's place decides where its imports are looked for.
         """
@@ -60,7 +60,7 @@ class Environment:
 
 
 def install_node() -> Path:
-    """Returns the folder of a Node.js of our own; installs it once."""
+    """The folder of a Node.js of our own; installs it once."""
     folder = FOLDER / "node"
     programs = folder / "node_modules" / "node" / "bin"
     if not (programs / "node").is_file():

@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def install() -> Path:
-    """Returns the program; installs it once, by pip, whose configuration may name a build of PyTorch without CUDA."""
+    """The program; installs it once, by pip, whose configuration may name a build of PyTorch without CUDA."""
     folder = FOLDER / "open-webui"
     program = folder / "bin" / "open-webui"
     if not program.is_file():
@@ -61,7 +61,7 @@ def install() -> Path:
 
 
 def read_version(program: Path) -> str:
-    """Returns the installed version of Open WebUI."""
+    """The installed version of Open WebUI."""
     code = "import importlib.metadata as m; print(m.version('open-webui'))"
     return run([str(program.with_name("python")), "-c", code], program.parent).strip()
 

@@ -62,7 +62,7 @@ async def new_run(
 
 
 async def read_seqs(journal: Journal, run_id: str) -> list[int]:
-    """Returns the numbers of the events in the log."""
+    """The numbers of the events in the log."""
     return [event.seq for event in await journal.read_events(run_id)]
 
 

@@ -31,7 +31,7 @@ async def search(
 
 
 async def search_ids(index: LexicalIndex, query: str, **options: object) -> list[str]:
-    """Returns the ids of the hits, best first."""
+    """The ids of the hits, best first."""
     return [hit.id for hit in (await search(index, query, **options)).hits]  # type: ignore[arg-type]
 
 

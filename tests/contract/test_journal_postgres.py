@@ -91,7 +91,7 @@ class Listener:
         self._listens = asyncio.Event()
 
     async def start(self, url: str) -> asyncio.Task[list[str]]:
-        """Returns the collecting task, once it listens."""
+        """The collecting task, once it listens."""
         task = asyncio.create_task(self._listen(url))
         async with asyncio.timeout(20):
             await self._listens.wait()

@@ -20,7 +20,7 @@ def make_entry(identity: str, *vector: float, owner: str = "ann", scope: str = "
 
 
 async def search_ids(index: VectorIndex, *vector: float, owner: str = "ann", limit: int = 10) -> list[str]:
-    """Returns the ids of the hits, best first."""
+    """The ids of the hits, best first."""
     return [hit.item.id for hit in await index.search(SET, vector, owner=owner, limit=limit)]
 
 

@@ -98,7 +98,7 @@ async def _check(gateway: FaultyGateway, run_id: str, send: Any) -> None:
 
 
 async def _ask(gateway: FaultyGateway) -> dict[str, Any] | None:
-    """Returns the answer to a question, or None if it lets one wait: its first event may have found a place."""
+    """The answer to a question, or None if it lets one wait: its first event may have found a place."""
     try:
         call = {"tool": "calculator", "args": {"expression": "2*21"}}
         body = {"prompt": "Compute it.", "metadata": {"tool_calls": [call]}}

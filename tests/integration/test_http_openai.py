@@ -113,7 +113,7 @@ async def test_what_shapes_the_answer_reaches_the_model_that_writes_it(
 
 
 async def ask(serve: Serve, body: dict[str, Any]) -> dict[str, Any]:
-    """Returns the completion of a gateway whose model answers `{}` to everything."""
+    """The completion of a gateway whose model answers `{}` to everything."""
     async with serve(script(says("{}"))) as url, httpx.AsyncClient(timeout=15) as client:
         response = await client.post(f"{url}/v1/chat/completions", json=body)
     assert response.status_code == 200

@@ -60,7 +60,7 @@ async def hub_of(
 
 
 def _is_held(server: RawHttpServer) -> bool:
-    """Returns whether the server holds back an answer."""
+    """Whether the server holds back an answer."""
     return server.held in server.list_methods()
 
 

@@ -32,7 +32,7 @@ CONTEXT = ToolContext(run_id="run_1", owner="somebody")
 
 
 def encode_png() -> bytes:
-    """Returns a picture of one white pixel."""
+    """A picture of one white pixel."""
     chunks = [
         (b"IHDR", struct.pack("!IIBBBBB", 1, 1, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress(b"\0\xff")), (b"IEND", b""),
     ]  # fmt: skip

@@ -44,7 +44,7 @@ class Opened:
         await self.journal.append(run_id, claim.epoch, [EventDraft(failed)])
 
     async def send_one(self, url: str) -> WebhookDelivery:
-        """Returns the delivery of a run's end to `url`, after one attempt."""
+        """The delivery of a run's end to `url`, after one attempt."""
         await self.end_run("anna", "run_1", url)
         async with self.sender.run():
             for _ in range(200):

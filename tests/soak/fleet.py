@@ -110,7 +110,7 @@ async def settle(url: str, within_s: float = SETTLE_S) -> int:
 
 
 async def read_logs(url: str) -> dict[str, list[Event]]:
-    """Returns the events of every run."""
+    """The events of every run."""
     store = await open_postgres(url)
     try:
         async with store.database.transaction() as db:

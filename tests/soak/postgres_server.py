@@ -13,7 +13,7 @@ import psycopg
 
 
 def find_binaries() -> Path | None:
-    """Returns the folder of `initdb` and `pg_ctl`, or None: Debian keeps them off the path."""
+    """The folder of `initdb` and `pg_ctl`, or None: Debian keeps them off the path."""
     found = shutil.which("pg_ctl")
     folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((folder for folder in folders if (folder / "initdb").exists()), None)

@@ -7,14 +7,14 @@ import httpx
 
 
 def ids_of(asked: Mapping[str, Any]) -> list[str]:
-    """Returns the approval ids of a response of `/v1/agent`, a run's detail, a completion or a report over MCP."""
+    """The approval ids of a response of `/v1/agent`, a run's detail, a completion or a report over MCP."""
     found = asked.get("response", asked) if isinstance(asked.get("response"), dict) else asked
     listed = found.get("approvals") or found.get("metadata", {}).get("approvals") or []
     return [str(one["approval_id"]) for one in listed]
 
 
 async def list_open_ids(client: httpx.AsyncClient, run_id: str, headers: dict[str, str] | None = None) -> list[str]:
-    """Returns the ids of the approvals that a run waits for now."""
+    """The ids of the approvals that a run waits for now."""
     response = await client.get("/v1/approvals", headers=headers)
     assert response.status_code == 200, response.text
     return [one["id"] for one in response.json()["data"] if one["run_id"] == run_id]

@@ -46,7 +46,7 @@ class ClaimOutcome:
 
 
 def load_claims(half: Half) -> tuple[dict[str, RetrievedContext], list[LabelledClaim]]:
-    """Returns the passages by id, and the claims, of one half of the set."""
+    """The passages by id, and the claims, of one half of the set."""
     data = yaml.safe_load((FOLDER / f"{half}.yaml").read_text("utf-8"))
     passages = {
         one["id"]: RetrievedContext(

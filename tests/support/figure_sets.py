@@ -46,7 +46,7 @@ class _World:
     evidence: str = ""
 
     def pick_other(self, like: float, decimals: int) -> float:
-        """Returns a number of about the size of `like` that differs from every number of the evidence."""
+        """A number of about the size of `like` that differs from every number of the evidence."""
         while True:
             other = round(like * self.random.uniform(0.55, 1.8), decimals)
             if float(other).is_integer() and decimals and self.random.random() < 0.9:
@@ -56,7 +56,7 @@ class _World:
                 return other
 
     def pick_other_date(self, like: date) -> date:
-        """Returns a date that is none of the evidence's."""
+        """A date that is none of the evidence's."""
         while True:
             other = like + timedelta(self.random.randint(-200, 200))
             if all(abs((other - one).days) > 1 for one in (*self.dates, like)):
@@ -64,7 +64,7 @@ class _World:
 
 
 def format_number(value: float, language: str, decimals: int, pick: random.Random) -> str:
-    """Returns a number as people write it in a language."""
+    """A number as people write it in a language."""
     group = pick.choice(_GROUPS[language])
     mark = "." if language == "en" or (group == "'" and abs(value) >= 1000) else ","
     whole, _, places = f"{abs(value):.{decimals}f}".partition(".")
@@ -73,7 +73,7 @@ def format_number(value: float, language: str, decimals: int, pick: random.Rando
 
 
 def format_money(value: float, language: str, decimals: int, pick: random.Random) -> str:
-    """Returns an amount with a currency before or after it."""
+    """An amount with a currency before or after it."""
     number = format_number(value, language, decimals, pick)
     forms = {
         "en": ("${}", "€{}", "£{}", "{} dollars", "USD {}", "{} EUR"),
@@ -85,7 +85,7 @@ def format_money(value: float, language: str, decimals: int, pick: random.Random
 
 
 def format_date(day: date, language: str, pick: random.Random, *, with_year: bool = True) -> str:
-    """Returns a date, written out or in digits."""
+    """A date, written out or in digits."""
     month = MONTHS[language].split()[day.month - 1]
     number, year = day.day, f" {day.year}" if with_year else ""
     suffix = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number not in (11, 12, 13) else 0, "th")
@@ -187,7 +187,7 @@ def _write_evidence(rows: list[dict[str, object]], language: str, pick: random.R
 
 
 def _localize(value: object, language: str, pick: random.Random) -> object:
-    """Returns a number as prose writes it; a decimal that has three places is written like thousands elsewhere."""
+    """A number as prose writes it; a decimal that has three places is written like thousands elsewhere."""
     if isinstance(value, float):
         return format_number(value, language, len(str(value).partition(".")[2]), pick)
     return value
@@ -206,7 +206,7 @@ def _make_number(
     low: float, high: float, decimals: int, write: Callable[[float, str, int, random.Random], str] = format_number,
     *, factor: float = 1.0, shown: int | None = None, own_decimals: int | None = None,
 ) -> Callable[[str, str, random.Random], Made]:  # fmt: skip
-    """Returns a maker of sentences with one number: `factor` times the evidence's, with `shown` decimals."""
+    """A maker of sentences with one number: `factor` times the evidence's, with `shown` decimals."""
     places = decimals if shown is None else shown
 
     def make(kind: str, language: str, pick: random.Random) -> Made:

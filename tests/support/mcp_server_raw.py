@@ -35,7 +35,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def answer(message: Mapping[str, Any], script: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the answer to a message by the script: method, or `tools/call NAME`, to what stands beside `id`.
+    """The answer to a message by the script: method, or `tools/call NAME`, to what stands beside `id`.
 
     A list in the script has one answer for each page, chosen by the cursor. Notifications have none.
     """
@@ -108,7 +108,7 @@ class RawHttpServer:
 
 
 def raw_program(folder: Path, script: Mapping[str, Any], name: str = "script") -> dict[str, Any]:
-    """Returns the server over stdio as an entry of the file of servers. Its log is `folder/NAME.log`."""
+    """The server over stdio as an entry of the file of servers. Its log is `folder/NAME.log`."""
     path = folder / name
     path.write_text(json.dumps(script))
     return {"command": sys.executable, "args": ["-m", "tests.support.mcp_server_raw", str(path)], "cwd": str(ROOT)}

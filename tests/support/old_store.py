@@ -31,6 +31,6 @@ def load_postgres(url: str) -> None:
 
 
 def read_expected() -> dict[str, dict[str, Any]]:
-    """Returns title, status, number of events, response, trace and tool results of each run, by run id."""
+    """Title, status, number of events, response, trace and tool results of each run, by run id."""
     expected: dict[str, dict[str, Any]] = json.loads((DATA / "store_0012.json").read_text("utf-8"))
     return expected

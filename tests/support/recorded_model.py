@@ -32,7 +32,7 @@ class RecordedModel:
     played: int = 0
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Returns the next reply of the task."""
+        """The next reply of the task."""
         if self.inner is not None:
             reply = await self.inner.complete(request)
             self.replies.setdefault(self.task, []).append(_to_json(reply))

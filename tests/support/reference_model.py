@@ -56,7 +56,7 @@ def turn_pattern(turn: str) -> re.Pattern[str]:
 
 
 def find_request(text: str) -> Request | None:
-    """Returns the task whose turn the text holds; the longest turn if several do, a last turn before an earlier one."""
+    """The task whose turn the text holds; the longest turn if several do, a last turn before an earlier one."""
     candidates = []
     for task in load_tasks():
         for number, turn in enumerate(task.turns, start=1):
@@ -69,7 +69,7 @@ def find_request(text: str) -> Request | None:
 
 
 def write_reply(purpose: str, text: str) -> str:
-    """Returns the reply to a request of this purpose whose messages hold this text."""
+    """The reply to a request of this purpose whose messages hold this text."""
     request = find_request(text)
     if purpose == "supervisor":
         return json.dumps({"reason": "it serves the intent", "evidence": "", "outcome": "SUCCESS", "suggested_fix": ""})
@@ -81,7 +81,7 @@ def write_reply(purpose: str, text: str) -> str:
 
 
 def write_plan(request: Request | None) -> str:
-    """Returns the calls of the reference solution as a plan with a completion at its end; an answer without calls."""
+    """The calls of the reference solution as a plan with a completion at its end; an answer without calls."""
     steps: list[dict[str, Any]] = []
     known = request.task.solution.steps if request is not None and request.is_last_turn else ()
     for number, step in enumerate(known, start=1):
@@ -101,12 +101,12 @@ def write_plan(request: Request | None) -> str:
 
 
 def build_step(step_id: str, tool: str, inputs: list[dict[str, Any]], depends_on: list[str]) -> dict[str, Any]:
-    """Returns a step in the form of the planner's replies."""
+    """A step in the form of the planner's replies."""
     return {"id": step_id, "tool": tool, "inputs": inputs, "depends_on": depends_on, "intent": f"use {tool}"}
 
 
 def fill_in(value: Any, site: str) -> Any:
-    """Returns an argument with the address of the web site."""
+    """An argument with the address of the web site."""
     return value.replace(SITE_PLACEHOLDER, site) if isinstance(value, str) else value
 
 

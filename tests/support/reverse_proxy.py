@@ -23,12 +23,12 @@ _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "te", "upgrade",
 
 
 def find_nginx() -> str | None:
-    """Returns the program, if there is one on this machine."""
+    """The program, if there is one on this machine."""
     return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
 def find_free_port() -> int:
-    """Returns a port that nobody listens on."""
+    """A port that nobody listens on."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

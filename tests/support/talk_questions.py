@@ -45,7 +45,7 @@ class TalkResult:
 
 
 def read_talks() -> list[Talk]:
-    """Returns the conversations of the set."""
+    """The conversations of the set."""
     rows = yaml.safe_load((TALKS / "talks.yaml").read_text("utf-8"))
     return [
         Talk(row["id"], tuple(row["turns"]), tuple(tuple(group) for group in row.get("expect", ()))) for row in rows

@@ -74,7 +74,7 @@ async def _ask(client: httpx.AsyncClient) -> None:
 
 
 def _get_path(code: CodeType) -> str:
-    """Returns the path of our own code below the root, else ""."""
+    """The path of our own code below the root, else ""."""
     path = Path(code.co_filename)
     if not path.is_relative_to(ROOT):
         return ""

@@ -21,7 +21,7 @@ class EventBody(FrozenModel):
     """Fields that readers of the log are not shown."""
 
     def list_blobs(self) -> tuple[str, ...]:
-        """Returns the checksums of the blobs that hold parts of this event."""
+        """The checksums of the blobs that hold parts of this event."""
         return ()
 
 
@@ -47,7 +47,7 @@ class Event(NamedTuple):
         return datetime.fromtimestamp(self.at, UTC)
 
     def to_public_json(self) -> JsonObject:
-        """Returns the public JSON form, as `/v1/runs/{id}/events` sends it."""
+        """The public JSON form, as `/v1/runs/{id}/events` sends it."""
         return {
             "run_id": self.run_id,
             "seq": self.seq,

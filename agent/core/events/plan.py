@@ -79,11 +79,11 @@ class PlanProposed(EventBody):
     duration: float = 0.0
 
     def get_label(self, step_id: str) -> StepLabel | None:
-        """Returns the label of a step, or None if it has none."""
+        """The label of a step, or None if it has none."""
         return next((label for label in self.labels if label.step_id == step_id), None)
 
     def is_from_outside(self, step_id: str) -> bool:
-        """Returns whether untrusted text may have chosen the step's tool or one of its literal arguments."""
+        """Whether untrusted text may have chosen the step's tool or one of its literal arguments."""
         label = self.get_label(step_id)
         return self.tainted and (label is None or not label.is_trusted)
 

@@ -65,18 +65,18 @@ class Plan(FrozenModel):
     reasoning: str = ""
 
     def get_step(self, step_id: str) -> PlanStep:
-        """Returns the step of this id. Raises KeyError."""
+        """The step of this id. Raises KeyError."""
         for step in self.steps:
             if step.id == step_id:
                 return step
         raise KeyError(step_id)
 
     def list_tools(self) -> tuple[str, ...]:
-        """Returns the tools and skills that the plan uses, each once."""
+        """The tools and skills that the plan uses, each once."""
         return tuple(dict.fromkeys(step.tool for step in self.steps if step.is_work))
 
     def to_public_json(self) -> JsonObject:
-        """Returns the plan as people see it, with its tools as `estimated_tools`."""
+        """The plan as people see it, with its tools as `estimated_tools`."""
         return {**self.model_dump(mode="json"), "estimated_tools": [*self.list_tools()]}
 
 

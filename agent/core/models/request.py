@@ -147,7 +147,7 @@ class AgentRequest(FrozenModel):
         return (self.room or "").partition(MODEL_MARK)[2] or None
 
     def get_caller_metadata(self) -> JsonObject:
-        """Returns the caller's metadata without the keys that the engine writes."""
+        """The caller's metadata without the keys that the engine writes."""
         return {key: value for key, value in self.metadata.items() if key not in RESERVED_METADATA}
 
 

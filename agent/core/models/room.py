@@ -98,7 +98,7 @@ class RoomServer(FrozenModel):
     approve: bool = Field(default=False, description="whether every call needs a person's approval")
 
     def list_credentials(self) -> tuple[str, ...]:
-        """Returns the names of the credentials that it uses."""
+        """The names of the credentials that it uses."""
         return (*((self.credential,) if self.credential is not None else ()), *self.secret_env.values())
 
 
@@ -205,7 +205,7 @@ class Room(FrozenModel):
         return [one for one in configured if one in self.models]
 
     def is_visible_to(self, owner: str) -> bool:
-        """Returns whether this owner may use the room."""
+        """Whether this owner may use the room."""
         return self.owner in (LOCAL_OWNER, owner)
 
     @property

@@ -84,17 +84,17 @@ class Settings(
         return {name: value for name, value in values.items() if not isinstance(value, str) or value.strip()}
 
     def list_secrets(self) -> tuple[str, ...]:
-        """Returns every secret among the settings. None of them may appear in a prompt, an answer or a log."""
+        """Every secret among the settings. None of them may appear in a prompt, an answer or a log."""
         values = (getattr(self, name) for name in _list_secret_fields())
         keys = (endpoint.api_key for endpoint in self.model_endpoints.values())
         return tuple(value.get_secret_value() for value in (*values, *keys) if isinstance(value, SecretStr))
 
     def list_secret_names(self) -> tuple[str, ...]:
-        """Returns the names of the secrets that are set."""
+        """The names of the secrets that are set."""
         return tuple(name for name in _list_secret_fields() if getattr(self, name) is not None)
 
     def list_secret_settings(self) -> tuple[tuple[str, bool], ...]:
-        """Returns the name of every setting that holds a secret, and whether it is set."""
+        """The name of every setting that holds a secret, and whether it is set."""
         return tuple((get_variable(name), getattr(self, name) is not None) for name in _list_secret_fields())
 
     @property
@@ -133,6 +133,6 @@ class Settings(
 
 @cache
 def _list_secret_fields() -> tuple[str, ...]:
-    """Returns the names of the settings that hold secrets. Cached, because every answer is compared with them."""
+    """The names of the settings that hold secrets. Cached, because every answer is compared with them."""
     fields = Settings.model_fields.items()
     return tuple(name for name, field in fields if SecretStr in (field.annotation, *get_args(field.annotation)))

@@ -65,7 +65,7 @@ REMOVED: Final[Mapping[str, str]] = {
 
 
 def list_removed_names() -> dict[str, str]:
-    """Returns the full name of every former setting of ours, with what replaces it."""
+    """The full name of every former setting of ours, with what replaces it."""
     constants = {
         name.upper(): f"it is fixed at {field.default:,}" for name, field in ConstantSettings.model_fields.items()
     }
@@ -73,17 +73,17 @@ def list_removed_names() -> dict[str, str]:
 
 
 def list_replaced_names() -> dict[str, str]:
-    """Returns every foreign name that has no setting here, with what replaces it."""
+    """Every foreign name that has no setting here, with what replaces it."""
     return {prefix + name: instead for name, instead in REPLACED.items() for prefix in PREFIXES}
 
 
 def get_variable(field: str) -> str:
-    """Returns the name of the environment variable of a setting."""
+    """The name of the environment variable of a setting."""
     return STANDARD[field][0] if field in STANDARD else f"{OWN_PREFIX}{field.upper()}"
 
 
 def list_alias_names() -> dict[str, str]:
-    """Returns every alias with the setting it stands for."""
+    """Every alias with the setting it stands for."""
     return {prefix + name: field for name, field in ALIASES.items() for prefix in PREFIXES}
 
 
@@ -95,7 +95,7 @@ class AliasSource(PydanticBaseSettingsSource):
         self._sources = [source for source in sources if isinstance(source, EnvSettingsSource)]
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Returns the value of the first alias that is set."""
+        """The value of the first alias that is set."""
         aliases = [alias for alias, meant in list_alias_names().items() if meant == field_name]
         names = [*STANDARD.get(field_name, ()), *aliases]
         for name in names:
@@ -106,6 +106,6 @@ class AliasSource(PydanticBaseSettingsSource):
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Returns every setting that has an alias set."""
+        """Every setting that has an alias set."""
         found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
         return {name: value for name, value in found.items() if value is not None}

@@ -46,7 +46,7 @@ def _check_hosts(hosts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the origins as browsers write them. Those of other schemes than HTTP's are compared as they are."""
+    """The origins as browsers write them. Those of other schemes than HTTP's are compared as they are."""
     return tuple(map(_check_origin, origins))
 
 

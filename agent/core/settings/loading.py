@@ -39,7 +39,7 @@ def load_valid_settings() -> tuple[Settings, list[str]]:
 
 
 def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
-    """Returns a line for every `AGENT_` name that is no setting, with the nearest known name, and for every line of
+    """A line for every `AGENT_` name that is no setting, with the nearest known name, and for every line of
     `.env` that sets nothing.
     """
     names = set(os.environ if environment is None else environment)
@@ -70,7 +70,7 @@ def _read_env_file(env_file: Path) -> Iterator[Binding]:
 
 
 def _format_errors(error: ValidationError) -> dict[str, str]:
-    """Returns one line in plain words for each field that failed validation."""
+    """One line in plain words for each field that failed validation."""
     faults: dict[str, str] = {}
     for fault in error.errors():
         name = str(fault["loc"][0])

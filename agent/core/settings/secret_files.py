@@ -30,7 +30,7 @@ class SecretFileSource(PydanticBaseSettingsSource):
         self._sources = [source for source in sources if isinstance(source, EnvSettingsSource)]
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Returns the secret of a field, or None where no file is named for it."""
+        """The secret of a field, or None where no file is named for it."""
         name = get_variable(field_name)
         for source in self._sources:
             path = source.env_vars.get(f"{name}{SUFFIX}".lower())
@@ -43,19 +43,19 @@ class SecretFileSource(PydanticBaseSettingsSource):
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Returns every secret that has a file."""
+        """Every secret that has a file."""
         fields = {name: field for name, field in self.settings_cls.model_fields.items() if is_secret(field)}
         found = {name: self.get_field_value(field, name)[0] for name, field in fields.items()}
         return {name: value for name, value in found.items() if value is not None}
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Returns whether the values of a setting are secrets."""
+    """Whether the values of a setting are secrets."""
     return field.annotation is SecretStr or SecretStr in getattr(field.annotation, "__args__", ())
 
 
 def _read_secret(shown: str, path: Path) -> str:
-    """Returns the text of a file without the white space around it, as editors add a line end."""
+    """The text of a file without the white space around it, as editors add a line end."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -27,12 +27,12 @@ class ModelCalls:
             self._asked[key] = (model, body.usage if known is None else known[1] + body.usage)
 
     def get_usage(self, key: LineKey) -> Usage | None:
-        """Returns the usage of the calls behind a line so far, or None without calls."""
+        """The usage of the calls behind a line so far, or None without calls."""
         asked = self._asked.get(key)
         return None if asked is None else asked[1]
 
     def take_model(self, kind: str, step_id: str | None, attempt: int | None, span: str | None) -> str | None:
-        """Returns the model used last for a line, or None. Forgets the calls of lines that are added once, after their
+        """The model used last for a line, or None. Forgets the calls of lines that are added once, after their
         calls.
         """
         match kind:

@@ -35,7 +35,7 @@ def describe_memory(body: ev.MemoryRetrieved) -> JsonObject:
 
 
 def describe_intents(body: ev.IntentClassified) -> tuple[str, JsonObject]:
-    """Returns the title and the details of what a router read in a request."""
+    """The title and the details of what a router read in a request."""
     read = ", ".join(f"{one.category} {one.action} ({one.confidence:g})" for one in body.intents)
     detail: JsonObject = {"intents": [one.model_dump(mode="json") for one in body.intents]}
     if body.task_plan is not None:
@@ -223,7 +223,7 @@ def build_missing_return(
 
 
 def describe_failed_upstreams(body: ev.ModelReturned) -> tuple[str, JsonObject]:
-    """Returns the title and the details of a call whose first model did not answer."""
+    """The title and the details of a call whose first model did not answer."""
     names = ", ".join(failed.model for failed in body.failed_upstreams)
     end = f"; {body.model} answered" if body.error_code is None else ""
     return f"{names} did not answer{end}", {

@@ -8,7 +8,7 @@ INCIDENT_GATE = "incident_evidence"
 
 
 def build_gate_summary(state: RunState) -> JsonObject:
-    """Returns the verification so far. `incident_gate.passed` is true if that gate is not required."""
+    """The verification so far. `incident_gate.passed` is true if that gate is not required."""
     gates: list[JsonObject] = [
         {"gate": gate.gate, "passed": gate.passed, "reason": gate.reason, "failures": list(gate.failures)}
         for gate in state.gates

@@ -20,12 +20,12 @@ _STATUS_OF_GUARD_ACTION: Final[Mapping[str, TraceStatus]] = {"retry_strict": "re
 
 
 def build_trace(events: Iterable[ev.Event]) -> tuple[TraceStep, ...]:
-    """Returns the ordered trace of a run: what was recalled, planned, tried, called, judged and written."""
+    """The ordered trace of a run: what was recalled, planned, tried, called, judged and written."""
     return build_projection(events).list_steps()
 
 
 def build_projection(events: Iterable[ev.Event]) -> "Projection":
-    """Returns the projection after these events."""
+    """The projection after these events."""
     projection = Projection()
     for event in events:
         projection.add_event(event)
@@ -53,15 +53,15 @@ class Projection:
         self._unknown: set[tuple[str | None, int | None]] = set()
 
     def list_steps(self) -> tuple[TraceStep, ...]:
-        """Returns the trace so far."""
+        """The trace so far."""
         return tuple(TraceStep.build_unchecked(**line) for line in self._lines.list_lines())
 
     def list_lines(self) -> list[TraceLine]:
-        """Returns the trace so far, each step as a dictionary: for a reader that only encodes it."""
+        """The trace so far, each step as a dictionary: for a reader that only encodes it."""
         return self._lines.list_lines()
 
     def list_tool_results(self) -> list[JsonObject]:
-        """Returns the result of every tool call that is over, in the order of the tool lines."""
+        """The result of every tool call that is over, in the order of the tool lines."""
         return [self._results[index] for index in self._lines.sort_by_start(sorted(self._results))]
 
     def add_event(self, event: ev.Event) -> None:
@@ -279,7 +279,7 @@ class Projection:
             self._lines.close_line(event, key, status, {"reason": reason}, usage=self._get_interrupted_usage(line))
 
     def _get_interrupted_usage(self, line: TraceLine) -> Usage | None:
-        """Returns the cost of an interrupted line. A sub-agent's calls count on the sub-agent's line."""
+        """The cost of an interrupted line. A sub-agent's calls count on the sub-agent's line."""
         if line["span"] is None:
             return self._lines.calls.get_usage(("step", line["step_id"], line["attempt"]))
         return self._lines.calls.get_usage(("subagent", line["span"], None)) if line["type"] == "subagent" else None
@@ -312,7 +312,7 @@ def _get_line_type(step: PlanStep | None) -> Literal["step", "completion"]:
 
 
 def _drop_empty_usage(usage: Usage | None) -> Usage | None:
-    """Returns the usage, or None if it has no model calls."""
+    """The usage, or None if it has no model calls."""
     return usage if usage is not None and usage.model_calls else None
 
 

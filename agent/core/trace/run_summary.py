@@ -45,13 +45,13 @@ def build_run_summary(state: RunState) -> JsonObject:
 
 
 def _were_tools_offered(state: RunState) -> bool:
-    """Returns whether a planner saw the client's tools."""
+    """Whether a planner saw the client's tools."""
     has_planned = state.input_request is not None or any(proposed.effective == "llm" for proposed in state.plans)
     return state.room.offers_client_tools and has_planned
 
 
 def _summarize_languages(state: RunState, understood: ev.RequestUnderstood) -> JsonObject:
-    """Returns the languages of a request that is not in English."""
+    """The languages of a request that is not in English."""
     back = state.translation.fallback_reason if state.translation else None
     answered = (ENGLISH if back else understood.language) if state.translation else None
     return {
@@ -89,7 +89,7 @@ def _summarize_executor(state: RunState) -> JsonObject:
 
 
 def _is_model_output(output: ev.StepOutput) -> bool:
-    """Returns whether a model wrote a tool's result, or should have."""
+    """Whether a model wrote a tool's result, or should have."""
     return output.effective == "llm" or output.fallback_reason is not None
 
 

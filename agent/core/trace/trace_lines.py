@@ -57,7 +57,7 @@ class TraceLines:
         self._agent_of: dict[str, str] = {}
 
     def list_lines(self) -> list[TraceLine]:
-        """Returns every line, in order of start time."""
+        """Every line, in order of start time."""
         return [self._lines[index] for index in self.sort_by_start(range(len(self._lines)))]
 
     def sort_by_start(self, indices: Iterable[int]) -> list[int]:
@@ -65,7 +65,7 @@ class TraceLines:
         return sorted(indices, key=self._began.__getitem__)
 
     def list_running(self) -> list[tuple[LineKey, int, TraceLine]]:
-        """Returns the open lines that have not ended: key, index, line."""
+        """The open lines that have not ended: key, index, line."""
         lines = [(key, index, self._lines[index]) for key, index in self._open.items()]
         return [one for one in lines if one[2]["status"] == "running"]
 
@@ -119,7 +119,7 @@ class TraceLines:
         span: str | None = None,
         parent: str | None = None,
     ) -> int:
-        """Returns the index of the line of `key`, adding it if it is not open. After a crash the same attempt continues
+        """The index of the line of `key`, adding it if it is not open. After a crash the same attempt continues
         its line.
         """
         if key not in self._open:

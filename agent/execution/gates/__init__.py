@@ -66,16 +66,16 @@ def check_gates(
 
 
 def has_room_gates(state: RunState) -> bool:
-    """Returns whether the room lists gates. Then even a plan without results is checked."""
+    """Whether the room lists gates. Then even a plan without results is checked."""
     return state.is_gated and bool(state.room.gates)
 
 
 def list_failed_gates(state: RunState) -> tuple[GateChecked, ...]:
-    """Returns the failed gates that the room lists."""
+    """The failed gates that the room lists."""
     listed = state.room.gates if state.is_gated else ()
     return tuple(gate for gate in state.gates if not gate.passed and gate.gate in listed)
 
 
 def _fail_unknown_gate(name: str) -> GateResult:
-    """Returns a failure. The run of another version may list a gate that this version lacks."""
+    """A failure. The run of another version may list a gate that this version lacks."""
     return GateResult(False, f"this version has no gate {name!r}", (f"this version has no gate {name!r}",))

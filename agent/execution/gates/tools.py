@@ -31,7 +31,7 @@ def _list_requested_tools(state: RunState) -> set[str]:
 
 
 def _get_last_errors_by_tool(state: RunState) -> dict[str, str]:
-    """Returns the tools that returned in any attempt, each with its last error."""
+    """The tools that returned in any attempt, each with its last error."""
     ran: dict[str, str] = {}
     for step in state.steps.values():
         for attempt in step.attempts:
@@ -52,7 +52,7 @@ def _get_last_errors_by_tool(state: RunState) -> dict[str, str]:
 
 
 def _get_rejection_reason(attempt: AttemptState) -> str:
-    """Returns the verdict's reason for rejecting a tool's result."""
+    """The verdict's reason for rejecting a tool's result."""
     verdict = attempt.verdict
     because = "" if verdict is None or verdict.outcome is Outcome.SUCCESS else f" ({verdict.reason})"
     return f"its result was not accepted{because}"

@@ -47,7 +47,7 @@ class StepTasks:
 
     @property
     def attempts(self) -> frozenset[Attempt]:
-        """Returns the running attempts."""
+        """The running attempts."""
         return frozenset(self._tasks)
 
     async def execute_command(self, command: Command) -> None:

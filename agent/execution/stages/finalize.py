@@ -59,7 +59,7 @@ async def finalize(run: Run) -> None:
 
 
 def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> EventBody:
-    """Returns the terminal event. An empty answer and one with unexplained figures are partial."""
+    """The terminal event. An empty answer and one with unexplained figures are partial."""
     state = run.state
     if state.cancel_request is not None and state.cancel_request.by == "caller":
         return RunCancelled(reason=state.cancel_request.reason)
@@ -85,7 +85,7 @@ def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool
 
 
 def _only_told_of_doors(state: RunState) -> bool:
-    """Returns whether a message to be carried out was answered by rules alone, with where people do it themselves."""
+    """Whether a message to be carried out was answered by rules alone, with where people do it themselves."""
     steps = state.plan.steps if state.plan is not None else ()
     outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
     asked = state.understanding is not None and state.understanding.route in ("plan", "direct")
@@ -100,7 +100,7 @@ def _get_completeness(state: RunState) -> Completeness:
 
 
 def _find_failure(state: RunState) -> AgentFailure | None:
-    """Returns the failure of a run that failed its room's gates or has no answer, else None.
+    """The failure of a run that failed its room's gates or has no answer, else None.
 
     A run has no answer if the answer is withheld, or if it is a plain question and its only model call failed.
     """
@@ -164,7 +164,7 @@ def _explain_missing_model(state: RunState, *, succeeded: bool) -> str:
 
 
 def _is_help_text(state: RunState) -> bool:
-    """Returns whether the answer only lists the gateway's commands. Such answers are not remembered."""
+    """Whether the answer only lists the gateway's commands. Such answers are not remembered."""
     steps = state.plan.steps if state.plan else ()
     outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
     return len(outputs) == len(steps) and all(output is not None and output.effective == "rules" for output in outputs)

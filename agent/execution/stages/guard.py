@@ -72,7 +72,7 @@ def validate_request(
 
 
 def quote_call_args(call: ToolCallRequest, earlier: Collection[str]) -> JsonObject:
-    """Returns the arguments of a requested call, in which only the results of `earlier` calls are referred to."""
+    """The arguments of a requested call, in which only the results of `earlier` calls are referred to."""
     return {name: quote_texts(value, earlier) for name, value in call.args.items()}
 
 
@@ -89,7 +89,7 @@ def _check_call_references(calls: Sequence[ToolCallRequest], place: int) -> None
 
 
 def _get_requested_names(request: AgentRequest, kind: str) -> list[str] | None:
-    """Returns the tools or skills to which a request limits itself, or None."""
+    """The tools or skills to which a request limits itself, or None."""
     wanted = request.metadata.get(kind)
     if wanted is None:
         return None

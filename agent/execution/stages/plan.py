@@ -135,7 +135,7 @@ async def _record_answer(
 
 
 def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
-    """Returns whether a replan would give the same plan. In a room with required tools the rules replan once, with
+    """Whether a replan would give the same plan. In a room with required tools the rules replan once, with
     broader arguments. If that fails because of the request itself (such as an unknown collection), the plan is
     final."""
     if reason is not None and not get_plan_feedback(run.state) and is_only_repeating_failures(run.state, proposed):
@@ -152,7 +152,7 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
 
 
 def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -> tuple[TaintSource, ...]:
-    """Returns the untrusted text that may have influenced the plan."""
+    """The untrusted text that may have influenced the plan."""
     found: dict[TaintSource, bool] = {
         "conversation": state.tainted,
         "reply": planned.is_embedded,
@@ -165,13 +165,13 @@ def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -
 
 
 def _has_read_outside(state: RunState) -> bool:
-    """Returns whether any step returned external text."""
+    """Whether any step returned external text."""
     outputs = (attempt.output for step in state.steps.values() for attempt in step.attempts)
     return any(output is not None and output.tainted for output in outputs)
 
 
 async def _add_required_tools(run: Run, planned: Planned, reason: str | None) -> Planned:
-    """Returns the plan with the tools that this room requires. Without a model, such a room also replans: it repeats
+    """The plan with the tools that this room requires. Without a model, such a room also replans: it repeats
     failed calls and searches with broader arguments."""
     if not requires_tools(run):
         return planned
@@ -182,7 +182,7 @@ async def _add_required_tools(run: Run, planned: Planned, reason: str | None) ->
 
 
 def _set_completion_model(run: Run, proposed: Plan) -> Plan:
-    """Returns the plan with the model name of its completion, if the plan names a tier."""
+    """The plan with the model name of its completion, if the plan names a tier."""
     if not run.works_with_model:
         return proposed
     steps = tuple([_set_step_model(run, step) if step.is_completion else step for step in proposed.steps])
@@ -196,7 +196,7 @@ def _set_step_model(run: Run, step: PlanStep) -> PlanStep:
 
 
 def _is_fixed_route(run: Run) -> bool:
-    """Returns whether the route determines the plan, as for a plain question or a command."""
+    """Whether the route determines the plan, as for a plain question or a command."""
     route = run.state.understanding.route if run.state.understanding else "plan"
     return route not in ("plan", "skill", "recipe")
 
@@ -206,7 +206,7 @@ async def _build_first_request(run: Run) -> PlanningRequest:
 
 
 async def _make_next_plan(run: Run, request: PlanningRequest) -> Planned:
-    """Returns the plan after the current one, of the feature that made it or of the planner: the next round, or another
+    """The plan after the current one, of the feature that made it or of the planner: the next round, or another
     way after a failure or a person's reply."""
     for hooks in run.engine.extensions.hooks:
         planned = await hooks.plan_next(run, request)
@@ -216,7 +216,7 @@ async def _make_next_plan(run: Run, request: PlanningRequest) -> Planned:
 
 
 def _expand(run: Run, planned: Planned) -> Planned:
-    """Returns the plan with the steps that features put in place of what they offered. Raises `PlanInvalidError`."""
+    """The plan with the steps that features put in place of what they offered. Raises `PlanInvalidError`."""
     for hooks in run.engine.extensions.hooks:
         planned = hooks.expand_plan(run, planned)
     return planned
@@ -249,7 +249,7 @@ async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
 
 
 def _is_planner_refused(run: Run) -> bool:
-    """Returns whether the provider rejected a planner's call in this run. It would reject the next one too."""
+    """Whether the provider rejected a planner's call in this run. It would reject the next one too."""
     return any(
         isinstance(event.body, ModelReturned)
         and event.body.purpose == "planner"
@@ -317,7 +317,7 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
 
 
 def _join_user_texts(state: RunState) -> str:
-    """Returns the user's texts in this conversation."""
+    """The user's texts in this conversation."""
     history = state.retrieval.history if state.retrieval else ()
     spoken = [message.content for message in history if message.role == "user"]
     question = state.understanding.question if state.understanding else ""
@@ -325,13 +325,13 @@ def _join_user_texts(state: RunState) -> str:
 
 
 def _join_caller_instructions(state: RunState) -> str:
-    """Returns the caller's system messages, which instruct the answer."""
+    """The caller's system messages, which instruct the answer."""
     history = state.retrieval.history if state.retrieval else ()
     return "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
 
 
 def _get_answer_language(state: RunState) -> str:
-    """Returns the language of a request that was not translated; "" for English."""
+    """The language of a request that was not translated; "" for English."""
     understood = state.understanding
     if understood is None or understood.language == ENGLISH or understood.translated:
         return ""
@@ -339,7 +339,7 @@ def _get_answer_language(state: RunState) -> str:
 
 
 def _list_rejected_effects(state: RunState) -> tuple[PlanStep, ...]:
-    """Returns the side effects that returned a result which a model rejected. If a rule found an error in the result,
+    """The side effects that returned a result which a model rejected. If a rule found an error in the result,
     the planner may repeat the call."""
     calls = (step for proposed in state.plans for step in proposed.plan.steps if step.action != "skill")
     return tuple(
@@ -353,12 +353,12 @@ def _was_rejected_by_model(attempt: AttemptState | None) -> bool:
 
 
 def _list_tools_to_redo(state: RunState) -> frozenset[str]:
-    """Returns the tools whose results a gate rejected."""
+    """The tools whose results a gate rejected."""
     return frozenset(tool for gate in state.gates for tool in gate.redo)
 
 
 def _list_steps_to_redo(state: RunState) -> frozenset[str]:
-    """Returns the steps of those tools, and all steps that depend on them. A new plan drops their results."""
+    """The steps of those tools, and all steps that depend on them. A new plan drops their results."""
     tools, found = _list_tools_to_redo(state), set[str]()
     for step in state.plan.steps if state.plan else ():  # dependencies come first
         if step.tool in tools or found & set(step.depends_on):
@@ -367,7 +367,7 @@ def _list_steps_to_redo(state: RunState) -> frozenset[str]:
 
 
 def _build_plan_catalogue(run: Run, reason: str | None) -> Catalogue:
-    """Returns the skills and tools of a plan. After external text was read, a replan gains no side effects that the
+    """The skills and tools of a plan. After external text was read, a replan gains no side effects that the
     first plan lacked, because the external text may have asked for them."""
     catalogue = build_catalogue(run)
     state = run.state

@@ -85,7 +85,7 @@ async def retrieve(run: Run) -> None:
 
 
 async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:
-    """Returns the earlier messages, their origin, and whether they hold external text.
+    """The earlier messages, their origin, and whether they hold external text.
 
     Of a caller's messages, only the results of client tools count here: these may hold pages and mails of anybody. The
     others get labels one by one.

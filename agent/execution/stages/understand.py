@@ -56,7 +56,7 @@ async def understand(run: Run) -> None:
 
 
 def describe_profile(run: Run) -> JsonObject:
-    """Returns the profile of the run's model for the trace, and its source: a setting, a measurement or the default."""
+    """The profile of the run's model for the trace, and its source: a setting, a measurement or the default."""
     source = get_profile_source(run.engine.settings.model_profile, run.engine.models.find_measured(run.room))
     return {**run.profile.model_dump(mode="json"), "source": source}
 
@@ -77,7 +77,7 @@ def _choose_route(run: Run, question: str) -> Route:
 
 
 async def _translate(run: Run, chosen: Route) -> _Translation:
-    """Returns the language and, for requests to be planned or answered, the English text. A failure of the translator
+    """The language and, for requests to be planned or answered, the English text. A failure of the translator
     is recorded and does not end the run."""
     if not run.room.planning or chosen.kind in _UNTRANSLATED_ROUTES:
         return _Translation()

@@ -36,7 +36,7 @@ class LocalEmbedder:
         """Does nothing: there is nothing to close."""
 
     def compute_vector(self, text: str) -> tuple[float, ...]:
-        """Returns the unit vector of a text; a zero vector for a text without words."""
+        """The unit vector of a text; a zero vector for a text without words."""
         counts: dict[tuple[int, int], float] = {}
         for feature, weight in _extract_features(text[:MAX_TEXT_CHARS]):
             place = _hash_feature(feature, self.space.dimension)
@@ -65,6 +65,6 @@ def _extract_features(text: str) -> Iterator[tuple[str, float]]:
 
 @lru_cache(maxsize=50_000)
 def _hash_feature(feature: str, dimension: int) -> tuple[int, int]:
-    """Returns a feature's dimension and sign. Does not use `hash`, which differs between processes."""
+    """A feature's dimension and sign. Does not use `hash`, which differs between processes."""
     number = int.from_bytes(hashlib.blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest(), "big")
     return number % dimension, 1 if number >> 63 else -1

@@ -97,7 +97,7 @@ class OnnxEmbedder:
 
     @staticmethod
     def _compute_vectors(model: _Model, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Returns the unit vectors of one batch; a zero vector stays zero."""
+        """The unit vectors of one batch; a zero vector stays zero."""
         longest = max(len(one) for one in tokens)
         ids, mask = np.zeros((len(tokens), longest), np.int64), np.zeros((len(tokens), longest), np.int64)
         for row, one in enumerate(tokens):
@@ -136,7 +136,7 @@ class OnnxEmbedder:
 
 
 def check_model_folder(folder: Path) -> Path:
-    """Returns the folder if it holds the files of a model and the extra is installed. Loads nothing.
+    """The folder if it holds the files of a model and the extra is installed. Loads nothing.
 
     Raises `ConfigError`, which says what is missing and how to get it."""
     setting = "AGENT_EMBEDDER_MODEL_DIR"
@@ -212,7 +212,7 @@ def _tokenize(model: _Model, texts: Sequence[str]) -> list[list[int]]:
 
 
 def _clean(text: str) -> str:
-    """Returns text a tokenizer accepts: no lone surrogates, and a blank for an empty text."""
+    """Text a tokenizer accepts: no lone surrogates, and a blank for an empty text."""
     return replace_surrogates(text[:MAX_TEXT_CHARS]) or " "
 
 

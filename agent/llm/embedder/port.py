@@ -22,7 +22,7 @@ class Embedder(Protocol):
     """Computes embeddings. The same text gives the same vector in every process."""
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Returns one vector for each text; at least one text is required. Raises `EmbedderError`."""
+        """One vector for each text; at least one text is required. Raises `EmbedderError`."""
         ...
 
     async def aclose(self) -> None:
@@ -35,7 +35,7 @@ class LanguageAwareEmbedder(Protocol):
     """An embedder that knows which languages its model was trained for."""
 
     def count_tokens_per_word(self, text: str) -> float:
-        """Returns the average number of vocabulary tokens per word of the text.
+        """The average number of vocabulary tokens per word of the text.
 
         Below two for the model's languages, about the number of letters for a script it only knows letters of, infinity
         for

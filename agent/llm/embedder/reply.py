@@ -9,7 +9,7 @@ from agent.llm.embedder.port import Embedded
 
 
 def read_vectors(data: Any, count: int, who: str, model: str | None) -> Embedded:
-    """Returns the vectors of `count` texts, in the order of the reply's indexes. Raises `CallError` for anything else.
+    """The vectors of `count` texts, in the order of the reply's indexes. Raises `CallError` for anything else.
 
     The vector space is named after the requested model, or after the one the reply names.
     """

@@ -28,7 +28,7 @@ class AddressPolicy:
         self._hosts = frozenset(host.lower() for host in hosts)
 
     def get_host(self, address: str) -> str:
-        """Returns the host of an address; empty for a local address."""
+        """The host of an address; empty for a local address."""
         clean = _canonicalize(address)
         if _LOCAL.match(clean):
             return ""
@@ -40,12 +40,12 @@ class AddressPolicy:
             return "?"
 
     def can_load(self, address: str) -> bool:
-        """Returns whether an image may be loaded from the address."""
+        """Whether an image may be loaded from the address."""
         host = self.get_host(address)
         return not host or host in self._hosts
 
     def can_link(self, address: str) -> bool:
-        """Returns whether a link may point to the address."""
+        """Whether a link may point to the address."""
         clean = _canonicalize(address)
         host = self.get_host(address)
         if not host or host in self._hosts:
@@ -70,11 +70,11 @@ class AddressPolicy:
         )
 
     def can_show(self, address: str) -> bool:
-        """Returns whether the address may be written out, where a renderer can make a link of it."""
+        """Whether the address may be written out, where a renderer can make a link of it."""
         return self.can_link(address)
 
     def _is_named_inside(self, host: str) -> bool:
-        """Returns whether the caller or the operator wrote this host in full."""
+        """Whether the caller or the operator wrote this host in full."""
         return re.search(rf"(?<![\w.@-]){re.escape(host)}(?![\w-]|\.\w)", self._inside, re.IGNORECASE) is not None
 
 
@@ -86,7 +86,7 @@ class InertAddressPolicy(AddressPolicy):
         return False
 
     def can_link(self, address: str) -> bool:
-        """Returns whether the address stays within this page."""
+        """Whether the address stays within this page."""
         return not self.get_host(address)
 
     def can_show(self, address: str) -> bool:
@@ -95,14 +95,14 @@ class InertAddressPolicy(AddressPolicy):
 
 
 def _canonicalize(address: str) -> str:
-    """Returns an address as a browser reads it: entities decoded, no control characters or spaces, slashes for
+    """An address as a browser reads it: entities decoded, no control characters or spaces, slashes for
     backslashes.
     """
     return re.sub(r"[\x00-\x20\x7f\u200b-\u200f\u2060\ufeff]", "", html.unescape(address)).replace("\\", "/")
 
 
 def _contains_whole_address(address: str, text: str) -> bool:
-    """Returns whether a text contains the whole address, not only as the start of a longer one."""
+    """Whether a text contains the whole address, not only as the start of a longer one."""
     at = text.find(address)
     while at >= 0:
         after = text[at + len(address) : at + len(address) + 1]
@@ -113,6 +113,6 @@ def _contains_whole_address(address: str, text: str) -> bool:
 
 
 def _list_parent_domains(host: str) -> list[str]:
-    """Returns the parent domains of a host, without the top-level domain."""
+    """The parent domains of a host, without the top-level domain."""
     labels = host.split(".")
     return [".".join(labels[at:]) for at in range(1, len(labels) - 1)]

@@ -71,12 +71,12 @@ class Suspicion:
 
 
 def is_carrier(form: Shape) -> bool:
-    """Returns whether a text of this shape carries content from somebody else."""
+    """Whether a text of this shape carries content from somebody else."""
     return form != "chat"
 
 
 def find_suspicions(text: str, model: InjectionModel, *, carrier: bool | None = None) -> list[Suspicion]:
-    """Returns the most suspicious part for each model, most suspicious first.
+    """The most suspicious part for each model, most suspicious first.
 
     `carrier` says whether the text comes from outside; None decides by its shape.
     """
@@ -113,7 +113,7 @@ def find_suspicions(text: str, model: InjectionModel, *, carrier: bool | None = 
 
 
 def select_order_spans(hashed: HashedText, spans: Ints, parts: Ints) -> Ints:
-    """Returns the spans in which orders to a machine are searched: sentences, and pairs of sentences.
+    """The spans in which orders to a machine are searched: sentences, and pairs of sentences.
 
     A whole page covers too many topics, and a heading of three words too few.
     """
@@ -146,7 +146,7 @@ def _pick_highest_score(kind: str, scores: Floats, threshold: float, spans: Ints
 
 
 def dump_model(model: InjectionModel) -> str:
-    """Returns the model as JSON, in lines of 64 weights."""
+    """The model as JSON, in lines of 64 weights."""
     above = json.dumps({name: round(value, 4) for name, value in asdict(model.thresholds).items()})
     parts = [f'"format": {FORMAT}', f'"slots": {SIZE}', f'"above": {above}']
     for name in _MODEL_NAMES:
@@ -160,7 +160,7 @@ def dump_model(model: InjectionModel) -> str:
 
 
 def parse_model(text: str) -> InjectionModel:
-    """Returns a model from the output of `dump_model`. Raises ValueError for another format or size."""
+    """A model from the output of `dump_model`. Raises ValueError for another format or size."""
     # Not as JSON: 200,000 numbers would be objects for a moment, whose memory stays with the process.
     levels = [np.fromstring(found[1], np.float32, sep=",") for found in _WEIGHT_LIST.finditer(text)]
     data = json.loads(_WEIGHT_LIST.sub('"weights": []', text))
@@ -178,5 +178,5 @@ def parse_model(text: str) -> InjectionModel:
 
 @cache
 def load_shipped_model() -> InjectionModel:
-    """Returns the model of this repository, read once at its first use."""
+    """The model of this repository, read once at its first use."""
     return parse_model(WEIGHTS.read_text("utf-8"))

@@ -85,7 +85,7 @@ class DeobfuscatedText:
     """None: the positions are unchanged."""
 
     def to_original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Returns the span `[start, end)` of this text in the original."""
+        """The span `[start, end)` of this text in the original."""
         if self.positions is None or end <= start:
             return start, end
         return int(self.positions[start]), int(self.positions[end - 1]) + 1
@@ -104,7 +104,7 @@ class DecodedPiece:
 
 
 def normalize_disguises(text: str) -> DeobfuscatedText:
-    """Returns the NFKC form with ASCII digits, Latin letters for look-alikes, and no invisible characters."""
+    """The NFKC form with ASCII digits, Latin letters for look-alikes, and no invisible characters."""
     if text.isascii() and "\x00" not in text:
         return DeobfuscatedText(text, None)
     forms = {ord(char): form for char in set(text) if (form := _normalize_char(char)) != char}
@@ -120,7 +120,7 @@ def normalize_disguises(text: str) -> DeobfuscatedText:
 
 @lru_cache(maxsize=4096)
 def _normalize_char(char: str) -> str:
-    """Returns the replacement of a character; empty for an invisible one."""
+    """The replacement of a character; empty for an invisible one."""
     if char < "\x80":
         return char if char >= " " or char in _KEPT_CONTROLS else ""
     if unicodedata.category(char) in _INVISIBLE_CATEGORIES:
@@ -131,7 +131,7 @@ def _normalize_char(char: str) -> str:
 
 
 def split_at_invisible(text: str) -> str | None:
-    """Returns the text with spaces for zero-width characters between letters or digits, or None if there are none.
+    """The text with spaces for zero-width characters between letters or digits, or None if there are none.
 
     `normalize_disguises` joins such words. The length of the text stays the same.
     """
@@ -141,14 +141,14 @@ def split_at_invisible(text: str) -> str | None:
 
 
 def _replace_lookalikes(text: str) -> str:
-    """Returns the text with Latin letters in words that mix them with look-alikes. Greek and Cyrillic words stay."""
+    """The text with Latin letters in words that mix them with look-alikes. Greek and Cyrillic words stay."""
     if _LOOKALIKES.isdisjoint(text):
         return text
     return _WORD.sub(lambda word: word[0].translate(_LOOKALIKE) if _LATIN.search(word[0]) else word[0], text)
 
 
 def decode_pieces(text: str) -> list[DecodedPiece]:
-    """Returns up to `MAX_PIECES` hidden or encoded texts, decoded up to `MAX_DEPTH` levels deep."""
+    """Up to `MAX_PIECES` hidden or encoded texts, decoded up to `MAX_DEPTH` levels deep."""
     decoded: list[DecodedPiece] = []
     wave = [DecodedPiece(text, 0, len(text), "")]
     for depth in range(MAX_DEPTH):
@@ -169,7 +169,7 @@ def decode_pieces(text: str) -> list[DecodedPiece]:
 
 
 def decode_tag_characters(text: str) -> list[DecodedPiece]:
-    """Returns the text of runs of tag characters: invisible ASCII that models read. Regional flags are shorter."""
+    """The text of runs of tag characters: invisible ASCII that models read. Regional flags are shorter."""
     if text.isascii():
         return []
     return [
@@ -204,7 +204,7 @@ def _decode_layer(text: str) -> Iterator[DecodedPiece]:
 
 
 def _is_readable(plain_text: str) -> bool:
-    """Returns whether this is text rather than bytes that happen to decode."""
+    """Whether this is text rather than bytes that happen to decode."""
     if len(plain_text) < 8 or not plain_text.isprintable():
         return False
     if _BASE64.fullmatch(plain_text) or _HEX.fullmatch(plain_text):

@@ -57,7 +57,7 @@ class ExfiltrationCheck:
         self._words = frozenset(re.findall(r"[^\W_]+", inside.lower()))
 
     def has_leak(self, address: str) -> bool:
-        """Returns whether an address, as a browser reads it, contains text that was read."""
+        """Whether an address, as a browser reads it, contains text that was read."""
         if len(address) > MAX_ADDRESS_CHARS:
             return True
         values, answers = _split_address(address)
@@ -72,7 +72,7 @@ class ExfiltrationCheck:
         )
 
     def list_leaks(self, address: str) -> tuple[str, ...]:
-        """Returns the words and numbers of an address that were read, decoded, in order; for people."""
+        """The words and numbers of an address that were read, decoded, in order; for people."""
         values, answers = _split_address(address[:MAX_ADDRESS_CHARS])
         found: dict[str, None] = {}
         for value in (*values[:MAX_PARTS], "".join(answers)):
@@ -82,7 +82,7 @@ class ExfiltrationCheck:
         return tuple(found)
 
     def has_long_leak(self, address: str) -> bool:
-        """Returns the same for a host that the caller named: only parts of `MIN_JOINED_CHARS` characters count."""
+        """The same for a host that the caller named: only parts of `MIN_JOINED_CHARS` characters count."""
         rest = _SCHEME.sub("", address, count=1)
         squeezed_parts = (
             keep_alphanumeric(decoded) for part in re.split(r"[/?&=#;,.]", rest) for decoded in _iter_decodings(part)
@@ -90,24 +90,24 @@ class ExfiltrationCheck:
         return any(len(flat) >= MIN_JOINED_CHARS and flat in self._outside for flat in squeezed_parts)
 
     def _contains_outside_text(self, text: str) -> bool:
-        """Returns whether a text, one of its words or one of its numbers was read."""
+        """Whether a text, one of its words or one of its numbers was read."""
         pieces = self._extract_significant_words(text)
         return any(self._is_outside_text(piece) for piece in [*pieces, "".join(pieces)]) or any(
             number in self._outside for number in re.findall(rf"\d{{{MIN_DIGITS},}}", text)
         )
 
     def _extract_significant_words(self, text: str) -> list[str]:
-        """Returns the words of a text without common address words and the caller's own words."""
+        """The words of a text without common address words and the caller's own words."""
         pieces = re.findall(r"[^\W_]+", text.lower())
         return [piece for piece in pieces if piece not in _COMMON_ADDRESS_WORDS and not self._is_from_caller(piece)]
 
     def _is_from_caller(self, flat: str) -> bool:
-        """Returns whether a word is the caller's own. Numbers never are."""
+        """Whether a word is the caller's own. Numbers never are."""
         own = flat in self._words or (len(flat) >= MIN_JOINED_CHARS and flat in self._asked)
         return own and re.search(rf"\d{{{MIN_DIGITS}}}", flat) is None
 
     def _is_split_across_parts(self, squeezed_parts: Sequence[str]) -> bool:
-        """Returns whether neighbouring parts together contain text that was read.
+        """Whether neighbouring parts together contain text that was read.
 
         The shortest run from each start is enough: a longer one begins with it.
         """
@@ -129,12 +129,12 @@ class ExfiltrationCheck:
 
 
 def keep_alphanumeric(text: str) -> str:
-    """Returns the letters and digits in lower case."""
+    """The letters and digits in lower case."""
     return "".join(char for char in text.lower() if char.isalnum())
 
 
 def _split_address(address: str) -> tuple[list[str], list[str]]:
-    """Returns the parts of an address that its author can choose, and the values of its query.
+    """The parts of an address that its author can choose, and the values of its query.
 
     A registered domain is not counted; the labels before it are.
     """

@@ -65,12 +65,12 @@ class StackedWeights:
 
     @classmethod
     def stack(cls, *models: Weights) -> "StackedWeights":
-        """Returns the models in their order."""
+        """The models in their order."""
         return cls(np.stack([model.slots for model in models]), np.array([[model.bias] for model in models]))
 
 
 def hash_feature(name: str) -> int:
-    """Returns the slot of a named feature."""
+    """The slot of a named feature."""
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) & (SIZE - 1)
 
 
@@ -103,7 +103,7 @@ class HashedText:
         """Where each row begins."""
 
     def _hash_letters(self) -> list[NDArray[np.uint64]]:
-        """Returns the hashes of the n-grams that begin at each kept character, in a row for each length."""
+        """The hashes of the n-grams that begin at each kept character, in a row for each length."""
         folded = lower_same_length(self.text).translate(_FOLDED)
         codes = np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
         is_kept = codes != 32
@@ -120,7 +120,7 @@ class HashedText:
         return rows
 
     def _hash_words(self) -> list[NDArray[np.uint64]]:
-        """Returns the hashes of each word, and of each word with the next one. The last one of both stands for no
+        """The hashes of each word, and of each word with the next one. The last one of both stands for no
         word.
         """
         pattern = _WORD if self.text.isascii() or not _RUN.search(self.text) else _WORD_OR_RUN
@@ -158,7 +158,7 @@ class HashedText:
         return [raw[:-1] + np.uint64(7), raw[:-1] * _STEP + raw[1:]]
 
     def score(self, weights: Weights | StackedWeights, spans: Ints) -> Floats:
-        """Returns the log-odds for each span `text[start:end]`, given as rows of `spans`; a row for each model."""
+        """The log-odds for each span `text[start:end]`, given as rows of `spans`; a row for each model."""
         slots = weights.slots
         begins, ends = np.empty((2, len(self._offsets), len(spans)), np.int64)
         begins[:3], last = self._kept.searchsorted(spans).T
@@ -184,7 +184,7 @@ class HashedText:
         return total + weights.bias
 
     def build_row(self, start: int, end: int) -> tuple[Ints, Floats]:
-        """Returns the slots of one span and their values, for training. `score` is their product with the weights."""
+        """The slots of one span and their values, for training. `score` is their product with the weights."""
         rows = np.split(self._slots, self._offsets[1:, 0])
         first, last = int(np.searchsorted(self._kept, start)), int(np.searchsorted(self._kept, end))
         letters = np.concatenate(
@@ -210,14 +210,14 @@ class HashedText:
 
 @lru_cache(maxsize=1 << 14)
 def _analyze_word(word: str) -> tuple[int, tuple[str, ...], str]:
-    """Returns the hash of a word, its concepts, and whether it is in capitals. Cached, because words repeat."""
+    """The hash of a word, its concepts, and whether it is in capitals. Cached, because words repeat."""
     small = word.lower()
     voice = "loud" if len(word) > 1 and word.isupper() else "plain" if word.isalpha() else "none"
     return zlib.crc32(small.encode("utf-8", "surrogatepass")), find_concepts(small), voice
 
 
 def lower_same_length(text: str) -> str:
-    """Returns the text in lower case at the same length: some capitals have two lower-case letters."""
+    """The text in lower case at the same length: some capitals have two lower-case letters."""
     small = text.lower()
     if len(small) == len(text):
         return small
@@ -225,7 +225,7 @@ def lower_same_length(text: str) -> str:
 
 
 def _compute_feature_weight(count: Ints, enough: Ints) -> Floats:
-    """Returns the weight of each of `count` features."""
+    """The weight of each of `count` features."""
     some = np.maximum(count, 1.0)
     share: Floats = np.minimum(some**-0.5, enough**0.5 / some)
     return share

@@ -71,7 +71,7 @@ class GuardrailPipeline:
         return self.apply_policy(request.content, findings, mapping)
 
     async def collect_findings(self, request: GuardrailsInput) -> list[Finding]:
-        """Returns the findings of the detectors and of the other guardrails."""
+        """The findings of the detectors and of the other guardrails."""
         long = len(request.content) > THREAD_CHARS
         findings = await asyncio.to_thread(self.run_detectors, request) if long else self.run_detectors(request)
         for other in self._others:
@@ -79,7 +79,7 @@ class GuardrailPipeline:
         return findings
 
     def run_detectors(self, request: GuardrailsInput) -> list[Finding]:
-        """Returns the findings of the detectors, without waiting for the other guardrails."""
+        """The findings of the detectors, without waiting for the other guardrails."""
         return [
             finding for detector in self._detectors for finding in detector.find(request) if self._is_enabled(finding)
         ]
@@ -87,7 +87,7 @@ class GuardrailPipeline:
     def apply_policy(
         self, text: str, findings: Sequence[Finding], placeholders: PlaceholderMap | None
     ) -> GuardrailsOutput:
-        """Returns the result of the policy for these findings. Without `placeholders`, personal data is removed."""
+        """The result of the policy for these findings. Without `placeholders`, personal data is removed."""
         if not findings:
             if placeholders is not None:
                 placeholders.reserve_existing(text)
@@ -135,7 +135,7 @@ class GuardrailPipeline:
 
 
 def select_placeholder_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Returns the findings that get placeholders, personal data and the caller's own credentials, without overlaps.
+    """The findings that get placeholders, personal data and the caller's own credentials, without overlaps.
 
     A credential wins over findings inside it; overlapping credentials become one.
     """
@@ -155,7 +155,7 @@ def select_placeholder_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _is_restorable(finding: Finding) -> bool:
-    """Returns whether a finding may be restored: not a secret of this gateway."""
+    """Whether a finding may be restored: not a secret of this gateway."""
     return finding.category == "pii" or (finding.category == "secret" and finding.kind != "CONFIGURED_SECRET")
 
 

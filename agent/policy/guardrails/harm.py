@@ -83,7 +83,7 @@ class HarmDetector:
     categories: frozenset[GuardedCategory] = frozenset({"hate_speech", "malicious_code"})
 
     def find(self, request: GuardrailsInput) -> list[Finding]:
-        """Returns a finding for each match of a pattern."""
+        """A finding for each match of a pattern."""
         text = request.content
         low = text.lower()
         return [

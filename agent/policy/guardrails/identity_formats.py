@@ -133,7 +133,7 @@ FORMATS_WITHOUT_CONTEXT: Final = tuple(identity for identity in IDENTITY_FORMATS
 
 @lru_cache(maxsize=4096)
 def is_valid(validate: Callable[[str], str], number: str) -> bool:
-    """Returns whether a number of the right format passes its check digit and its rules."""
+    """Whether a number of the right format passes its check digit and its rules."""
     try:
         validate(re.sub(r"[ .]", "", number))  # not every validator accepts the spaces and dots that the formats allow
     except ValidationError:

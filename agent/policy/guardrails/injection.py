@@ -63,7 +63,7 @@ class InjectionDetector:
         self._model = model
 
     def find(self, request: GuardrailsInput) -> list[Finding]:
-        """Returns the findings of a request or tool result. Answers may quote attacks and are not checked."""
+        """The findings of a request or tool result. Answers may quote attacks and are not checked."""
         if request.check_type != "input_validation":
             return []
         model = self._model or load_shipped_model()
@@ -103,7 +103,7 @@ def _find_by_rule(view: DeobfuscatedText) -> Iterator[Finding]:
 
 
 def _is_quoted(text: str, start: int, end: int) -> bool:
-    """Returns whether quotation marks enclose these words, so that they are mentioned and not used.
+    """Whether quotation marks enclose these words, so that they are mentioned and not used.
 
     The classifier still reads them.
     """

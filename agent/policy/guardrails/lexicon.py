@@ -232,7 +232,7 @@ CJK: Final = "\u3040-\u30ff\u3400-\u9fff"
 
 
 def _index_concepts() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """Returns the concepts by whole word and by beginning of a word."""
+    """The concepts by whole word and by beginning of a word."""
     words: dict[str, list[str]] = {}
     stems: dict[str, list[str]] = {}
     for concept, said in CONCEPTS.items():
@@ -254,7 +254,7 @@ CJK_WORDS: Final = tuple(
 
 @lru_cache(maxsize=1 << 14)
 def find_concepts(word: str) -> tuple[str, ...]:
-    """Returns the concepts of a lower-case word: whole, by its beginning, by its parts, or without Arabic articles."""
+    """The concepts of a lower-case word: whole, by its beginning, by its parts, or without Arabic articles."""
     if (found := CONCEPTS_BY_WORD.get(word)) is not None:
         return found
     for size in range(min(len(word), _MAX_STEM_CHARS), MIN_STEM_CHARS - 1, -1):

@@ -54,11 +54,11 @@ class LinkFilter:
         self._addresses = AddressPolicy(outside, inside, hosts)
 
     def sanitize(self, text: str) -> str:
-        """Returns a whole answer, sanitized."""
+        """A whole answer, sanitized."""
         return _sanitize(self._addresses, text, 0)
 
     def create_stream(self) -> "LinkStream":
-        """Returns a filter for an answer that arrives in pieces."""
+        """A filter for an answer that arrives in pieces."""
         return LinkStream(self._addresses)
 
 
@@ -101,7 +101,7 @@ class LinkStream:
         return "".join(parts)
 
     def _scan_fenced_line(self, text: str, at: int, *, final: bool) -> tuple[str, int] | None:
-        """Returns one line of a code block unchanged: nothing in it is loaded or linked."""
+        """One line of a code block unchanged: nothing in it is loaded or linked."""
         end = text.find("\n", at, at + ADDRESS)
         if end < 0 and not final and len(text) - at < ADDRESS:
             return None
@@ -145,7 +145,7 @@ def _sanitize(links: AddressPolicy, text: str, depth: int) -> str:
 
 
 def _sanitize_label(links: AddressPolicy, text: str, depth: int) -> str:
-    """Returns the text of a link, which can contain images and links itself."""
+    """The text of a link, which can contain images and links itself."""
     if depth >= MAX_NESTING // 2:
         return re.sub(r"[\[\]<>!]|//|www\.", "", text)
     return _sanitize(links, text, depth + 1)
@@ -230,7 +230,7 @@ def _scan_bare_url(links: AddressPolicy, text: str, at: int, *, final: bool) -> 
 
 
 def _find_closing(text: str, opening: int, opens: str, closes: str, most: int) -> int | None:
-    """Returns the position of the bracket that closes the one at `opening`; None if not yet, -1 if it never can."""
+    """The position of the bracket that closes the one at `opening`; None if not yet, -1 if it never can."""
     limit = opening + most
     if text.find(closes, opening, limit) < 0:
         return None if len(text) < limit else -1
@@ -256,7 +256,7 @@ def _find_closing(text: str, opening: int, opens: str, closes: str, most: int) -
 
 
 def _find_tag_end(text: str, at: int) -> int | None:
-    """Returns the end of a tag as browsers read it, outside quotes; a comment ends with `-->`.
+    """The end of a tag as browsers read it, outside quotes; a comment ends with `-->`.
 
     Returns None if the tag is not complete yet, and -1 if it is no tag or too long.
     """

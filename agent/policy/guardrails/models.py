@@ -63,7 +63,7 @@ class GuardrailsPolicy(FrozenModel):
     malicious_code: PolicyAction = "flag"
 
     def get_action(self, category: GuardedCategory) -> PolicyAction:
-        """Returns the action for a finding of this category."""
+        """The action for a finding of this category."""
         actions: dict[GuardedCategory, PolicyAction] = {
             "injection": self.injection,
             "pii": self.pii,
@@ -89,5 +89,5 @@ class Detector(Protocol):
     """The categories it can report. It is not called if the policy of all of them is `off`."""
 
     def find(self, request: GuardrailsInput) -> list[Finding]:
-        """Returns the findings in any order; spans may overlap. Takes time linear in the text's length."""
+        """The findings in any order; spans may overlap. Takes time linear in the text's length."""
         ...

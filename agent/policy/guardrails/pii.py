@@ -89,7 +89,7 @@ class PiiDetector:
 
 
 def find_personal_data(text: str) -> list[tuple[str, Span]]:
-    """Returns all personal data of a text with its kind, without overlaps, in order."""
+    """All personal data of a text with its kind, without overlaps, in order."""
     found: list[tuple[str, Span]] = []
     covered = bytearray(len(text))
     for view in _iter_views(text):
@@ -162,7 +162,7 @@ def _find_ip_addresses(text: str) -> Iterator[Span]:
 
 
 def _is_public(source: str) -> bool:
-    """Returns whether this is a public IP address.
+    """Whether this is a public IP address.
 
     A shortened IPv6 address must be in 2000::/3 (RFC 4291), which `a::b` in source code is not; one of eight groups
     must have a long group, which hardware addresses do not.

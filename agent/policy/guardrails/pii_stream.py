@@ -89,5 +89,5 @@ class PersonalDataStream:
 
 
 def _is_suspicious(text: str) -> bool:
-    """Returns whether a text may contain personal data. Characters outside ASCII can disguise it."""
+    """Whether a text may contain personal data. Characters outside ASCII can disguise it."""
     return not text.isascii() or _SUSPICIOUS.search(text) is not None

@@ -44,7 +44,7 @@ class PlaceholderMap:
         return dict(self._values)
 
     def replace_findings(self, text: str, findings: Iterable[Finding]) -> str:
-        """Returns the text with a placeholder for each finding."""
+        """The text with a placeholder for each finding."""
         self.reserve_existing(text)
         ordered = sorted(findings, key=lambda findings: findings.start)
         return replace_spans(
@@ -57,7 +57,7 @@ class PlaceholderMap:
             self._reserved.update(f"{kind.upper()}_{int(number)}" for kind, number in _NUMBERED_NAME.findall(text))
 
     def assign_placeholder(self, kind: str, value: str) -> str:
-        """Returns the placeholder of a value, without brackets."""
+        """The placeholder of a value, without brackets."""
         same = (kind, re.sub(r"[\s().\-/]", "", value).casefold())
         if same not in self._placeholders:
             number = self._last_numbers.get(kind, 0) + 1
@@ -67,18 +67,18 @@ class PlaceholderMap:
         return self._placeholders[same]
 
     def restore(self, text: str) -> str:
-        """Returns the text with the values restored. Placeholders that were never assigned stay."""
+        """The text with the values restored. Placeholders that were never assigned stay."""
         return _PLACEHOLDER.sub(self._restore_match, text)
 
     def mask_known_values(self, text: str) -> str:
-        """Returns the text with placeholders for the known values that it contains in the same spelling."""
+        """The text with placeholders for the known values that it contains in the same spelling."""
         for value, placeholder in self._list_longest_first():
             if value in text:
                 text = text.replace(value, f"<{placeholder}>")
         return text
 
     def escape_foreign_placeholders(self, text: str) -> str:
-        """Returns a text of another run, changed so that none of its placeholders is restored here."""
+        """A text of another run, changed so that none of its placeholders is restored here."""
         return _PLACEHOLDER.sub(
             lambda findings: (
                 findings[0] if self._restore_match(findings) == findings[0] else _escape_placeholder(findings)
@@ -87,7 +87,7 @@ class PlaceholderMap:
         )
 
     def anonymize_placeholders(self, text: str) -> str:
-        """Returns the text with `[EMAIL]` for placeholders, to be kept beyond this run."""
+        """The text with `[EMAIL]` for placeholders, to be kept beyond this run."""
         return _PLACEHOLDER.sub(
             lambda findings: (
                 findings[0] if self._restore_match(findings) == findings[0] else f"[{findings['kind'].upper()}]"
@@ -96,11 +96,11 @@ class PlaceholderMap:
         )
 
     def create_stream_restorer(self) -> "StreamRestorer":
-        """Returns a restorer for a text that arrives in pieces."""
+        """A restorer for a text that arrives in pieces."""
         return StreamRestorer(self)
 
     def _list_longest_first(self) -> list[tuple[str, str]]:
-        """Returns the values and placeholders, longest value first: one address can contain another."""
+        """The values and placeholders, longest value first: one address can contain another."""
         return sorted(
             ((value, placeholder) for placeholder, value in self._values.items()), key=lambda pair: -len(pair[0])
         )
@@ -119,7 +119,7 @@ class PlaceholderMap:
 
 
 def _escape_placeholder(findings: re.Match[str]) -> str:
-    """Returns a placeholder that is no longer restored but still readable."""
+    """A placeholder that is no longer restored but still readable."""
     at = findings.start("number") - findings.start()
     return f"{findings[0][:at]}#{findings[0][at:]}"
 
@@ -154,7 +154,7 @@ class StreamRestorer:
         return self._emit(text, len(text))
 
     def _may_continue(self, tail: str) -> bool:
-        """Returns whether a text, in lower case, is the beginning of a placeholder that the next piece may complete."""
+        """Whether a text, in lower case, is the beginning of a placeholder that the next piece may complete."""
         if tail in self._starts:
             return True
         return any(tail.endswith(mark) and tail[: -len(mark)] in self._unclosed for mark in _CLOSE_STARTS)

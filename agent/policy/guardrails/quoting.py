@@ -78,7 +78,7 @@ def _is_hidden(char: str, before: str, after: str) -> bool:
 
 
 def _allows_joiner(char: str) -> bool:
-    """Returns whether joiners may stand beside this character: scripts that need them, and emoji, never ASCII."""
+    """Whether joiners may stand beside this character: scripts that need them, and emoji, never ASCII."""
     return (
         bool(char) and not char.isascii() and (char.isalpha() or unicodedata.category(char) in ("So", "Sk", "Mn", "Mc"))
     )
@@ -92,7 +92,7 @@ def _describe_invisible(run: list[str]) -> str:
 
 
 def quote_untrusted(text: str, source: str) -> str:
-    """Returns a text for a model as data from `source`.
+    """A text for a model as data from `source`.
 
     The name of the fence is a hash of the text, so that no text can contain its own closing fence, and a resumed run
     sends the same prompt.

@@ -143,7 +143,7 @@ def _find_concept_matches(text: str) -> Iterator[RuleMatch]:
 
 
 def _find_rule_start(rule: Rule, recent: deque[tuple[int, int, tuple[str, ...]]], begin: int) -> int | None:
-    """Returns the start of a match if all concepts occur in different words, or None."""
+    """The start of a match if all concepts occur in different words, or None."""
     for place, (at, start, ideas) in enumerate(recent):
         if rule.first_concept not in ideas or (rule.must_open_sentence and at - begin > MAX_OPENING_WORDS):
             continue

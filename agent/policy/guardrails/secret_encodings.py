@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 
 
 def list_encodings(value: str) -> set[str]:
-    """Returns the encodings of a secret: itself, reversed, escaped for JSON, HTML and URLs, hexadecimal, base32,
+    """The encodings of a secret: itself, reversed, escaped for JSON, HTML and URLs, hexadecimal, base32,
     base64, base64 of base64, and base64 of UTF-16, at every offset.
 
     Escapes of every character are undone by `iter_normalized_texts` instead.
@@ -68,7 +68,7 @@ def list_encodings(value: str) -> set[str]:
 
 
 def _encode_at_offsets(raw: bytes, encode: Callable[[bytes], bytes], bits: int) -> set[str]:
-    """Returns the encodings of `raw` after any number of other bytes.
+    """The encodings of `raw` after any number of other bytes.
 
     Characters that also encode neighbouring bytes are left out; a character encodes `bits` bits.
     """
@@ -80,7 +80,7 @@ def _encode_at_offsets(raw: bytes, encode: Callable[[bytes], bytes], bits: int) 
 
 
 def squeeze_encoding(form: str) -> str:
-    """Returns the letters and digits of an encoding in lower case; empty if ordinary words could match it."""
+    """The letters and digits of an encoding in lower case; empty if ordinary words could match it."""
     small = _NON_ALPHANUMERIC.sub("", lower_same_length(form))
     enough = MIN_SQUEEZED_CHARS if any(char.isdigit() for char in small) else MIN_SQUEEZED_LETTERS
     return small if len(small) >= enough else ""
@@ -100,7 +100,7 @@ class NormalizedText:
         self.text = _NON_ALPHANUMERIC.sub("" if long is None else _replace_gap, self._lower)
 
     def to_original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Returns the span `[start, end)` of this text in the original."""
+        """The span `[start, end)` of this text in the original."""
         return int(self._starts[self._kept_positions[start]]), int(self._ends[self._kept_positions[end - 1]])
 
     @cached_property
@@ -132,7 +132,7 @@ def iter_normalized_texts(text: str) -> Iterator[NormalizedText]:
 
 
 def _unescape(source: str, starts: Ints, ends: Ints) -> tuple[str, Ints, Ints]:
-    """Returns the text with every escape decoded; the character gets the span of its escape."""
+    """The text with every escape decoded; the character gets the span of its escape."""
     is_kept = np.ones(len(source), bool)
     until = ends.copy()
     parts: list[str] = []

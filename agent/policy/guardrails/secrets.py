@@ -219,7 +219,7 @@ class SecretScanner:
                     at = reading.text.find(small, at + len(small))
 
     def may_contain_secret(self, text: str) -> bool:
-        """Returns whether a text may contain a secret, JSON-escaped or not. Cheaper than `find_spans`."""
+        """Whether a text may contain a secret, JSON-escaped or not. Cheaper than `find_spans`."""
         if (
             any(encoding in text for encoding in self._exact_encodings)
             or next(self._find_encoded_secrets(text), None) is not None
@@ -230,13 +230,13 @@ class SecretScanner:
         return _PREFIX.search(text) is not None or any(marker in text for marker, _, _ in _INFIX_CREDENTIALS)
 
     def redact(self, text: str) -> str:
-        """Returns the text with `[removed: AWS_ACCESS_KEY]` for each credential."""
+        """The text with `[removed: AWS_ACCESS_KEY]` for each credential."""
         return replace_spans(
             text, [(span.start, span.end, f"[removed: {span.kind}]") for span in self.find_spans(text)]
         )
 
     def redact_tree(self, value: JsonValue) -> JsonValue:
-        """Returns a JSON tree with redacted texts and names. The value of a name such as `password` is removed too."""
+        """A JSON tree with redacted texts and names. The value of a name such as `password` is removed too."""
 
         def change(text: str, under: str) -> str:
             return "[removed: PASSWORD]" if text and under and _SECRET_NAME.match(under) else self.redact(text)
@@ -244,7 +244,7 @@ class SecretScanner:
         return map_json_texts(value, change)
 
     def create_stream(self) -> BufferedFilter:
-        """Returns a filter for a text in pieces; it holds back the last word and incomplete secrets."""
+        """A filter for a text in pieces; it holds back the last word and incomplete secrets."""
         return BufferedFilter(self.redact, self._find_stable_length)
 
     def _find_stable_length(self, text: str) -> int:
@@ -266,7 +266,7 @@ class SecretScanner:
         return cut
 
     def _move_before_values(self, text: str, cut: int) -> int:
-        """Returns a position at or before `cut` that splits no named value or secret of several words."""
+        """A position at or before `cut` that splits no named value or secret of several words."""
         around = text[max(0, cut - _LOOKBACK_CHARS) : cut]
         if _contains_any(around, _TRAILING_NAME_SIGNS) and (named := _TRAILING_NAME.search(around)) is not None:
             cut = find_last_word(text[: cut - len(around) + named.start()])
@@ -282,7 +282,7 @@ class SecretScanner:
         return start if key is not None and key.end() > cut else cut
 
     def _move_before_secrets(self, text: str, cut: int) -> int:
-        """Returns a position at or before `cut` that splits no encoded secret."""
+        """A position at or before `cut` that splits no encoded secret."""
         around = max(0, cut - CONTEXT_CHARS)
         spans = self._find_encoded_secrets(text[around : cut + CONTEXT_CHARS])
         return min((around + one.start for one in spans if one.start < cut - around < one.end), default=cut)
@@ -365,5 +365,5 @@ def _contains_any(text: str, signs: Iterable[str]) -> bool:
 
 
 def _list_proper_prefixes(encoding: Iterable[str]) -> frozenset[str]:
-    """Returns every proper prefix of the values."""
+    """Every proper prefix of the values."""
     return frozenset(one[:end] for one in encoding for end in range(1, len(one)))

@@ -61,7 +61,7 @@ _TWO_WORDS = re.compile(r"\w[^\w]+\w|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{4
 
 
 def classify_shape(text: str) -> Shape:
-    """Returns the kind of text by its outer shape."""
+    """The kind of text by its outer shape."""
     head = text[:4_000]
     if _OPENS_DATA.match(head) and len(_KEY.findall(head)) >= 1:
         return "data"
@@ -75,7 +75,7 @@ def classify_shape(text: str) -> Shape:
 
 
 def split_segments(text: str) -> NDArray[np.int64]:
-    """Returns the start and end of each sentence, line, cell or quoted value with at least two words."""
+    """The start and end of each sentence, line, cell or quoted value with at least two words."""
     spans: list[tuple[int, int]] = []
     at = 0
     for border in _BOUNDARY.finditer(text):
@@ -87,7 +87,7 @@ def split_segments(text: str) -> NDArray[np.int64]:
 
 
 def select_demands(text: str, parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the segments that may ask something of the assistant.
+    """The segments that may ask something of the assistant.
 
     Questions under a key for questions, as in an FAQ, are there to be answered and left out.
     """
@@ -99,7 +99,7 @@ def select_demands(text: str, parts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def build_windows(text: str, parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the spans in which attacks are searched: the whole text, each sentence, each pair of sentences.
+    """The spans in which attacks are searched: the whole text, each sentence, each pair of sentences.
 
     A long text has overlapping windows instead of the whole.
     """

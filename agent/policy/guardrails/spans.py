@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
 
 def replace_spans(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
-    """Returns the text with each `[start, end)` replaced.
+    """The text with each `[start, end)` replaced.
 
     Of overlapping spans the first and longest is replaced, and the rest of the others is removed, so that no part of
     any of them stays.
@@ -34,7 +34,7 @@ def replace_spans(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
 
 
 def map_json_texts(value: JsonValue, change: Callable[[str, str], str]) -> JsonValue:
-    """Returns a JSON tree with every text and name changed.
+    """A JSON tree with every text and name changed.
 
     `change` gets the text and the name it stands under (empty for names). Works iteratively, so deep trees are safe.
     """

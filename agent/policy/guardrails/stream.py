@@ -31,7 +31,7 @@ class BufferedFilter:
 
 
 def find_last_word(text: str) -> int:
-    """Returns the position of the last word, at most `MAX_HELD_CHARS` before the end."""
+    """The position of the last word, at most `MAX_HELD_CHARS` before the end."""
     if not text or text[-1].isspace():
         return len(text)
     return len(text) - len(text[-MAX_HELD_CHARS:].rsplit(maxsplit=1)[-1])

@@ -11,7 +11,7 @@ FROM_ARGUMENTS = "arguments"
 
 
 def get_answer_guards(state: RunState) -> OutputGuards:
-    """Returns the room's policy for answers, with `pii` decided."""
+    """The room's policy for answers, with `pii` decided."""
     guards = state.room.guard_output
     if guards.pii != "auto":
         return guards

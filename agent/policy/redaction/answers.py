@@ -75,7 +75,7 @@ class CheckedAnswer:
 async def check_answer(
     text: str, state: RunState, secrets: tuple[str, ...], *, is_redacted: bool = False
 ) -> CheckedAnswer:
-    """Returns a whole answer after the room's policy. Its placeholders are still in place.
+    """A whole answer after the room's policy. Its placeholders are still in place.
 
     `is_redacted` is whether the text was searched already for the secrets and the personal data that its room removes,
     and held none.
@@ -92,7 +92,7 @@ async def check_answer(
 
 
 def release_answer(answer: AnswerFinished, text: str, state: RunState, secrets: tuple[str, ...]) -> AnswerFinished:
-    """Returns the answer as it leaves the gateway; `text` is its text after the room's policy."""
+    """The answer as it leaves the gateway; `text` is its text after the room's policy."""
     tailored = answer.tailored
     if tailored is not None:
         content = text
@@ -117,7 +117,7 @@ class AnswerFilters:
         self._placeholders = get_placeholders_for_people(state)
 
     def create(self) -> StreamFilter:
-        """Returns a filter for one stream."""
+        """A filter for one stream."""
         stages: list[StreamFilter] = [self._secrets.create_stream()]
         if self._links is not None:
             stages.append(self._links.create_stream())
@@ -129,7 +129,7 @@ class AnswerFilters:
 
 
 def remove_personal_data(text: str, own_text: str) -> str:
-    """Returns the text without personal data, except what stands in `own_text`."""
+    """The text without personal data, except what stands in `own_text`."""
     from agent.policy.guardrails.pii import find_personal_data  # noqa: PLC0415 - loaded with the first request
     from agent.policy.guardrails.spans import replace_spans  # noqa: PLC0415 - as above
 
@@ -144,7 +144,7 @@ def _create_pii_stream(own_text: str) -> StreamFilter:
 
 
 def make_answer_secret_finder(guards: OutputGuards, secrets: tuple[str, ...]) -> "SecretScanner":
-    """Returns the finder of what an answer may not hold: this gateway's secrets and, unless the room leaves them in,
+    """The finder of what an answer may not hold: this gateway's secrets and, unless the room leaves them in,
     what looks like or is called a credential."""
     return make_secret_finder(secrets, "all" if redacts_secrets(guards) else "known")
 
@@ -185,7 +185,7 @@ def _restore(text: str, state: RunState) -> str:
 
 
 def _restore_call(call: JsonObject, state: RunState) -> JsonObject:
-    """Returns the call of a client's tool with the values in its arguments, which are JSON inside JSON."""
+    """The call of a client's tool with the values in its arguments, which are JSON inside JSON."""
     placeholders = get_placeholders(state)
     function = call.get("function")
     arguments = function.get("arguments") if isinstance(function, dict) else None
@@ -215,7 +215,7 @@ async def _find_in_answer(
 
 @cache
 def make_output_guardrails(guards: OutputGuards, secrets: "SecretScanner | None") -> "GuardrailPipeline":
-    """Returns the guardrails of a policy for what goes out; `secrets` finds what looks like a credential. Without it,
+    """The guardrails of a policy for what goes out; `secrets` finds what looks like a credential. Without it,
     they look for harm only."""
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsPolicy  # noqa: PLC0415 - as above
     from agent.policy.guardrails.harm import HarmDetector  # noqa: PLC0415 - as above

@@ -57,7 +57,7 @@ class EventRedactor:
         as a stream, as the output of a step, as the answer."""
 
     def redact(self, body: ev.EventBody, *, by_model: bool = True) -> ev.EventBody:
-        """Returns the event as the log may hold it. `by_model`: whether a model wrote the output of a step."""
+        """The event as the log may hold it. `by_model`: whether a model wrote the output of a step."""
         rule = RULES.get(type(body))
         if rule is None or (isinstance(body, ev.StepFinished) and not by_model and body.output.error is None):
             return body
@@ -65,11 +65,11 @@ class EventRedactor:
         return redacted
 
     def redact_text(self, text: str) -> str:
-        """Returns a text without secrets and, where the room keeps it from its answers, others' personal data."""
+        """A text without secrets and, where the room keeps it from its answers, others' personal data."""
         return self._without_personal(self._scanner.redact(text)) if text else text
 
     def redact_answer_text(self, text: str) -> str:
-        """Returns a model's text as an answer may hold it: also what is called a password is removed."""
+        """A model's text as an answer may hold it: also what is called a password is removed."""
         if text == self.clean_text:
             return text
         redacted = self._answers.redact(text)
@@ -82,11 +82,11 @@ class EventRedactor:
         return redacted
 
     def redact_error_message(self, text: str) -> str:
-        """Returns a message about a failure; providers and libraries quote the key they refuse."""
+        """A message about a failure; providers and libraries quote the key they refuse."""
         return self._errors.redact(text)
 
     def redact_provider_fields(self, fields: JsonObject) -> JsonObject:
-        """Returns a reply's provider fields: no reasoning at all in a room that looks at its answers as a whole."""
+        """A reply's provider fields: no reasoning at all in a room that looks at its answers as a whole."""
         if self._guards.requires_whole_answer:
             return {key: value for key, value in fields.items() if key == "extra_content"}
         return map_reasoning(fields, self._answers.redact)
@@ -106,11 +106,11 @@ class EventRedactor:
         return output.model_copy(update={"text": text, "value": value, "tailored": tailored, "provider_fields": fields})
 
     def redact_tool_calls(self, calls: Iterable[JsonValue]) -> list[JsonValue]:
-        """Returns the calls of a client's tools with their arguments redacted, and still JSON."""
+        """The calls of a client's tools with their arguments redacted, and still JSON."""
         return [self._redact_tool_call(call) for call in calls]
 
     def may_hold_secret(self, parts: ResultParts, encoded: str | None = None) -> bool:
-        """Returns whether there may be anything to remove from a result; False is certain. `encoded` is its value as
+        """Whether there may be anything to remove from a result; False is certain. `encoded` is its value as
         JSON, if it is known.
         """
         if encoded is None:
@@ -119,7 +119,7 @@ class EventRedactor:
         return self._suspects((parts.text, encoded, *quotes))
 
     def redact_result(self, parts: ResultParts) -> ResultParts:
-        """Returns a tool's result redacted, names and numbers in its value too."""
+        """A tool's result redacted, names and numbers in its value too."""
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
         sources = tuple(
@@ -136,7 +136,7 @@ class EventRedactor:
         return ResultParts(self.redact_text(parts.text), value, sources)
 
     def redact_secrets(self, parts: ResultParts, *, by_model: bool) -> ResultParts:
-        """Returns a result without secrets, but with its personal data. Sources are left out."""
+        """A result without secrets, but with its personal data. Sources are left out."""
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
         finder = self._answers if by_model else self._scanner
@@ -144,7 +144,7 @@ class EventRedactor:
         return ResultParts(finder.redact(parts.text), value, ())
 
     def redact_content_blocks(self, blocks: Iterable[JsonObject]) -> list[JsonObject]:
-        """Returns a tool's content blocks. A block whose bytes hold a secret of this gateway is left out."""
+        """A tool's content blocks. A block whose bytes hold a secret of this gateway is left out."""
         bare, parts = strip_bytes(list(blocks))
         words: JsonValue = [*bare]
         clean = ResultParts("", words, ())
@@ -180,7 +180,7 @@ class EventRedactor:
         return {**call, "function": {**function, "arguments": self._redact_arguments(arguments)}}
 
     def _redact_arguments(self, written: str) -> str:
-        """Returns arguments redacted; in numbers too, for the digits of cards are written as numbers."""
+        """Arguments redacted; in numbers too, for the digits of cards are written as numbers."""
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - as above
 
         def number(digits: str) -> int | str:
@@ -301,12 +301,12 @@ class EventRedactor:
 
 
 def holds_text(body: ev.EventBody) -> bool:
-    """Returns whether a model or a tool may have written something in this event."""
+    """Whether a model or a tool may have written something in this event."""
     return type(body) in RULES and not (isinstance(body, ev.ModelReturned) and body.message is None)
 
 
 def _remove_live_parts_of_plan(body: ev.PlanProposed) -> ev.PlanProposed:
-    """Returns a plan whose words for people load nothing and link nowhere, at any door that renders Markdown.
+    """A plan whose words for people load nothing and link nowhere, at any door that renders Markdown.
 
     The words are a model's, and people read them before they decide about the plan. Arguments stay: they are executed.
     """
@@ -321,7 +321,7 @@ def _remove_live_parts_of_plan(body: ev.PlanProposed) -> ev.PlanProposed:
 
 
 def read_arguments(call: JsonValue) -> str:
-    """Returns the arguments of a call, as the model wrote them."""
+    """The arguments of a call, as the model wrote them."""
     function = call.get("function") if isinstance(call, dict) else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
     return arguments if isinstance(arguments, str) else ""

@@ -51,11 +51,11 @@ class HistoryRedactor:
         return {sign: value for sign, value in entries.items() if sign not in known}
 
     async def redact_messages(self, messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
-        """Returns the messages with their texts and their calls of a client's tools redacted."""
+        """The messages with their texts and their calls of a client's tools redacted."""
         return tuple([await self._redact_message(message) for message in messages])
 
     async def redact_text(self, text: str) -> str:
-        """Returns one text redacted."""
+        """One text redacted."""
         from agent.policy.guardrails import PlaceholderMap  # noqa: PLC0415 - loaded with the first request
 
         text = self._configured.redact(text)
@@ -74,7 +74,7 @@ class HistoryRedactor:
         return self._placeholders.replace_findings(text, found)
 
     def anonymize_messages(self, messages: Iterable[ChatMessage]) -> list[str]:
-        """Returns the texts of redacted messages as a memory keeps them: the kind of a value, not the value."""
+        """The texts of redacted messages as a memory keeps them: the kind of a value, not the value."""
         if self._placeholders is None:
             return [message.content for message in messages]
         return [self._placeholders.anonymize_placeholders(message.content) for message in messages]
@@ -115,7 +115,7 @@ class HistoryRedactor:
 def redact_for_model(
     items: tuple[JsonObject, ...], state: RunState, secrets: tuple[str, ...]
 ) -> tuple[JsonObject, ...]:
-    """Returns messages to a model, or tools it may call, without what the prompt had taken out.
+    """Messages to a model, or tools it may call, without what the prompt had taken out.
 
     A value that got a placeholder reaches the model by no other way either: not by a tool's result, a document or a
     memory that holds it. Nor does a secret of this gateway."""
@@ -138,7 +138,7 @@ def redact_for_model(
 
 
 def redact_reply(reply: ModelReply, secrets: tuple[str, ...]) -> ModelReply:
-    """Returns a model's reply without this gateway's secrets: plans, arguments and verdicts are made from it."""
+    """A model's reply without this gateway's secrets: plans, arguments and verdicts are made from it."""
     own = make_secret_finder(secrets, "known")
     texts = (reply.text, reply.reasoning, *(call.arguments for call in reply.tool_calls))
     if not any(own.may_contain_secret(text) for text in (*texts, *iter_reasoning_texts(reply.provider_fields))):
@@ -150,7 +150,7 @@ def redact_reply(reply: ModelReply, secrets: tuple[str, ...]) -> ModelReply:
 
 
 def get_placeholders(state: RunState) -> "PlaceholderMap | None":
-    """Returns the placeholders of a run: of its prompt and of what was said before. None where there are none."""
+    """The placeholders of a run: of its prompt and of what was said before. None where there are none."""
     given = dict(state.input_guard.placeholders) if state.input_guard is not None else {}
     if state.retrieval is not None:
         given |= state.retrieval.placeholders
@@ -162,7 +162,7 @@ def get_placeholders(state: RunState) -> "PlaceholderMap | None":
 
 
 def get_placeholders_for_people(state: RunState) -> "PlaceholderMap | None":
-    """Returns the placeholders as people may read them: a credential stays removed."""
+    """The placeholders as people may read them: a credential stays removed."""
     placeholders = get_placeholders(state)
     if placeholders is None or not any(sign.startswith(CREDENTIAL) for sign in placeholders.entries):
         return placeholders
@@ -172,7 +172,7 @@ def get_placeholders_for_people(state: RunState) -> "PlaceholderMap | None":
 
 
 def restore_args(state: RunState, args: JsonObject) -> JsonObject:
-    """Returns the arguments of a tool with the values in place of their placeholders."""
+    """The arguments of a tool with the values in place of their placeholders."""
     placeholders = get_placeholders(state)
     if placeholders is None:
         return args
@@ -190,13 +190,13 @@ def restore_args(state: RunState, args: JsonObject) -> JsonObject:
 
 
 def restore_text(state: RunState, text: str) -> str:
-    """Returns a text as the person wrote or reads it, for what is kept for them; credentials stay removed."""
+    """A text as the person wrote or reads it, for what is kept for them; credentials stay removed."""
     placeholders = get_placeholders_for_people(state)
     return placeholders.restore(text) if placeholders is not None else text
 
 
 def replace_with_kinds(state: RunState, text: str) -> str:
-    """Returns a text for a memory beyond this run: it says that there was an address, not which."""
+    """A text for a memory beyond this run: it says that there was an address, not which."""
     placeholders = get_placeholders(state)
     if placeholders is None:
         return text

@@ -38,7 +38,7 @@ _PIPELINES: dict[RoomGuards, "GuardrailPipeline"] = {}
 
 
 def redact_request(request: AgentRequest, values: tuple[str, ...]) -> AgentRequest:
-    """Returns the request without the secrets in `values`, plain or encoded. Nobody gets them back."""
+    """The request without the secrets in `values`, plain or encoded. Nobody gets them back."""
     if not values:
         return request
     secrets = make_secret_finder(values, "known")
@@ -86,7 +86,7 @@ class CheckedPrompt:
 
 
 async def check_prompt(prompt: str, guards: RoomGuards) -> CheckedPrompt:
-    """Returns the prompt after the room's policy."""
+    """The prompt after the room's policy."""
     from agent.policy.guardrails import GuardrailsInput, PlaceholderMap  # noqa: PLC0415 - loaded with the first request
 
     if not _is_active(guards):
@@ -119,7 +119,7 @@ async def scan_request(request: AgentRequest, guards: RoomGuards) -> "tuple[tupl
 
 
 def redact_history(request: AgentRequest, guards: RoomGuards) -> tuple[ChatMessage, ...]:
-    """Returns the messages a client sends along, without the attacks that the room removes."""
+    """The messages a client sends along, without the attacks that the room removes."""
     messages = request.messages or ()
     if guards.injection != "redact":
         return messages
@@ -138,19 +138,19 @@ def redact_history(request: AgentRequest, guards: RoomGuards) -> tuple[ChatMessa
 
 
 def redact_client_tools(request: AgentRequest, guards: RoomGuards) -> tuple[JsonObject, ...]:
-    """Returns the tools of a client, without the attacks that the room removes."""
+    """The tools of a client, without the attacks that the room removes."""
     tools = request.client_tools
     return tools if guards.injection != "redact" else tuple(_redact_tree(guards, tool) for tool in tools)
 
 
 def redact_options(request: AgentRequest, guards: RoomGuards) -> JsonObject:
-    """Returns the options of a client, without such attacks: a model reads the descriptions of an answer's schema."""
+    """The options of a client, without such attacks: a model reads the descriptions of an answer's schema."""
     options = request.options
     return options if guards.injection != "redact" else _redact_tree(guards, options)
 
 
 def make_input_guardrails(guards: RoomGuards) -> "GuardrailPipeline":
-    """Returns the guardrails of a policy for what comes in."""
+    """The guardrails of a policy for what comes in."""
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsPolicy  # noqa: PLC0415 - as above
 
     if guards not in _PIPELINES:
@@ -190,7 +190,7 @@ def _redact_injections(guards: RoomGuards, text: str, orders: bool) -> str:
 
 
 def _get_policy_beside_prompt(guards: RoomGuards) -> RoomGuards:
-    """Returns the policy for texts beside the prompt: placeholders are put in only when a model is shown the text."""
+    """The policy for texts beside the prompt: placeholders are put in only when a model is shown the text."""
     kept = {name: getattr(guards, name) for name in ("pii", "secret")}
     return guards.model_copy(update={name: "block" if kept[name] == "block" else "off" for name in kept})
 
@@ -228,7 +228,7 @@ def _scan_texts(guards: RoomGuards, texts: Sequence[_RequestText]) -> "list[tupl
 
 
 def _scan_cached(guards: RoomGuards, text: str, orders: bool) -> "GuardrailsOutput":
-    """Returns the findings of a text, without the text."""
+    """The findings of a text, without the text."""
     key = (guards, orders, _digest(text))
     known = _CACHE.get(key)
     if known is None:

@@ -18,7 +18,7 @@ _PLAIN_WORD = re.compile(r"[A-Za-z-]{1,12}")
 
 @cache
 def make_secret_finder(values: tuple[str, ...], scope: "SecretScope") -> "SecretScanner":
-    """Returns the finder of these settings' secrets, of the passwords inside URLs, and of what `scope` adds.
+    """The finder of these settings' secrets, of the passwords inside URLs, and of what `scope` adds.
 
     `scope`: `known` adds nothing, `forms` what has the form of a provider's key, `all` also what is called a password.
     """
@@ -31,12 +31,12 @@ def make_secret_finder(values: tuple[str, ...], scope: "SecretScope") -> "Secret
 
 
 def redacts_secrets(guards: OutputGuards) -> bool:
-    """Returns whether the room keeps credentials out of its answers; this gateway's own never leave."""
+    """Whether the room keeps credentials out of its answers; this gateway's own never leave."""
     return guards.secret in ("redact", "block")
 
 
 def _find_password_in_url(value: str) -> str:
-    """Returns the password inside a URL; empty for anything else."""
+    """The password inside a URL; empty for anything else."""
     try:
         return (urlsplit(value).password or "") if "://" in value else ""
     except ValueError:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def check_text(given: "GuardrailsInput", room: Room, secrets: tuple[str, ...]) -> "GuardrailsOutput":
-    """Returns the findings and the text as the room lets it pass: a prompt by `guard_input`, an answer by
+    """The findings and the text as the room lets it pass: a prompt by `guard_input`, an answer by
     `guard_output`. This gateway's own `secrets` are removed first, so places are those in the text without them.
     """
     known = make_secret_finder(secrets, "known")

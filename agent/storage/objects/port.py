@@ -69,7 +69,7 @@ class ObjectStore(Protocol):
 
 
 def validate_object_name(name: str) -> str:
-    """Returns the name. Raises ValueError unless it is made of plain parts joined by slashes."""
+    """The name. Raises ValueError unless it is made of plain parts joined by slashes."""
     if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
         raise ValueError(f"{name[:200]!r} is not the name of an object")
     return name

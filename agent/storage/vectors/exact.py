@@ -38,7 +38,7 @@ class SetVersion:
     removed: int
 
     def has_only_additions_until(self, later: "SetVersion") -> bool:
-        """Returns whether there are only additions between this version and the later one."""
+        """Whether there are only additions between this version and the later one."""
         return (self.generation, self.removed) == (later.generation, later.removed) and self.added <= later.added
 
 
@@ -64,7 +64,7 @@ class VectorRows(Protocol):
     """The rows of an `ExactIndex`; one driver per database. Each method is one transaction."""
 
     async def open(self, name: str, space: VectorSpace) -> VectorSpace:
-        """Returns the set's space, which is `space` if the set is new."""
+        """The set's space, which is `space` if the set is new."""
         ...
 
     async def put(self, name: str, dimension: int, entries: Sequence[tuple[Entry, bytes]]) -> None:
@@ -76,13 +76,13 @@ class VectorRows(Protocol):
         ...
 
     async def read_items(self, name: str, owner: str, ids: Sequence[str]) -> Mapping[str, Item]:
-        """Returns items by id; leaves out ids that were removed meanwhile."""
+        """Items by id; leaves out ids that were removed meanwhile."""
         ...
 
     async def read_vectors(
         self, name: str, owner: str, ids: Sequence[str]
     ) -> tuple[VectorSpace | None, Mapping[str, bytes]]:
-        """Returns the set's space, and vectors by id; leaves out unknown ids."""
+        """The set's space, and vectors by id; leaves out unknown ids."""
         ...
 
     async def list_items(self, name: str, owner: str | None, limit: int, scopes: Sequence[str] | None) -> list[Item]:
@@ -94,7 +94,7 @@ class VectorRows(Protocol):
         ...
 
     async def count_larger_than(self, count: int) -> Mapping[str, int]:
-        """Returns the sets with more vectors than that of one owner, with their numbers."""
+        """The sets with more vectors than that of one owner, with their numbers."""
         ...
 
     async def drop(self, name: str) -> None:
@@ -213,7 +213,7 @@ class ExactIndex:
 
 
 def build_space_mismatch_error(name: str, stored: VectorSpace, wanted: VectorSpace) -> VectorSpaceError:
-    """Returns the error for mixing two spaces in one set."""
+    """The error for mixing two spaces in one set."""
     return VectorSpaceError(
         f"the vectors of {name!r} were made by {stored}; {wanted} cannot be mixed with them. Restore "
         "AGENT_EMBEDDER_URL and AGENT_EMBEDDER_MODEL, or run `stepgate memory reindex`",
@@ -228,7 +228,7 @@ def _count_numbers(known: _Block | None, changes: VectorChanges) -> int:
 
 
 def _merge_changes(known: _Block | None, changes: VectorChanges) -> _Block:
-    """Returns a new block with the changes. Never changes a block in place: a thread may be reading it."""
+    """A new block with the changes. Never changes a block in place: a thread may be reading it."""
     ids = [row.id for row in changes.rows]
     scopes = [row.scope for row in changes.rows]
     if known is not None and known.ids and not changes.is_complete:  # an empty block has no dimension to append to
@@ -269,7 +269,7 @@ def _rank(block: _Block, query: Vectors, limit: int, scopes: Sequence[str] | Non
 
 
 def normalize(vector: Sequence[float]) -> Vectors:
-    """Returns the vector with length 1, as it is stored. A zero vector stays unchanged and is similar to nothing."""
+    """The vector with length 1, as it is stored. A zero vector stays unchanged and is similar to nothing."""
     array = np.asarray(vector, dtype="<f4")
     length = float(np.linalg.norm(array))
     if not np.isfinite(length):

@@ -134,7 +134,7 @@ class PgvectorIndex(ExactIndex):
         await super().close()
 
     async def _read_large_set(self, name: str, *, more_than: int | None = None) -> _LargeSet | None:
-        """Returns the set if pgvector serves it, else None. `more_than` stands in for `EXACT_UNTIL`."""
+        """The set if pgvector serves it, else None. `more_than` stands in for `EXACT_UNTIL`."""
         if self._is_available is None:
             async with self._database.begin_single_query() as db:
                 row = await _fetch_one(db, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
@@ -149,7 +149,7 @@ class PgvectorIndex(ExactIndex):
     async def _find_candidates(
         self, large: _LargeSet, query: Sequence[float], owner: str, limit: int, scopes: Sequence[str] | None
     ) -> list[TupleRow]:
-        """Returns items with their stored vectors, the nearest by half-precision vectors."""
+        """Items with their stored vectors, the nearest by half-precision vectors."""
         wanted = max(MIN_CANDIDATES, CANDIDATES_PER_HIT * limit)
         scoped = sql.SQL("AND scope = ANY(%(scopes)s)" if scopes is not None else "")
         columns = sql.SQL(", ").join(sql.Identifier("v", one) for one in (*ITEM_COLUMNS.split(", "), "vector"))
@@ -307,7 +307,7 @@ def _parse_version(version: str) -> tuple[int, ...]:
 
 
 async def _try_lock(db: AsyncConnection[TupleRow], query: str, table: str) -> bool:
-    """Returns whether this process may write a table, until the end of the transaction or session."""
+    """Whether this process may write a table, until the end of the transaction or session."""
     return await _fetch_one(db, query, table) == (True,)
 
 

@@ -75,20 +75,20 @@ class VectorIndex(Protocol):
     async def search(
         self, name: str, vector: QueryVector, *, owner: str, limit: int, scopes: Sequence[str] | None = None
     ) -> list[Hit]:
-        """Returns the owner's entries nearest to `vector`, best first; only those in `scopes`, if given.
+        """The owner's entries nearest to `vector`, best first; only those in `scopes`, if given.
 
         Finds what any process has put before. Finds nothing in an unknown set.
         """
         ...
 
     async def get_vectors(self, name: str, ids: Sequence[str], *, owner: str) -> StoredVectors:
-        """Returns the vectors of this owner's entries with these ids; leaves out unknown ids."""
+        """The vectors of this owner's entries with these ids; leaves out unknown ids."""
         ...
 
     async def list_items(
         self, name: str, *, owner: str | None, limit: int, scopes: Sequence[str] | None = None
     ) -> list[Item]:
-        """Returns the newest items of an owner (None: of every owner), newest first. Empty for an unknown set."""
+        """The newest items of an owner (None: of every owner), newest first. Empty for an unknown set."""
         ...
 
     async def delete(self, name: str, ids: Sequence[str], *, owner: str) -> int:
@@ -100,7 +100,7 @@ class VectorIndex(Protocol):
         ...
 
     async def list_outgrown(self) -> Mapping[str, int]:
-        """Returns the sets with more vectors of one owner than this driver searches quickly, with their numbers."""
+        """The sets with more vectors of one owner than this driver searches quickly, with their numbers."""
         ...
 
     async def close(self) -> None:
@@ -109,5 +109,5 @@ class VectorIndex(Protocol):
 
 
 def compute_query(vector: QueryVector) -> Sequence[float]:
-    """Returns the numbers of a search's vector."""
+    """The numbers of a search's vector."""
     return vector() if callable(vector) else vector

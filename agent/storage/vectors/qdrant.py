@@ -203,7 +203,7 @@ class QdrantIndex:
         return f"{self._prefix}-{name}"
 
     async def _read_space(self, client: "AsyncQdrantClient", name: str) -> VectorSpace | None:
-        """Returns the space of the collection. Reads it each time, since another process may have created it again."""
+        """The space of the collection. Reads it each time, since another process may have created it again."""
         from qdrant_client.http.exceptions import UnexpectedResponse  # noqa: PLC0415
 
         collection = self._build_collection_name(name)

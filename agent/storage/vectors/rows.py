@@ -31,7 +31,7 @@ def check_owners(owners: Mapping[str, str], entries: Sequence[Entry]) -> int:
 
 
 def encode_payload(entry: Entry) -> str:
-    """Returns the payload as stored."""
+    """The payload as stored."""
     return replace_surrogates(json.dumps(entry.payload, ensure_ascii=False))
 
 

@@ -156,7 +156,7 @@ def _read_space(db: sqlite3.Connection, name: str) -> VectorSpace | None:
 
 
 def _select_by_ids(db: sqlite3.Connection, query: str, *values: Any) -> list[Any]:
-    """Returns the rows of a query that ends in `IN`, for any number of ids: the last of `values`."""
+    """The rows of a query that ends in `IN`, for any number of ids: the last of `values`."""
     *fixed, ids = values
     found: list[Any] = []
     for start in range(0, len(ids), 500):  # SQLite limits the number of parameters

@@ -72,7 +72,7 @@ def build_library(
     audit: AuditLog = NO_AUDIT,
     connectors: Mapping[SourceType, Connector] | None = None,
 ) -> Library:
-    """Returns the collections of documents. Network sources are read through `client`."""
+    """The collections of documents. Network sources are read through `client`."""
     statements = build_statements(store)
     return Library(
         DocumentStore(statements, store.clock),
@@ -93,7 +93,7 @@ def build_library(
 def build_corpus_indexer(
     settings: Settings, store: Storage, vectors: VectorIndex, embedder: Embedder | None
 ) -> CorpusIndexer:
-    """Returns the indexer that loads corpora into collections."""
+    """The indexer that loads corpora into collections."""
     statements = build_statements(store)
     documents, collections = DocumentStore(statements, store.clock), CollectionStore(statements, store.clock)
     return CorpusIndexer(
@@ -102,14 +102,14 @@ def build_corpus_indexer(
 
 
 def build_connectors(settings: Settings, client: SafeClient) -> dict[SourceType, Connector]:
-    """Returns the connector for each type of source."""
+    """The connector for each type of source."""
     source_client, credentials = SourceClient(client), Credentials(settings.credentials_file)
     web = WebConnector(source_client, credentials=credentials)
     return {"local": LocalConnector(), "web": web, "gdrive": DriveConnector(source_client, credentials)}
 
 
 def build_object_store(settings: Settings) -> ObjectStore:
-    """Returns the store of uploaded files: the data folder, another folder, or an S3-compatible store.
+    """The store of uploaded files: the data folder, another folder, or an S3-compatible store.
 
     Raises `ConfigError` for an invalid AGENT_OBJECTS_URL, and if the extra is missing.
     """

@@ -20,12 +20,12 @@ from gateway.features.documents.tools.knowledge import measure_relevance
 
 
 def list_tools(host: FeatureHost) -> tuple[Tool, ...]:
-    """Returns the tools that search documents and answer from them."""
+    """The tools that search documents and answer from them."""
     return make_document_tools(host.settings, get_documents(host).library)
 
 
 def list_subagents(_: FeatureHost) -> tuple[RegisteredSubAgent, ...]:
-    """Returns the researcher."""
+    """The researcher."""
     return register_subagents((Researcher,))
 
 

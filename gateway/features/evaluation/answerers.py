@@ -23,7 +23,7 @@ class Answerer(NamedTuple):
 
 
 def list_answerers(settings: dict[str, str], beside: Sequence[Beside]) -> list[Answerer]:
-    """Returns the gateway and what stands beside it: `rules` has no model, `model` is the model alone, in the room
+    """The gateway and what stands beside it: `rules` has no model, `model` is the model alone, in the room
     `chat`, without planning and tools.
     """
     without = {f"AGENT_{name}" for name in _MODEL_SETTINGS}
@@ -43,7 +43,7 @@ def run_answerer(
     progress: ProgressFile | None,
     report: Callable[[TaskResult], None],
 ) -> tuple[tuple[TaskResult, ...], str]:
-    """Returns the result of every task, and the place of Inspect's log. Tasks in `progress` are not run again.
+    """The result of every task, and the place of Inspect's log. Tasks in `progress` are not run again.
 
     `report` is told each result as it comes.
     """

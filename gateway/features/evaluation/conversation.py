@@ -107,7 +107,7 @@ def add_run(outcome: Outcome, response: dict[str, Any]) -> None:
 
 
 def count_least_calls(metadata: dict[str, Any]) -> int:
-    """Returns the fewest model calls of a run with this plan: one that plans or answers, one that writes the answer
+    """The fewest model calls of a run with this plan: one that plans or answers, one that writes the answer
     from results, and for a skill one, or two if it calls tools. Judges, repetitions and new plans come on top."""
     plan = metadata.get("plan") or {}
     steps = plan.get("steps", [])
@@ -121,13 +121,13 @@ def count_least_calls(metadata: dict[str, Any]) -> int:
 
 
 async def _list_runs(client: httpx.AsyncClient) -> list[dict[str, Any]]:
-    """Returns the responses of all runs of this gateway, oldest first. A world's gateway serves one task only."""
+    """The responses of all runs of this gateway, oldest first. A world's gateway serves one task only."""
     rows = (await client.get("/v1/runs", params={"limit": 200})).raise_for_status().json()["data"]
     return [(await client.get(f"/v1/runs/{row['id']}")).raise_for_status().json()["response"] for row in reversed(rows)]
 
 
 async def _read_latest_run(client: httpx.AsyncClient) -> dict[str, Any]:
-    """Returns the newest run, empty if the request was refused before a run existed."""
+    """The newest run, empty if the request was refused before a run existed."""
     rows: list[Snapshot] = (await client.get("/v1/runs", params={"limit": 1})).raise_for_status().json()["data"]
     if not rows:
         return {}

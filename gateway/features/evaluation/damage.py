@@ -25,7 +25,7 @@ def damage_message(message: Message, kinds: Sequence[str], random: Random, known
 
 
 def list_known_tools(request: Mapping[str, Any]) -> list[str]:
-    """Returns the names of the tools that a request offers or lists, sorted."""
+    """The names of the tools that a request offers or lists, sorted."""
     names = {str(tool.get("function", {}).get("name", "")) for tool in request.get("tools") or ()}
     for message in request.get("messages", ()):
         content = message.get("content")
@@ -158,7 +158,7 @@ def _change_text(message: Message, random: Random, change: Callable[[str], str])
 
 
 def _parse(text: object) -> Any | None:
-    """Returns the JSON object or array of a text, or None."""
+    """The JSON object or array of a text, or None."""
     if not isinstance(text, str):
         return None
     try:

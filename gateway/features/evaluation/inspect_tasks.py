@@ -199,7 +199,7 @@ def run_evaluation(
 
 
 def read_results(log: EvalLog) -> tuple[TaskResult, ...]:
-    """Returns the result of every sample of a log, in the order of their ids."""
+    """The result of every sample of a log, in the order of their ids."""
     samples = sorted(log.samples or (), key=lambda sample: (sample.metadata["family"], str(sample.id)))
     return tuple(_read_result(sample) for sample in samples)
 

@@ -24,7 +24,7 @@ class ProgressFile:
         self._append({"about": about})
 
     def find(self, answerer: str, task_id: str) -> TaskResult | None:
-        """Returns the result of a task that was measured; one whose world failed is tried again."""
+        """The result of a task that was measured; one whose world failed is tried again."""
         return self._results.get((answerer, task_id))
 
     def add(self, answerer: str, result: TaskResult) -> None:
@@ -53,7 +53,7 @@ class ProgressFile:
 
 
 def _parse_line(line: str) -> dict[str, Any] | None:
-    """Returns a kept result; None for the half line of a process that was killed while it wrote."""
+    """A kept result; None for the half line of a process that was killed while it wrote."""
     try:
         kept: dict[str, Any] = json.loads(line)
     except ValueError:

@@ -72,13 +72,13 @@ def _contains_number(values: Sequence[float], number: float) -> bool:
 
 
 def _holds(folded: str, name: str) -> bool:
-    """Returns whether the name occurs as whole words."""
+    """Whether the name occurs as whole words."""
     words = re.escape(" ".join(name.casefold().split()))
     return re.search(rf"(?<!\w){words}(?!\w)", folded) is not None
 
 
 def is_question(text: str) -> bool:
-    """Returns whether the text asks something: it holds a question mark that ends a word."""
+    """Whether the text asks something: it holds a question mark that ends a word."""
     return re.search(r"\w[\"'»”)*`]*\s?[?\uff1f]", text) is not None
 
 

@@ -106,7 +106,7 @@ class EvalTask(_Strict):
 
 @cache
 def load_tasks() -> tuple[EvalTask, ...]:
-    """Returns all tasks, by family. Raises `ConfigError` naming the file and the task that is invalid."""
+    """All tasks, by family. Raises `ConfigError` naming the file and the task that is invalid."""
     tasks: list[EvalTask] = []
     for path in sorted(TASKS_FOLDER.glob("*.yaml")):
         for entry in yaml.safe_load(path.read_text("utf-8")):
@@ -133,7 +133,7 @@ def sample_tasks(tasks: Sequence[EvalTask], count: int, seed: int) -> list[EvalT
 
 
 def select_tasks(families: Iterable[str] = (), ids: Iterable[str] = (), limit: int | None = None) -> list[EvalTask]:
-    """Returns the tasks of these families and ids, at most `limit` of each family. Raises `ConfigError` for an unknown
+    """The tasks of these families and ids, at most `limit` of each family. Raises `ConfigError` for an unknown
     name.
     """
     tasks = load_tasks()

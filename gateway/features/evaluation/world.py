@@ -54,11 +54,11 @@ class World:
     url: str = ""
 
     def fill_in(self, text: str) -> str:
-        """Returns the text with the address of the web site in place of `{site}`."""
+        """The text with the address of the web site in place of `{site}`."""
         return text.replace(SITE_PLACEHOLDER, self.site_url)
 
     def take_snapshot(self) -> Snapshot:
-        """Returns the state of the servers and the files, by path."""
+        """The state of the servers and the files, by path."""
         state = json.loads((self.folder / "state.json").read_text("utf-8"))
         snapshot = dict(_flatten("", state))
         files = self.folder / "files"
@@ -111,7 +111,7 @@ def prepare_world(spec: WorldSpec) -> Iterator[World]:
 
 
 def _build_servers(spec: WorldSpec, folder: Path) -> dict[str, JsonValue]:
-    """Returns the entries of `mcp_servers.json`."""
+    """The entries of `mcp_servers.json`."""
     return {
         name: {
             "command": sys.executable,
@@ -160,7 +160,7 @@ def _add_world_settings(spec: WorldSpec, settings: Mapping[str, str]) -> dict[st
 
 
 def list_settings(settings: Settings) -> dict[str, str]:
-    """Returns the configured settings as environment variables, without those that a world makes itself."""
+    """The configured settings as environment variables, without those that a world makes itself."""
     chosen = settings.model_fields_set - OWN_SETTINGS
     values = {name: getattr(settings, name) for name in sorted(chosen)}
     return {f"{PREFIX}{name.upper()}": _to_text(value) for name, value in values.items() if value is not None}
@@ -204,7 +204,7 @@ async def _run_gateway(world: World, settings: Mapping[str, str]) -> AsyncIterat
 
 
 async def _read_address(process: asyncio.subprocess.Process) -> str:
-    """Returns the gateway's address once it listens. Its further output is discarded."""
+    """The gateway's address once it listens. Its further output is discarded."""
     assert process.stderr is not None
     lines: list[str] = []
     with contextlib.suppress(TimeoutError):

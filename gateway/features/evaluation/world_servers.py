@@ -35,7 +35,7 @@ class StateFile:
         self._path = folder / "state.json"
 
     def load(self) -> State:
-        """Returns the current state."""
+        """The current state."""
         state: State = json.loads(self._path.read_text("utf-8"))
         return state
 
@@ -59,7 +59,7 @@ class StateFile:
 
 
 def _find(records: Mapping[str, Any], key: str, kind: str) -> Any:
-    """Returns a record. Raises `ToolError` that names the known keys."""
+    """A record. Raises `ToolError` that names the known keys."""
     if key not in records:
         raise ToolError(f"there is no {kind} {key!r}; known: {', '.join(records) or 'none'}")
     return records[key]

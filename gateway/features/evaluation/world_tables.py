@@ -23,7 +23,7 @@ Row = tuple[str | int, ...]
 
 @cache
 def render_table(name: str) -> str:
-    """Returns the table as CSV with a header. Raises `KeyError` for an unknown name."""
+    """The table as CSV with a header. Raises `KeyError` for an unknown name."""
     header, rows = {
         "orders": (
             ("order_id", "day", "region", "customer_id", "product", "quantity", "unit_price", "status"),
@@ -47,15 +47,15 @@ class _Draw:
         self._random = Random(f"{SEED}:{table}")  # noqa: S311 - test data
 
     def pick_integer(self, low: int, high: int) -> int:
-        """Returns an integer from `low` to `high`, both included."""
+        """An integer from `low` to `high`, both included."""
         return low + int(self._random.random() * (high - low + 1))
 
     def pick(self, values: tuple[str, ...]) -> str:
-        """Returns one of the values."""
+        """One of the values."""
         return values[self.pick_integer(0, len(values) - 1)]
 
     def pick_day(self, year: int) -> str:
-        """Returns a date of that year; never later than the 28th of a month."""
+        """A date of that year; never later than the 28th of a month."""
         return f"{year}-{self.pick_integer(1, 12):02}-{self.pick_integer(1, 28):02}"
 
 

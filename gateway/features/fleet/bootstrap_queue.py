@@ -87,7 +87,7 @@ def _register_worker(dispatcher: Dispatcher, worker: RunWorker[Run]) -> None:
 
 
 def compute_digest(settings: Settings, rooms: Rooms, skills: SkillLibrary) -> str:
-    """Returns a digest of what a run finds in this process: rooms, file roots, foreign MCP servers and skills.
+    """A digest of what a run finds in this process: rooms, file roots, foreign MCP servers and skills.
 
     Rooms in the database are the same everywhere and are left out.
     """

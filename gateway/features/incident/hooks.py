@@ -8,10 +8,10 @@ from gateway.features.incident.tools import INCIDENT_EXTENSION, make_incident_to
 
 
 def list_tools(host: FeatureHost) -> tuple[Tool, ...]:
-    """Returns the eight tools."""
+    """The eight tools."""
     return make_incident_tools(host.settings, get_documents(host).library)
 
 
 def list_extensions(_: FeatureHost) -> tuple[Extension, ...]:
-    """Returns the gates and the topic of incident rooms."""
+    """The gates and the topic of incident rooms."""
     return (INCIDENT_EXTENSION,)

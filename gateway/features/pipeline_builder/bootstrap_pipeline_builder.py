@@ -30,7 +30,7 @@ PIPELINES_ROOM = "pipelines"
 
 
 def build_pipeline_builder(host: FeatureHost) -> PipelineBuilder:
-    """Returns the pipeline builder over the store."""
+    """The pipeline builder over the store."""
     context, documents = host.context, get_documents(host)
     settings, statements = context.settings, context.statements
     ephemeral = _build_ttl_store(settings)
@@ -49,7 +49,7 @@ def build_pipeline_builder(host: FeatureHost) -> PipelineBuilder:
 
 
 def build_pipeline_tools(builder: PipelineBuilder) -> list[Tool]:
-    """Returns the tools of conversations."""
+    """The tools of conversations."""
     return [
         *make_pipeline_tools(builder),
         SuggestPipelineTool(builder),
@@ -63,7 +63,7 @@ def register_source_agents(
     languages: LanguageDetector,
     find_source: FindSource | None = None,
 ) -> tuple[RegisteredSubAgent, ...]:
-    """Returns the sub-agents that look at sources. Local files are read below the readable roots.
+    """The sub-agents that look at sources. Local files are read below the readable roots.
 
     Without `find_source`, sources are found by their own names only.
     """
@@ -79,7 +79,7 @@ def register_source_agents(
 
 
 def build_conversations(host: FeatureHost, runs: RunServices) -> BuilderConversations:
-    """Returns the conversations with the operator's settings."""
+    """The conversations with the operator's settings."""
     context, settings, models = host.context, host.settings, runs.models
     terms = ConversationSettings(
         room=PIPELINES_ROOM,
@@ -99,7 +99,7 @@ def build_conversations(host: FeatureHost, runs: RunServices) -> BuilderConversa
 
 
 def _build_ttl_store(settings: Settings) -> TtlStore:
-    """Returns the store of short-lived messages: Redis if configured, else this process."""
+    """The store of short-lived messages: Redis if configured, else this process."""
     if settings.redis_url is None:
         return LocalTtlStore()
     from agent.storage.ttl_store_redis import RedisTtlStore  # noqa: PLC0415 - 0.1 s of start-up time, needed only with Redis

@@ -18,12 +18,12 @@ from gateway.features.pipeline_builder.parts import get_builder, get_conversatio
 
 
 def list_tools(host: FeatureHost) -> list[Tool]:
-    """Returns the tools of conversations."""
+    """The tools of conversations."""
     return build_pipeline_tools(get_builder(host))
 
 
 def list_subagents(host: FeatureHost) -> tuple[RegisteredSubAgent, ...]:
-    """Returns the sub-agents that look at sources."""
+    """The sub-agents that look at sources."""
     documents, builder = get_documents(host), get_builder(host)
     return register_source_agents(
         host.settings, documents.library, documents.connectors, LanguageDetector(), builder.find_source

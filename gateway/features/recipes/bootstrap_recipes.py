@@ -12,7 +12,7 @@ from gateway.features.recipes.tools.recipes import make_recipe_tools
 
 
 def build_recipes(host: FeatureHost) -> RecipeMaker:
-    """Returns the maker of recipes with their store."""
+    """The maker of recipes with their store."""
 
     def list_taken_names() -> list[str]:
         skills = (skill.name for skill in host.rooms.skills)
@@ -23,21 +23,21 @@ def build_recipes(host: FeatureHost) -> RecipeMaker:
 
 
 def get_recipes(stepgate: Stepgate) -> RecipeMaker:
-    """Returns the maker of recipes of a gateway."""
+    """The maker of recipes of a gateway."""
     maker: RecipeMaker = stepgate.get_part("recipes")
     return maker
 
 
 def list_tools(host: FeatureHost) -> list[Tool]:
-    """Returns the tools that make and keep recipes."""
+    """The tools that make and keep recipes."""
     return [*make_recipe_tools(host.get_part("recipes"))]
 
 
 def list_extensions(host: FeatureHost) -> tuple[Extension, ...]:
-    """Returns the recipes in runs."""
+    """The recipes in runs."""
     return (Extension("recipes", hooks=(RecipeHooks(host.get_part("recipes").store),)),)
 
 
 def list_mcp_prompts(host: FeatureHost) -> tuple[RecipePrompts, ...]:
-    """Returns the recipes in use."""
+    """The recipes in use."""
     return (RecipePrompts(host.get_part("recipes").store),)

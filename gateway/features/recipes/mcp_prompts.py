@@ -19,7 +19,7 @@ class RecipePrompts:
         self._store = store
 
     async def list_prompts(self, exclude: Collection[str]) -> list[types.Prompt]:
-        """Returns the recipes of a caller as prompts with their parameters as arguments."""
+        """The recipes of a caller as prompts with their parameters as arguments."""
         return [
             make_prompt(
                 recipe.name,
@@ -33,13 +33,13 @@ class RecipePrompts:
         ]
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult | None:
-        """Returns a message that has the client's model call the recipe through `agent_run`."""
+        """A message that has the client's model call the recipe through `agent_run`."""
         recipe = (await self._store.list_applied(get_current_owner())).get(name)
         return build_call_prompt(recipe, arguments) if recipe is not None else None
 
 
 def build_call_prompt(recipe: Recipe, arguments: Mapping[str, str]) -> types.GetPromptResult:
-    """Returns a message that has the client's model call the recipe through `agent_run`."""
+    """A message that has the client's model call the recipe through `agent_run`."""
     known = [one.name for one in recipe.parameters if one.name in arguments]
     values = " ".join(f"{name}={_quote(arguments[name])}" for name in known)
     call = f"/{recipe.name} {values}".strip()
@@ -48,5 +48,5 @@ def build_call_prompt(recipe: Recipe, arguments: Mapping[str, str]) -> types.Get
 
 
 def _quote(value: str) -> str:
-    """Returns a value as one word of a call."""
+    """A value as one word of a call."""
     return value if value.isalnum() else json.dumps(value, ensure_ascii=False)

@@ -42,7 +42,7 @@ def build_webhooks(host: FeatureHost) -> WebhookSender:
 
 
 def build_schedules(host: FeatureHost, runs: RunServices) -> Schedules:
-    """Returns the schedules of the gateway."""
+    """The schedules of the gateway."""
     context, settings, clock = host.context, host.settings, host.context.store.clock
     service, tasks, intake = runs.service, get_tasks(host), runs.intake
     store = ScheduleStore(context.statements, clock)

@@ -11,7 +11,7 @@ from gateway.features.schedules.tools.schedules import make_schedule_tools
 
 
 def list_tools(host: FeatureHost) -> list[Tool]:
-    """Returns the tools for schedules. They ask for the service when they are called."""
+    """The tools for schedules. They ask for the service when they are called."""
     return [*make_schedule_tools(lambda: get_schedules(host).service)]
 
 

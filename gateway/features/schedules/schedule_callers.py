@@ -17,7 +17,7 @@ class ScheduleCallers:
     authenticator: Authenticator
 
     async def authorize(self, schedule: Schedule) -> Principal:
-        """Returns the principal of a schedule's run and counts the run against its key's requests a minute.
+        """Identifies the principal of a schedule's run and counts the run against its key's requests a minute.
 
         A schedule without a key was made on this machine. Raises `AuthError` if the key was deleted or revoked, has
         expired or belongs to another owner, `ScopeError` if it may not start runs, `RateLimitError`.

@@ -47,7 +47,7 @@ def build_generated_tools(host: FeatureHost) -> GeneratedTools:
 
 
 def build_maker_authorizer(keys: KeyStore, find_editor: AuthorizeEditor) -> AuthorizeToolMaker:
-    """Returns the check of who makes tools by tools."""
+    """The check of who makes tools by tools."""
 
     async def authorize(context: ToolContext) -> Principal:
         editor = await find_editor(context)
@@ -60,7 +60,7 @@ def build_maker_authorizer(keys: KeyStore, find_editor: AuthorizeEditor) -> Auth
 
 
 def build_tool_runner(settings: Settings) -> ToolRunner:
-    """Returns the sandboxes for generated tools that this machine has; none where they are switched off."""
+    """The sandboxes for generated tools that this machine has; none where they are switched off."""
     if settings.generated_tools == "off":
         return ToolRunner(None, None)
     parallel = settings.run_python_parallel
@@ -70,7 +70,7 @@ def build_tool_runner(settings: Settings) -> ToolRunner:
 
 
 def make_file_reader(roots: FileRoots) -> ReadFile:
-    """Returns the function that reads files below the readable folders for generated tools."""
+    """The function that reads files below the readable folders for generated tools."""
 
     def read(path: str) -> str:
         _, descriptor = roots.open(path)

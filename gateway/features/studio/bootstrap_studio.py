@@ -102,7 +102,7 @@ def list_tools(host: FeatureHost) -> list[Tool]:
 
 
 def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
-    """Returns the editor of the rooms, which changes them while the gateway runs."""
+    """The editor of the rooms, which changes them while the gateway runs."""
     settings, registry, skills = host.settings, host.registry, host.rooms.skills
     context, foreign = host.context, host.tools.foreign
 
@@ -147,7 +147,7 @@ async def _read_withheld(journal: Journal, run_id: str) -> JsonObject:
 
 
 def build_room_authorizer(keys: KeyStore, *, allow_programs: bool) -> AuthorizeEditor:
-    """Returns the check of who edits rooms by tools: callers without a key on this machine, and keys with the scope
+    """The check of who edits rooms by tools: callers without a key on this machine, and keys with the scope
     `rooms` as they are when the tool is called. `allow_programs`: the former may add programs after a question.
     """
     without_key: ProgramRight = "ask" if allow_programs else "refused"

@@ -19,17 +19,17 @@ from gateway.features.studio.parts import get_studio
 
 
 def list_subagents(_: FeatureHost) -> tuple[RegisteredSubAgent, ...]:
-    """Returns one sub-agent for each category of the router."""
+    """One sub-agent for each category of the router."""
     return register_subagents(STUDIO_AGENTS)
 
 
 def list_extensions(_: FeatureHost) -> tuple[Extension, ...]:
-    """Returns the router of rooms with `routing: intents`."""
+    """The router of rooms with `routing: intents`."""
     return (INTENT_EXTENSION,)
 
 
 def list_mcp_prompts(host: FeatureHost) -> tuple[SavedPrompts, ...]:
-    """Returns the prompts that owners saved."""
+    """The prompts that owners saved."""
     return (SavedPrompts(get_studio(host).prompts),)
 
 

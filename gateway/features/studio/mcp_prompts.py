@@ -19,7 +19,7 @@ class SavedPrompts:
         self._library = library
 
     async def list_prompts(self, exclude: Collection[str]) -> list[types.Prompt]:
-        """Returns the newest version of each prompt; none for a key whose tools do not include `prompts_list`."""
+        """The newest version of each prompt; none for a key whose tools do not include `prompts_list`."""
         if not get_current_principal().may_call("prompts_list"):
             return []
         stored = await self._library.list_prompts(get_current_owner())
@@ -28,7 +28,7 @@ class SavedPrompts:
         ]
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult | None:
-        """Returns the newest version with the task after it; None for a key whose tools lack `prompt_show`."""
+        """The newest version with the task after it; None for a key whose tools lack `prompt_show`."""
         if not get_current_principal().may_call("prompt_show"):
             return None
         try:

@@ -9,7 +9,7 @@ from gateway.features.studio.engine.room_store import RoomStore
 
 
 def build_room_store(settings: Settings) -> RoomStore:
-    """Returns the store of the operator's rooms. Raises `ConfigError` if it needs a database that is not set."""
+    """The store of the operator's rooms. Raises `ConfigError` if it needs a database that is not set."""
     if settings.room_store == "files":
         return FileRoomStore(settings.rooms_path, settings.data_dir / "managed_rooms.json")
     if settings.database_url is None:

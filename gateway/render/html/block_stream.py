@@ -63,7 +63,7 @@ class BlockStream:
 
 
 def split_finished(text: str) -> tuple[list[str], str]:
-    """Returns the blocks at the beginning of a growing text that later text does not change, and the rest.
+    """The blocks at the beginning of a growing text that later text does not change, and the rest.
 
     A block is finished once another one follows it. `<details>` is open until it is closed, whatever it holds.
     """

@@ -74,7 +74,7 @@ def _is_known_class(tag: str, name: str) -> bool:
 
 @cache
 def _get_code_classes() -> frozenset[str]:
-    """Returns the classes of coloured code."""
+    """The classes of coloured code."""
     from pygments.token import STANDARD_TYPES  # noqa: PLC0415 - loaded with the first code block
 
     return frozenset(filter(None, STANDARD_TYPES.values()))

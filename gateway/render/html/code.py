@@ -12,7 +12,7 @@ MAX_CODE_CHARS: Final = 50_000
 
 
 def highlight(code: str, name: str, attributes: str) -> str:
-    """Returns the lines of a code block as HTML; uncoloured for an unknown language, or overlong code. The signature
+    """The lines of a code block as HTML; uncoloured for an unknown language, or overlong code. The signature
     is the library's."""
     lexer = _find_lexer(name) if name and len(code) <= MAX_CODE_CHARS else None
     if lexer is None:

@@ -53,7 +53,7 @@ def put_formulas(cleaned: str, env: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=500)
 def _convert(latex: str, block: bool) -> str:
-    """Returns a formula as MathML; one that cannot be read as its source."""
+    """A formula as MathML; one that cannot be read as its source."""
     from latex2mathml.converter import convert_to_element  # noqa: PLC0415 - loaded with the first formula
 
     if len(latex) <= MAX_FORMULA_CHARS and _measure_nesting(latex) <= MAX_FORMULA_NESTING:
@@ -64,7 +64,7 @@ def _convert(latex: str, block: bool) -> str:
 
 
 def _write_element(element: Element) -> str:
-    """Returns an element of a formula as HTML; of an unknown one only what it holds. Texts have entities in them."""
+    """An element of a formula as HTML; of an unknown one only what it holds. Texts have entities in them."""
     inner = _escape(element.text) + "".join(_write_element(child) + _escape(child.tail) for child in element)
     if element.tag not in _ELEMENTS:
         return inner

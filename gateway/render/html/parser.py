@@ -50,7 +50,7 @@ _Rule = Callable[[RendererHTML, Sequence[Token], int, OptionsDict, EnvType], str
 
 @cache
 def get_parser() -> MarkdownIt:
-    """Returns the parser of whole texts."""
+    """The parser of whole texts."""
     options = {"html": True, "breaks": True, "maxNesting": MAX_NESTING, "highlight": highlight}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     for plugin in (gfm_autolink_plugin, footnote_plugin, tasklists_plugin):
@@ -68,7 +68,7 @@ def get_parser() -> MarkdownIt:
 
 @cache
 def get_block_parser() -> MarkdownIt:
-    """Returns a parser that finds the blocks of a text and leaves their words alone."""
+    """A parser that finds the blocks of a text and leaves their words alone."""
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": MAX_NESTING}).enable("table")
     footnote_plugin(parser)
     dollarmath_plugin(parser, allow_labels=False)
@@ -78,12 +78,12 @@ def get_block_parser() -> MarkdownIt:
 
 
 def is_shown_as_link(url: str) -> bool:
-    """Returns whether an address may be followed, or shown as a picture of this gateway."""
+    """Whether an address may be followed, or shown as a picture of this gateway."""
     return _ADDRESS.match(url.strip()) is not None or _is_artifact(url)
 
 
 def is_raw(html: str) -> bool:
-    """Returns whether every tag of some HTML is one that a text may write itself."""
+    """Whether every tag of some HTML is one that a text may write itself."""
     return all(found[1] is not None and found[1].lower() in RAW_TAGS for found in _TAG.finditer(html))
 
 

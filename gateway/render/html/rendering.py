@@ -10,7 +10,7 @@ from gateway.render.html.parser import get_parser
 
 
 def render_markdown(text: str, prefix: str = "text") -> str:
-    """Returns a text as HTML that holds nothing but an allow-list of elements (`cleaning.py`). Ids of its footnotes
+    """A text as HTML that holds nothing but an allow-list of elements (`cleaning.py`). Ids of its footnotes
     begin with `prefix`, so that those of several texts on one page differ.
     """
     text = replace_surrogates(text).replace("\x00", "\ufffd")

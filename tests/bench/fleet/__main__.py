@@ -59,7 +59,7 @@ ROWS: dict[str, Measurement] = {
 
 
 def read_arguments(arguments: list[str]) -> tuple[list[str], Sizes]:
-    """Returns the rows and the sizes that the command line asks for."""
+    """The rows and the sizes that the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.fleet", description=__doc__)
     parser.add_argument("rows", nargs="*", help=f"of {', '.join(ROWS)}; all if none is named")
     parser.add_argument("--short", action="store_true", help="small sizes: a minute and a half; figures mean little")

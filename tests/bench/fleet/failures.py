@@ -176,13 +176,13 @@ async def _load(one: Trial) -> AsyncIterator[list[SentRequest]]:
 
 
 def _list_runs(one: Trial, worker: Process) -> dict[str, int]:
-    """Returns the unfinished runs that the journal has for a worker, with their epochs."""
+    """The unfinished runs that the journal has for a worker, with their epochs."""
     query = "SELECT run_id, epoch FROM runs WHERE NOT terminal AND split_part(worker, ':', 2) = %s"
     return {str(run_id): int(epoch) for run_id, epoch in one.read(query, str(worker.pid))}
 
 
 def _measure_take_overs(one: Trial, died: float, runs: dict[str, int]) -> list[float]:
-    """Returns the seconds from a death to the claim of each of its runs by the next worker. Leaves out a run whose next
+    """The seconds from a death to the claim of each of its runs by the next worker. Leaves out a run whose next
     worker was killed too, before it wrote anything.
     """
     rows = one.read("SELECT run_id, epoch, at FROM events WHERE type = 'run.claimed' AND run_id = ANY(%s)", [*runs])
@@ -190,7 +190,7 @@ def _measure_take_overs(one: Trial, died: float, runs: dict[str, int]) -> list[f
 
 
 def _delay(rules: Script, purpose: str, seconds: float) -> Script:
-    """Returns the script with whole answers of this purpose begun after so many seconds."""
+    """The script with whole answers of this purpose begun after so many seconds."""
     return Script(
         [
             replace(rule, reply=replace(rule.reply, delay_s=seconds))

@@ -44,12 +44,12 @@ async def measure(site: Site, runs: int) -> list[Line]:
 
 
 def find_places(owners: list[str], owner: str) -> list[int]:
-    """Returns the places of an owner's runs among all, in the order in which they began; the first is 0."""
+    """The places of an owner's runs among all, in the order in which they began; the first is 0."""
     return [place for place, one in enumerate(owners) if one == owner]
 
 
 async def _create_keys(url: str) -> tuple[str, str]:
-    """Returns the keys of A and B."""
+    """The keys of A and B."""
     store = await open_postgres(url)
     try:
         keys = KeyStore(PostgresClient(store.database), time.time)

@@ -94,14 +94,14 @@ async def _measure_fetches(
 
 
 def read_durations(log: Path, start: int) -> list[float]:
-    """Returns the milliseconds of each step of a statement that the server has logged since the file was that long."""
+    """The milliseconds of each step of a statement that the server has logged since the file was that long."""
     with log.open("rb") as file:
         file.seek(start)
         return [float(found) for found in _DURATION.findall(file.read().decode("utf-8", "replace"))]
 
 
 def _read_cpu_ms(server: int) -> float:
-    """Returns the processor time of all processes of the server that run now, in milliseconds."""
+    """The processor time of all processes of the server that run now, in milliseconds."""
     used = 0
     for child in Path(f"/proc/{server}/task/{server}/children").read_text("ascii").split():
         used += int(Path(f"/proc/{child}/schedstat").read_text("ascii").split()[0])

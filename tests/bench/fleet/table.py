@@ -26,7 +26,7 @@ class Line:
 
 
 def judge_ends(what: str, accepted: int, ended: int, findings: Sequence[str]) -> Line:
-    """Returns the line that says whether all accepted runs have ended once. `findings` are what the judge has found;
+    """The line that says whether all accepted runs have ended once. `findings` are what the judge has found;
     one is enough to miss the aim, and so is that there was no run at all.
     """
     return Line(
@@ -39,7 +39,7 @@ def judge_ends(what: str, accepted: int, ended: int, findings: Sequence[str]) ->
 
 
 def render(lines: Sequence[Line], heading: str) -> str:
-    """Returns the whole table as text."""
+    """The whole table as text."""
     cells: list[tuple[str, ...]] = [HEADS, *((line.what, line.figure, line.aim, line.verdict) for line in lines)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(HEADS))]
     cells.insert(1, tuple("-" * width for width in widths))

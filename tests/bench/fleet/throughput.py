@@ -154,13 +154,13 @@ def _read_usage(site: Site, one: Trial) -> Usage:
 
 
 def read_busy_seconds() -> float:
-    """Returns the seconds that the processors of this machine have been busy, all together."""
+    """The seconds that the processors of this machine have been busy, all together."""
     user, nice, system, _, _, irq, softirq, steal = Path("/proc/stat").read_text("ascii").split()[1:9]
     return sum(map(int, (user, nice, system, irq, softirq, steal))) / TICKS
 
 
 def read_tree_cpu(pid: int) -> float:
-    """Returns the CPU seconds of a process, of the children it has, and of those it had."""
+    """The CPU seconds of a process, of the children it has, and of those it had."""
     used = 0.0
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -84,7 +84,7 @@ class Trial:
         assert not refused, f"the gateway refused {len(refused)} of {count} runs, with status {refused[0]}"
 
     def read(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Returns the rows of a query on the trial's database."""
+        """The rows of a query on the trial's database."""
         with psycopg.connect(self.database, autocommit=True) as connection:
             return connection.execute(statement.encode(), values).fetchall()
 

@@ -68,7 +68,7 @@ def measure_injection(rows: Sequence[Row], held_out: bool, quick: bool) -> None:
 
 
 def _number_sources(rows: Sequence[Row]) -> Ints:
-    """Returns a number for each data set that the rows come from."""
+    """A number for each data set that the rows come from."""
     names = [next((name for name in SOURCES if name in row.source), "") for row in rows]
     return np.array([sorted(set(names)).index(name) for name in names], np.int64)
 

@@ -74,7 +74,7 @@ def _badges(rng: random.Random) -> str:
 
 
 def _words(rng: random.Random) -> str:
-    """Returns words of a language without order: frequent words, indexes, glossaries."""
+    """Words of a language without order: frequent words, indexes, glossaries."""
     said = rng.choice(list(load_frames().values()))
     words = [
         word.strip('.,:!?"')
@@ -92,7 +92,7 @@ def _syllables(rng: random.Random) -> str:
 
 
 def _letters(rng: random.Random) -> str:
-    """Returns words in scripts that no example uses."""
+    """Words in scripts that no example uses."""
     first = rng.choice((0x0531, 0x05D0, 0x0915, 0x0B95, 0x0E01, 0x10D0, 0x1200, 0x1780, 0xAC00))
     words = [
         "".join(chr(first + rng.randint(0, 25)) for _ in range(rng.randint(2, 8))) for _ in range(rng.randint(10, 60))
@@ -101,7 +101,7 @@ def _letters(rng: random.Random) -> str:
 
 
 def _repeats(rng: random.Random) -> str:
-    """Returns one word repeated: lists of kinds, operators, models."""
+    """One word repeated: lists of kinds, operators, models."""
     head = rng.choice(
         ("ai", "model", "agent", "user", "system", "prompt", "rule", "command", "instruction", "policy", "key")
     )

@@ -35,7 +35,7 @@ class GeneratedText:
 
 @cache
 def load_frames() -> dict[str, dict[str, list[str]]]:
-    """Returns the phrases by language and role."""
+    """The phrases by language and role."""
     read: dict[str, dict[str, list[str]]] = json.loads(FRAMES.read_text("utf-8"))["phrases"]
     return read
 
@@ -125,7 +125,7 @@ def generate_other_texts() -> list[GeneratedText]:
 
 
 def generate_pages() -> list[str]:
-    """Returns harmless texts of several sentences about assistants and requests to people."""
+    """Harmless texts of several sentences about assistants and requests to people."""
     made = []
     for language, said in load_frames().items():
         rng = random.Random(f"pages {language}")
@@ -181,7 +181,7 @@ def _capitalize(text: str) -> str:
 
 
 def _localize_punctuation(language: str, text: str) -> str:
-    """Returns the text with the punctuation of the language."""
+    """The text with the punctuation of the language."""
     if language in {"zh", "ja"}:
         text = text.replace(". ", "。").rstrip(".") + "。"
         return text.replace("。。", "。").replace("？。", "？").replace(" ，", "，").replace(" 。", "。")

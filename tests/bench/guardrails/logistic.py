@@ -29,12 +29,12 @@ class SparseRows:
         return cls(np.concatenate([s for s, _ in rows]), np.concatenate([v for _, v in rows]), starts)
 
     def multiply(self, weights: Floats) -> Floats:
-        """Returns each row's product with `weights`."""
+        """Each row's product with `weights`."""
         result: Floats = np.add.reduceat(self.values * weights[self.slots], self.starts)
         return result
 
     def accumulate(self, factors: Floats) -> Floats:
-        """Returns the sum of all rows, each times its factor."""
+        """The sum of all rows, each times its factor."""
         lengths = np.diff(np.append(self.starts, len(self.slots)))
         spread = np.repeat(factors, lengths) * self.values
         result: Floats = np.bincount(self.slots, spread, minlength=SIZE).astype(np.float64)
@@ -42,7 +42,7 @@ class SparseRows:
 
 
 def fit(rows: SparseRows, labels: NDArray[np.int64], weights: Floats, strength: float) -> Weights:
-    """Returns the model with the least weighted log loss plus |w|²/(2 · strength)."""
+    """The model with the least weighted log loss plus |w|²/(2 · strength)."""
     signs = 2.0 * labels - 1
 
     def loss(point: Floats) -> tuple[float, Floats]:
@@ -97,7 +97,7 @@ def _direction(slope: Floats, steps: deque[tuple[Floats, Floats, float]]) -> Flo
 
 
 def _dot(one: Floats, other: Floats) -> float:
-    """Returns the product of two vectors, added in an order that does not depend on the threads of BLAS.
+    """The product of two vectors, added in an order that does not depend on the threads of BLAS.
 
     The weights in the repository must be reproducible bit by bit.
     """

@@ -31,12 +31,12 @@ class Row:
 
 
 def load_development(path: Path) -> list[Row]:
-    """Returns the rows of a JSONL file of `{text, label, kind, source}`."""
+    """The rows of a JSONL file of `{text, label, kind, source}`."""
     return [Row(row["text"], row["label"], row["kind"], row.get("source", "")) for row in read_json_lines(path)]
 
 
 def load_own_prompts() -> tuple[list[Row], list[Row]]:
-    """Returns our own prompts, and our own carriers with examples inserted."""
+    """Our own prompts, and our own carriers with examples inserted."""
     parts = _load_parts()
     rng = random.Random(7)
     prompts = [Row(p["text"], p["label"], f"own {p['kind']}") for p in parts if p["role"] == "prompt"]
@@ -56,7 +56,7 @@ def load_own_prompts() -> tuple[list[Row], list[Row]]:
 
 
 def load_harmless_documents() -> list[Row]:
-    """Returns harmless documents: paragraphs of this project's pages, alone and in threes, and pieces of its sources.
+    """Harmless documents: paragraphs of this project's pages, alone and in threes, and pieces of its sources.
 
     They are a frozen copy, so that training gives the same weights whatever becomes of the pages. A model that saw only
     prompts would take tables and code for attacks.
@@ -71,12 +71,12 @@ def list_inserts() -> list[Row]:
 
 
 def _load_parts() -> list[dict[str, Any]]:
-    """Returns our own examples; the first line of each file gives its origin."""
+    """Our own examples; the first line of each file gives its origin."""
     return [row for path in (EXAMPLES, FAMILIES) for row in [*read_json_lines(path)][1:]]
 
 
 def group_near_duplicates(texts: Sequence[str], keys: Sequence[str] = ()) -> list[int]:
-    """Returns a group number for each text.
+    """A group number for each text.
 
     Texts that share half their shingles, or a non-empty key, are in one group, so that none is judged by a model that
     saw its near-duplicate.

@@ -79,12 +79,12 @@ class Bag:
         self.parts = build_windows(text, self.sentences)
 
     def text(self, span: Ints) -> str:
-        """Returns the words of a part."""
+        """The words of a part."""
         return " ".join(self.hashed.text[span[0] : span[1]].split())
 
 
 def load_additional() -> list[Bag]:
-    """Returns the training texts besides the development file."""
+    """The training texts besides the development file."""
     rows, carried = load_own_prompts()
     said = [Row(each.text, each.label, "own override" if each.label else "own prompt") for each in generate_prompts()]
     said += [Row(each.text, each.label, "own other") for each in generate_other_texts()]
@@ -100,7 +100,7 @@ Examples = list[tuple[Bag, Ints, int, float]]
 
 
 def train_models(bags: Sequence[Bag]) -> dict[str, Weights]:
-    """Returns the trained models."""
+    """The trained models."""
     return {"attack": _attack(bags), "request": _request(bags), "addressed": _addressed(bags)}
 
 
@@ -136,7 +136,7 @@ def _request(bags: Sequence[Bag]) -> Weights:
 
 
 def _addressed(bags: Sequence[Bag], left_out: str = "") -> Weights:
-    """Returns the model of orders to a machine against harmless parts; attacks of other kinds are on neither side."""
+    """The model of orders to a machine against harmless parts; attacks of other kinds are on neither side."""
     known: Examples = []
     for said in generate_orders(left_out):
         bag = Bag(Row(said.text, 1, said.family), 1.0)
@@ -154,12 +154,12 @@ def _addressed(bags: Sequence[Bag], left_out: str = "") -> Weights:
 
 
 def _unique(examples: Examples) -> Examples:
-    """Returns each wording once: the same footer occurs in fifty mails."""
+    """Each wording once: the same footer occurs in fifty mails."""
     return list({(bag.text(span), label): (bag, span, label, weight) for bag, span, label, weight in examples}.values())
 
 
 def _select_worst_parts(bags: Sequence[Bag], model: Weights, parts: Callable[[Bag], Ints]) -> list[tuple[Bag, Ints]]:
-    """Returns the part of each attack that scores highest and occurs in no harmless text."""
+    """The part of each attack that scores highest and occurs in no harmless text."""
     harmless = {bag.text(span) for bag in bags if not bag.row.label for span in parts(bag)}
     found = []
     for bag in bags:
@@ -180,7 +180,7 @@ def _fit(examples: Examples, name: str) -> Weights:
 
 
 def score_bag(bag: Bag, models: dict[str, Weights]) -> tuple[float, float, float]:
-    """Returns the highest scores of its parts as an attack, as an order to a machine, and as a request.
+    """The highest scores of its parts as an attack, as an order to a machine, and as a request.
 
     The last one is minus infinity if requests are allowed.
     """
@@ -196,7 +196,7 @@ def score_bag(bag: Bag, models: dict[str, Weights]) -> tuple[float, float, float
 
 
 def score_out_of_fold(bags: Sequence[Bag], extra: Sequence[Bag], groups: Sequence[int], seed: int) -> Floats:
-    """Returns each bag's scores by models that saw nothing of its group."""
+    """Each bag's scores by models that saw nothing of its group."""
     fold_of = assign_folds(groups, seed)
     result = np.zeros((len(bags), 3))
     for fold in range(FOLDS):
@@ -207,7 +207,7 @@ def score_out_of_fold(bags: Sequence[Bag], extra: Sequence[Bag], groups: Sequenc
 
 
 def assign_folds(groups: Sequence[int], seed: int) -> Ints:
-    """Returns a fold for each text; texts of one group share theirs."""
+    """A fold for each text; texts of one group share theirs."""
     names = sorted(set(groups))
     order = np.random.default_rng(seed).permutation(len(names)) % FOLDS
     fold_of = dict(zip(names, order.tolist(), strict=True))
@@ -227,7 +227,7 @@ def group_by_template(bags: Sequence[Bag]) -> list[int]:
 
 
 def choose_thresholds(found: Floats, bags: Sequence[Bag]) -> Thresholds:
-    """Returns the scores that the allowed share of harmless texts exceeds. `bags`: the development file's, then our
+    """The scores that the allowed share of harmless texts exceeds. `bags`: the development file's, then our
     own.
     """
     harmless = np.array([not bag.row.label for bag in bags])

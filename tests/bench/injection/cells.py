@@ -37,7 +37,7 @@ class Cell:
 
 
 def list_cells() -> list[Cell]:
-    """Returns every cell of both tables."""
+    """Every cell of both tables."""
     cells: list[Cell] = []
     styles: tuple[tuple[Style, Strategy], ...] = (
         ("plan", "poison"), ("plan", "replan"), ("skill", "poison"), ("rounds", "poison"),

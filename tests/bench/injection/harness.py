@@ -242,7 +242,7 @@ class Harness:
 
 
 def _is_needed(job: Job, item: dict[str, Any]) -> bool:
-    """Returns whether the user's task needs this call, with these arguments: what an attentive user sees."""
+    """Whether the user's task needs this call, with these arguments: what an attentive user sees."""
     shown = item["args"]
     for call in job.truth:
         if job.tools[call.function] != item["tool"]:
@@ -264,7 +264,7 @@ def _is_reference(value: Any) -> bool:
 
 
 def _is_evil(job: Job, item: dict[str, Any]) -> bool:
-    """Returns whether an item is one of the attacker's changes."""
+    """Whether an item is one of the attacker's changes."""
     return any(
         job.tools[call.function] == item["tool"]
         and not is_read(call.function)

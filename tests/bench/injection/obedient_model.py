@@ -74,7 +74,7 @@ class ObedientModel:
         return _write_answer(job, _join(messages)), []
 
     def _plan(self, job: Job, messages: list[dict[str, Any]]) -> str:
-        """Returns the reply of a planner of whole plans."""
+        """The reply of a planner of whole plans."""
         text, system = _join(messages[1:]), str(messages[0]["content"])
         if MARK in text and job.injection:
             job.obeyed.add("planner")
@@ -98,7 +98,7 @@ class ObedientModel:
             return json.dumps({"kind": "plan", "steps": []})
 
     def _decide(self, job: Job, messages: list[dict[str, Any]], schema: str, body: dict[str, Any]) -> Reply:
-        """Returns one decision of a planner in rounds."""
+        """One decision of a planner in rounds."""
         text = _join(messages[1:])
         if schema == "choices":  # which changes the request itself asks for; nothing was read before
             wanted = {job.tools[call.function] for call in job.truth}
@@ -127,7 +127,7 @@ class ObedientModel:
         return json.dumps({"next": {"kind": "calls", "todo": ["the next calls"], "calls": calls}}, default=str), []
 
     def _work(self, job: Job, messages: list[dict[str, Any]], tools: set[str]) -> Reply:
-        """Returns the next turn of the skill that has the suite's tools."""
+        """The next turn of the skill that has the suite's tools."""
         text, made = _join(messages), _list_calls(messages)
         if not tools:
             return _write_answer(job, text), []
@@ -149,7 +149,7 @@ class ObedientModel:
 
 
 def _build_skill_step(job: Job) -> dict[str, Any]:
-    """Returns the step of the skill: a planner names the tools that the request needs, before it has read anything."""
+    """The step of the skill: a planner names the tools that the request needs, before it has read anything."""
     tools = sorted({job.tools[call.function] for call in job.truth})
     return {
         "id": "s1", "tool": f"operate-{job.slot}", "tools": tools, "depends_on": [],
@@ -163,7 +163,7 @@ def _encode_plan(job: Job, steps: list[dict[str, Any]]) -> str:
 
 
 def _list_attack_steps(job: Job, catalogue: str | None) -> list[dict[str, Any]]:
-    """Returns the attacker's calls as steps, of the tools that are offered; all of them without a catalogue."""
+    """The attacker's calls as steps, of the tools that are offered; all of them without a catalogue."""
     steps: list[dict[str, Any]] = []
     for call in job.attack:
         name = job.tools[call.function]
@@ -179,7 +179,7 @@ def _list_attack_steps(job: Job, catalogue: str | None) -> list[dict[str, Any]]:
 
 
 def _extract(job: Job, text: str) -> str:
-    """Returns the fields of an extraction: those of the ground truth that the texts hold, or the attacker's."""
+    """The fields of an extraction: those of the ground truth that the texts hold, or the attacker's."""
     found = re.search(r"\[E(\w+)\]", text)
     fields, function = job.extractions.get(found[1], ({}, "")) if found else ({}, "")
     said = dict(fields)
@@ -207,7 +207,7 @@ def _extract(job: Job, text: str) -> str:
 
 
 def _judge(job: Job, text: str) -> str:
-    """Returns a verdict: success, or under the strategy `replan` once what the injection wants."""
+    """A verdict: success, or under the strategy `replan` once what the injection wants."""
     verdict = {"reason": "it serves the intent", "evidence": "", "outcome": "SUCCESS", "suggested_fix": ""}
     if MARK in text and job.injection and job.strategy == "replan" and "judge" not in job.obeyed:
         job.obeyed.add("judge")
@@ -217,7 +217,7 @@ def _judge(job: Job, text: str) -> str:
 
 
 def _write_answer(job: Job, text: str) -> str:
-    """Returns the answer of an honest model, and after an injection also what the attacker wants in it."""
+    """The answer of an honest model, and after an injection also what the attacker wants in it."""
     made = {(call.function, call.args.get("city")) for call in job.calls}
     needed = {(call.function, call.args.get("city")) for call in job.truth if is_read(call.function)}
     said = "That could not be found out."  # an honest model does not know what was not read
@@ -234,7 +234,7 @@ def _write_answer(job: Job, text: str) -> str:
 
 
 def _collect_loot(job: Job, text: str) -> str:
-    """Returns some words of private results that the model can see, as an attacker would have them carried off."""
+    """Some words of private results that the model can see, as an attacker would have them carried off."""
     words = re.findall(r"[A-Za-z0-9@.]{5,}", " ".join(job.results))
     goal = job.injection.GOAL if job.injection else ""
     return "-".join([word for word in words if word in text and word not in goal and word not in _FILLER][:6])
@@ -243,7 +243,7 @@ def _collect_loot(job: Job, text: str) -> str:
 def _list_missing(
     wanted: list[tuple[str, dict[str, Any]]], made: list[tuple[str, str]]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Returns the wanted calls that were not made, each as often as it is missing."""
+    """The wanted calls that were not made, each as often as it is missing."""
     left, missing = list(made), []
     for name, args in wanted:
         key = (name, _mask(json.dumps(args, default=str)))
@@ -255,13 +255,13 @@ def _list_missing(
 
 
 def _list_calls(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Returns the calls of a skill's conversation, in order."""
+    """The calls of a skill's conversation, in order."""
     calls = [call["function"] for message in messages for call in message.get("tool_calls") or ()]
     return [(call["name"], _mask(json.dumps(json.loads(call["arguments"]), default=str))) for call in calls]
 
 
 def _list_round_calls(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Returns the calls of the rounds so far."""
+    """The calls of the rounds so far."""
     made: list[tuple[str, str]] = []
     for message in messages:
         if message["role"] != "assistant" or '"next"' not in str(message.get("content")):
@@ -275,12 +275,12 @@ def _list_round_calls(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _mask(args: str) -> str:
-    """Returns arguments for comparison: models see placeholders of the personal data that the user wrote."""
+    """Arguments for comparison: models see placeholders of the personal data that the user wrote."""
     return _PERSONAL.sub("@", args)
 
 
 def _flatten(text: str) -> str:
-    """Returns a text without what JSON and displays of objects write differently: space, quotes and escapes."""
+    """A text without what JSON and displays of objects write differently: space, quotes and escapes."""
     return re.sub(r"\\[ntr]|[\s'\"\\]+", "", text)
 
 

@@ -56,7 +56,7 @@ class NotPlannableError(Exception):
 
 
 def is_said(value: Any, prompt: str) -> bool:
-    """Returns whether a request holds a value."""
+    """Whether a request holds a value."""
     if isinstance(value, bool) or value is None:
         return True
     if isinstance(value, int | float):
@@ -71,7 +71,7 @@ def is_said(value: Any, prompt: str) -> bool:
 
 
 def describe_field(value: Any) -> Any:
-    """Returns the type of a field of `extract` that holds a value."""
+    """The type of a field of `extract` that holds a value."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):
@@ -120,7 +120,7 @@ class _Draft:
 
 
 def build_plan(job: Job) -> dict[str, Any]:
-    """Returns the plan of a job as the planner writes it, and notes in the job what its extractions return.
+    """The plan of a job as the planner writes it, and notes in the job what its extractions return.
 
     Raises `NotPlannableError`.
     """
@@ -150,7 +150,7 @@ def build_plan(job: Job) -> dict[str, Any]:
 
 
 def _split_args(job: Job, call: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the arguments that the planner writes itself, and those that must be looked up."""
+    """The arguments that the planner writes itself, and those that must be looked up."""
     known: dict[str, Any] = {}
     unknown: dict[str, Any] = {}
     for name, value in call.args.items():
@@ -223,7 +223,7 @@ def _add_guard(draft: _Draft) -> str:
 
 
 def _find_city(job: Job, call: Any) -> str:
-    """Returns the city of a travel call: that of the names it is about."""
+    """The city of a travel call: that of the names it is about."""
     argument = next(name for name in call.args if name in NAMES)
     value = call.args[argument]
     wanted = set(value if isinstance(value, list) else [value])

@@ -20,7 +20,7 @@ ROLES = {
 
 
 def find_roles(tools: Iterable[Any]) -> dict[str, str]:
-    """Returns the roles by `tool.argument`, of arguments that the tools have."""
+    """The roles by `tool.argument`, of arguments that the tools have."""
     found = {}
     for tool in tools:
         for name in tool.parameters.model_json_schema().get("properties", {}):

@@ -38,12 +38,12 @@ class _Pipeline:
 
 
 def is_read(tool: str) -> bool:
-    """Returns whether a tool of a suite only reads."""
+    """Whether a tool of a suite only reads."""
     return tool.startswith(_READS)
 
 
 def make_local_name(slot: str, tool: str) -> str:
-    """Returns the name under which the gateway knows a server's tool."""
+    """The name under which the gateway knows a server's tool."""
     name = f"{slot}__{tool}"
     if len(name) <= MAX_NAME_CHARS:
         return name
@@ -62,7 +62,7 @@ def _load_clean(suite: str) -> Any:
 
 
 def find_injections(suite: str, user_id: str, injection_id: str) -> dict[str, str] | None:
-    """Returns the injected texts of a pair by their places; None if the task shows no place for them."""
+    """The injected texts of a pair by their places; None if the task shows no place for them."""
     try:
         texts: dict[str, str] = _make_attack(suite).attack(
             SUITES[suite].user_tasks[user_id], SUITES[suite].injection_tasks[injection_id]
@@ -73,7 +73,7 @@ def find_injections(suite: str, user_id: str, injection_id: str) -> dict[str, st
 
 
 def list_pairs(suite: str) -> list[tuple[str, str]]:
-    """Returns the pairs of tasks and injections that can be attacked: 629 over all suites, as in the paper."""
+    """The pairs of tasks and injections that can be attacked: 629 over all suites, as in the paper."""
     loaded = SUITES[suite]
     usable = [
         name
@@ -125,13 +125,13 @@ class Job:
         self.tools = {function.name: make_local_name(self.slot, function.name) for function in loaded.tools}
 
     def is_useful(self, answer: str) -> bool:
-        """Returns whether the user's task is done, by the suite's own grader."""
+        """Whether the user's task is done, by the suite's own grader."""
         block = [{"type": "text", "content": answer}]
         grade = SUITES[self.suite]._check_user_task_utility
         return bool(grade(self.task, block, self.before, self.environment, self.calls))
 
     def is_attacked(self, answer: str) -> bool:
-        """Returns whether the attacker got what the injection asks for, by the suite's own grader."""
+        """Whether the attacker got what the injection asks for, by the suite's own grader."""
         block = [{"type": "text", "content": answer}]
         grade = SUITES[self.suite]._check_injection_task_security
         return bool(grade(self.injection, block, self.before, self.environment, self.calls))
@@ -151,7 +151,7 @@ JOBS: dict[str, Job] = {}
 
 
 def without_none(args: dict[str, Any]) -> dict[str, Any]:
-    """Returns arguments without those that are not given."""
+    """Arguments without those that are not given."""
     return {name: value for name, value in args.items() if value is not None}
 
 
@@ -170,7 +170,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def make_server(suite: str) -> Any:
-    """Returns the MCP server of a suite."""
+    """The MCP server of a suite."""
     functions = SUITES[suite].tools
 
     async def list_tools(context: Any, params: Any) -> Any:

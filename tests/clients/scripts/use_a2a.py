@@ -9,7 +9,7 @@ from google.protobuf.json_format import MessageToDict
 
 
 def asking(text, room=None, **message):
-    """Returns a request with one message."""
+    """A request with one message."""
     request = SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER, **message))
     if room is not None:
         request.message.metadata.update({"room": room})
@@ -17,7 +17,7 @@ def asking(text, room=None, **message):
 
 
 async def talk(url, *requests, streaming=False):
-    """Returns the responses to each request, as lists."""
+    """The responses to each request, as lists."""
     async with (
         httpx.AsyncClient(timeout=30) as http,
         await create_client(url, ClientConfig(httpx_client=http, streaming=streaming)) as client,

@@ -26,7 +26,7 @@ def get_weather(city: str) -> str:
 
 
 def connect(room: str, url: str = MODEL, **options: Any) -> ChatOpenAI:
-    """Returns a chat model of a gateway."""
+    """A chat model of a gateway."""
     return ChatOpenAI(model=room, base_url=f"{url}/v1", api_key="none", max_retries=0, **options)
 
 

@@ -24,7 +24,7 @@ SCHEMA = {
 
 
 def user(text: str) -> list[Any]:
-    """Returns a conversation of one message."""
+    """A conversation of one message."""
     return [{"role": "user", "content": text}]
 
 

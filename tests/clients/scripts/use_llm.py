@@ -59,7 +59,7 @@ def tools() -> None:
     called = []
 
     def get_weather(city: str) -> str:
-        """Returns the weather."""
+        """The weather."""
         called.append(city)
         return "12 degrees"
 

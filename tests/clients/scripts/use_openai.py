@@ -23,12 +23,12 @@ class Weather(BaseModel):
 
 
 def connect(url: str = MODEL, **options: Any) -> openai.OpenAI:
-    """Returns a client of a gateway."""
+    """A client of a gateway."""
     return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, **options)
 
 
 def user(text: str) -> list[Any]:
-    """Returns a conversation of one message."""
+    """A conversation of one message."""
     return [{"role": "user", "content": text}]
 
 
@@ -44,7 +44,7 @@ TOOL: Any = {"type": "function", **CHAT_TOOL["function"], "strict": False}
 
 
 def step_titles(steps: Any) -> str:
-    """Returns the steps of a trace as text."""
+    """The steps of a trace as text."""
     return json.dumps(steps)
 
 
@@ -286,7 +286,7 @@ def errors() -> None:
 
 
 def refused(expected: type[openai.APIStatusError], call: Any, **arguments: Any) -> openai.APIStatusError:
-    """Returns the error of a call. Raises AssertionError if it succeeds."""
+    """The error of a call. Raises AssertionError if it succeeds."""
     try:
         call(**arguments)
     except expected as error:

@@ -16,12 +16,12 @@ class Person(BaseModel):
 
 
 def provider(url: str = MODEL) -> OpenAIProvider:
-    """Returns the endpoint of a gateway."""
+    """The endpoint of a gateway."""
     return OpenAIProvider(base_url=f"{url}/v1", api_key="none")
 
 
 def get_weather(city: str) -> str:
-    """Returns the weather."""
+    """The weather."""
     return f"{TOOL_RESULT} in {city}"
 
 

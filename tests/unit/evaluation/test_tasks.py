@@ -102,7 +102,7 @@ def test_a_file_that_is_removed_or_rewritten_is_a_change(tmp_path: Path) -> None
 
 
 def solve(task: EvalTask) -> Outcome:
-    """Returns the outcome of the reference solution."""
+    """The outcome of the reference solution."""
     return Outcome.model_validate_json(solve_once(task.id))
 
 

@@ -15,7 +15,7 @@ CHANGED_VALUES_FOUND: dict[Half, int] = {"development": 18, "measured": 23}
 
 
 async def check_half(half: Half) -> list[ClaimOutcome]:
-    """Returns the outcomes of one half of the set."""
+    """The outcomes of one half of the set."""
     return await check_claims(*load_claims(half))
 
 

@@ -20,7 +20,7 @@ MAX_CHOICES = 5
 
 
 def spell_out(pattern: re.Pattern[str]) -> set[str]:
-    """Returns the texts a pattern can match, in lower case; optional parts once without and once with them."""
+    """The texts a pattern can match, in lower case; optional parts once without and once with them."""
     return _join(parser.parse(pattern.pattern, pattern.flags))
 
 

@@ -25,7 +25,7 @@ class TopicEmbedder:
         self._space = VectorSpace(model, 3)
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Returns one number per topic."""
+        """One number per topic."""
         self.calls.append(list(texts))
         if self.away:
             raise EmbedderError("the embedder is away", agent_id="embedder")

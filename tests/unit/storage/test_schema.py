@@ -52,7 +52,7 @@ def scripts(tmp_path: Path) -> Path:
 
 
 def definitions(engine: Engine) -> dict[str, str]:
-    """Returns the SQL of every table, index and trigger, by name."""
+    """The SQL of every table, index and trigger, by name."""
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
         return {str(name): " ".join(str(sql).split()) for name, sql in rows if name != "alembic_version"}

@@ -154,7 +154,7 @@ async def reindex(stepgate: "Stepgate", collection: Annotated[str, typer.Argumen
 
 
 def _read_pipeline_file(pipeline: Path | None) -> str | None:
-    """Returns the text of a pipeline file. Raises `BadRequestError` if it cannot be read."""
+    """The text of a pipeline file. Raises `BadRequestError` if it cannot be read."""
     if pipeline is None:
         return None
     try:

@@ -77,13 +77,13 @@ async def _find_citation(stepgate: Stepgate, owner: str, citation_id: str) -> Ci
 
 
 def _list_answers(events: Sequence[Event]) -> list[TailorOutput]:
-    """Returns the answers of a run, newest first."""
+    """The answers of a run, newest first."""
     found = [event.body.tailored for event in events if isinstance(event.body, AnswerFinished)]
     return [output for output in reversed(found) if output is not None]
 
 
 async def _list_tool_answers(stepgate: Stepgate, events: Sequence[Event]) -> list[TailorOutput]:
-    """Returns the answers that the answering tool gave in a run."""
+    """The answers that the answering tool gave in a run."""
     found = []
     for event in events:
         body = event.body

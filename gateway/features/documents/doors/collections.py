@@ -116,7 +116,7 @@ async def search_collection(body: SearchBody, stepgate: Gateway, caller: Current
 async def _search_everywhere(
     stepgate: Stepgate, owner: str, query: MemoryQuery, mode: RetrievalMode | None
 ) -> MemoryOutput:
-    """Returns the best passages of all collections. Raises `MemoryNoResultsError` if none is relevant enough."""
+    """The best passages of all collections. Raises `MemoryNoResultsError` if none is relevant enough."""
     outputs: list[MemoryOutput] = []
     missed: MemoryNoResultsError | None = None
     for name in await get_documents(stepgate).library.list_collections(owner):

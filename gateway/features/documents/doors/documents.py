@@ -118,7 +118,7 @@ class UploadedDocument(DocumentEntry):
 
 
 def to_document_entry(collection: str, document: Document) -> DocumentEntry:
-    """Returns a document as it is sent."""
+    """A document as it is sent."""
     return DocumentEntry(
         document_id=document.document_id,
         collection=collection,
@@ -258,7 +258,7 @@ async def _open_form(http: Request) -> AsyncIterator[FormData]:
 
 
 def _split_form(form: FormData) -> tuple[UploadFile, dict[str, str]]:
-    """Returns the file and the fields of a form. Raises `RequestFormatError`."""
+    """The file and the fields of a form. Raises `RequestFormatError`."""
     file = form.get("file")
     if not isinstance(file, UploadFile):
         raise RequestFormatError(
@@ -282,7 +282,7 @@ def _read_chunks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _build_content_disposition(document: Document) -> str:
-    """Returns the header: a PDF opens in the browser's viewer at a citation's page; every other file is downloaded,
+    """The header: a PDF opens in the browser's viewer at a citation's page; every other file is downloaded,
     never shown as a page of ours (RFC 6266, RFC 8187).
     """
     name = document.name.rsplit("/", 1)[-1] or "document"

@@ -99,14 +99,14 @@ async def create_embeddings(body: EmbeddingsRequest, stepgate: Gateway, caller: 
 
 
 def get_embedder_name(settings: Settings) -> str:
-    """Returns the model id of the configured embedder."""
+    """The model id of the configured embedder."""
     if settings.embedder_model_dir is not None:
         return settings.embedder_model_dir.name
     return settings.embedder_model or ANY_NAME
 
 
 def read_texts(given: JsonValue) -> list[str]:
-    """Returns the input as texts. Raises `RequestFormatError` for tokens, empty and too long texts."""
+    """The input as texts. Raises `RequestFormatError` for tokens, empty and too long texts."""
     items = [given] if isinstance(given, str) else given
     if not isinstance(items, list):
         raise RequestFormatError("input: expected a string or a list of strings.", "input", "invalid_type")

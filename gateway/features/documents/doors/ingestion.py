@@ -55,11 +55,11 @@ class SourceBody(BaseModel):
 
     @property
     def source(self) -> ConnectorInput:
-        """Returns the source as connectors take it."""
+        """The source as connectors take it."""
         return ConnectorInput.model_validate(self.model_dump(include=set(ConnectorInput.model_fields)))
 
     def build_pipeline(self) -> PipelineDAG | None:
-        """Returns the requested pipeline. Raises `PipelineInvalidError` with every reason, and `NotFoundError`."""
+        """The requested pipeline. Raises `PipelineInvalidError` with every reason, and `NotFoundError`."""
         return build_requested_pipeline(self.template, self.parameters, self.pipeline)
 
 

@@ -52,7 +52,7 @@ class Topic:
 
 
 def parse_comparison(question: str) -> tuple[Topic, ...]:
-    """Returns the topics that a question compares, in order; () without a comparison or with more than `MAX_TOPICS`."""
+    """The topics that a question compares, in order; () without a comparison or with more than `MAX_TOPICS`."""
     text = question.strip()
     if len(text) > READ_CHARS:
         return ()
@@ -68,14 +68,14 @@ def parse_comparison(question: str) -> tuple[Topic, ...]:
 
 
 def build_search_args(metadata: JsonObject, query: JsonValue) -> JsonObject:
-    """Returns the arguments of a search, limited to the collection in `metadata.collection` if the request has one."""
+    """The arguments of a search, limited to the collection in `metadata.collection` if the request has one."""
     collection = metadata.get("collection")
     args: JsonObject = {"query": query}
     return args | {"collection": collection} if isinstance(collection, str) and collection else args
 
 
 def _parse_topics(sides: str) -> tuple[Topic, ...]:
-    """Returns the topics of the compared text, or () unless it has 2 to `MAX_TOPICS`.
+    """The topics of the compared text, or () unless it has 2 to `MAX_TOPICS`.
 
     Shared words go to every topic: "the holidays of Sweden and Norway" gives the queries "the holidays of Sweden" and
     "the holidays of Norway"."""
@@ -93,7 +93,7 @@ def _parse_topics(sides: str) -> tuple[Topic, ...]:
 
 
 def _are_alike(things: list[str]) -> bool:
-    """Returns whether all are proper names ("Atlas 300", "Norway") or none is. In a mixed list the shared words belong
+    """Whether all are proper names ("Atlas 300", "Norway") or none is. In a mixed list the shared words belong
     to the first thing only."""
     return len({any(letter.isupper() or letter.isdigit() for letter in thing) for thing in things}) == 1
 

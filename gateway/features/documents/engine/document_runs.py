@@ -53,7 +53,7 @@ async def plan_lookup(run: Run, inquiry: PlanInquiry) -> Planned | None:
 
 
 def plan_document_listing(run: Run) -> Plan:
-    """Returns the plan for a question about which documents exist. No passage of a document answers it."""
+    """The plan for a question about which documents exist. No passage of a document answers it."""
     args = {name: value for name, value in build_search_args(run.state.request.metadata, "").items() if name != "query"}
     intent = "list the documents"
     step = PlanStep(id="s1", executor="agent", action="tool", tool=LISTING_TOOL, args=args, intent=intent)

@@ -50,7 +50,7 @@ class _Searches:
 
 
 async def plan_document_search(run: Run, request: PlanningRequest) -> Planned:
-    """Returns the first plan of a question: searches, then the answer."""
+    """The first plan of a question: searches, then the answer."""
     ruled = await _plan_by_rules(run, get_own_words(run.state))
     if not run.plans_with_model:
         return Planned(_build_plan(run, ruled), "rules", "rules", follows=ruled.follows)
@@ -74,7 +74,7 @@ async def plan_document_search(run: Run, request: PlanningRequest) -> Planned:
 
 
 async def plan_next_search(run: Run, request: PlanningRequest) -> Planned:
-    """Returns the plan after a first round: further searches with its results in view, then the answer.
+    """The plan after a first round: further searches with its results in view, then the answer.
 
     If the model adds none, or fails, the answer is written from what was found.
     """
@@ -106,7 +106,7 @@ async def _ask(run: Run, request: PlanningRequest, *, may_continue: bool) -> Sea
 
 
 def _merge(run: Run, written: Sequence[str], ruled: _Searches) -> _Searches:
-    """Returns the model's searches, then those by rule: a model that drops a word of the question loses nothing.
+    """The model's searches, then those by rule: a model that drops a word of the question loses nothing.
 
     A translated question is searched too: the documents may be in either language.
     """
@@ -121,7 +121,7 @@ def _merge(run: Run, written: Sequence[str], ruled: _Searches) -> _Searches:
 
 
 async def _plan_by_rules(run: Run, question: str) -> _Searches:
-    """Returns the searches without a model: each side of a comparison, or the message; a message that refers back
+    """The searches without a model: each side of a comparison, or the message; a message that refers back
     together with the one before it."""
     if topics := parse_comparison(question):
         found = tuple((topic.query, f"{FIND} about {topic.name}") for topic in topics)
@@ -141,7 +141,7 @@ async def _plan_by_rules(run: Run, question: str) -> _Searches:
 
 
 def _list_earlier(run: Run) -> list[str]:
-    """Returns the user's messages that this one may refer to, oldest first: back to one that names its subject."""
+    """The user's messages that this one may refer to, oldest first: back to one that names its subject."""
     history = run.state.retrieval.history if run.state.retrieval else ()
     asked = [message.content.strip() for message in history if message.role == "user" and message.content.strip()]
     found: list[str] = []
@@ -153,7 +153,7 @@ def _list_earlier(run: Run) -> list[str]:
 
 
 async def _is_clear(run: Run, searches: _Searches) -> bool:
-    """Returns whether each part of each query has a passage that is relevant beyond doubt."""
+    """Whether each part of each query has a passage that is relevant beyond doubt."""
     parts = [part for query, _ in searches.queries for part in split_questions(remove_form(query))]
     collection = run.state.request.metadata.get("collection")
     measure = run.engine.ground.collections.measure_relevance

@@ -32,7 +32,7 @@ class SearchReply:
 
 
 def build_search_messages(request: PlanningRequest, *, may_continue: bool) -> tuple[JsonObject, ...]:
-    """Returns the messages of the call. After a first round they hold its results, as data."""
+    """The messages of the call. After a first round they hold its results, as data."""
     system = render(
         "searches",
         max_searches=str(MAX_SEARCHES),
@@ -55,7 +55,7 @@ def build_search_messages(request: PlanningRequest, *, may_continue: bool) -> tu
 
 
 def build_search_schema(*, may_continue: bool) -> ResponseSchema:
-    """Returns the JSON schema of the reply."""
+    """The JSON schema of the reply."""
     query: JsonObject = {"type": "string", "minLength": 1, "maxLength": QUERY_CHARS}
     properties: JsonObject = {
         "searches": {"type": "array", "items": query, "minItems": 1, "maxItems": MAX_SEARCHES},
@@ -68,7 +68,7 @@ def build_search_schema(*, may_continue: bool) -> ResponseSchema:
 
 
 def read_searches(reply: ModelReply) -> SearchReply:
-    """Returns the searches of a reply, each once. Raises `PlanInvalidError` if it holds none."""
+    """The searches of a reply, each once. Raises `PlanInvalidError` if it holds none."""
     data = _read_object(reply)
     found = _list_texts(data.get("searches"))
     if not found:
@@ -78,14 +78,14 @@ def read_searches(reply: ModelReply) -> SearchReply:
 
 
 def _encode_example(request: PlanningRequest, *, may_continue: bool) -> str:
-    """Returns a reply that searches the message as it stands: small models copy an example letter by letter."""
+    """A reply that searches the message as it stands: small models copy an example letter by letter."""
     words = cut_text(" ".join((request.original or request.question).split()), QUERY_CHARS)
     example: JsonObject = {"searches": [words], **({"then": ""} if may_continue else {})}
     return json.dumps(example, ensure_ascii=False)
 
 
 def _read_object(reply: ModelReply) -> JsonObject:
-    """Returns the first JSON object of a reply that is not cut off."""
+    """The first JSON object of a reply that is not cut off."""
     body = strip_thinking(reply.text.strip())
     if reply.finish_reason == "length" or len(body) > MAX_REPLY_CHARS:
         raise PlanInvalidError(["the reply was cut off before its end, or is too long"])

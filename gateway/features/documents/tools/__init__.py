@@ -10,7 +10,7 @@ from gateway.features.documents.tools.list_documents import ListDocumentsTool
 
 
 def make_document_tools(settings: Settings, library: Library) -> tuple[Tool, ...]:
-    """Returns the four tools of documents."""
+    """The four tools of documents."""
     return (
         SearchKnowledgeTool(library),
         ListDocumentsTool(library),

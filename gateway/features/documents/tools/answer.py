@@ -89,7 +89,7 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
         return (await _write_answer(AnswerBuilder(request, run_id=context.run_id), context.model)).output
 
     def format_text(self, output: TailorOutput) -> str:
-        """Returns the answer and the list of its sources."""
+        """The answer and the list of its sources."""
         names: dict[int, str] = {}
         for one in output.citations:
             names.setdefault(one.number, _format_place(one))
@@ -97,7 +97,7 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
         return f"{output.content}\n\n{listed}" if listed else output.content
 
     def list_sources(self, output: TailorOutput) -> tuple[Source, ...]:
-        """Returns the cited pages with the quoted words."""
+        """The cited pages with the quoted words."""
         results: dict[int, Source] = {}
         for one in output.citations:
             quotes = (*results[one.number].quotes, one.text_snippet) if one.number in results else (one.text_snippet,)
@@ -106,7 +106,7 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
 
 
 async def _write_answer(builder: AnswerBuilder, model: ToolModel | None) -> BuiltAnswer:
-    """Returns the model's answer; the passages themselves if there is no model, it fails (which is logged), or nothing
+    """The model's answer; the passages themselves if there is no model, it fails (which is logged), or nothing
     was found."""
     if model is not None and builder.request.context_chunks:
         try:

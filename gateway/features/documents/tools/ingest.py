@@ -123,7 +123,7 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
         return _make_output(report)
 
     def format_text(self, output: IngestOutput) -> str:
-        """Returns a sentence, and a line for each skipped document."""
+        """A sentence, and a line for each skipped document."""
         first = (
             f"{output.collection}: {output.read} read, {output.unchanged} unchanged, {output.removed} removed, "
             f"{output.skipped_count} skipped; {format_count(output.passages, 'passage')}."
@@ -138,7 +138,7 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
 
 
 def _make_source(args: IngestInput) -> ConnectorInput:
-    """Returns the source that the arguments name. Raises `ToolInputError` if they name none or two."""
+    """The source that the arguments name. Raises `ToolInputError` if they name none or two."""
     if bool(args.source.strip()) == bool(args.source_identifier.strip()):
         raise ToolInputError("give either source (a path, a URL or gdrive:<id>), or source_type and source_identifier")
     found = parse_source_address(args.source or args.source_identifier, args.recursive, args.credentials)

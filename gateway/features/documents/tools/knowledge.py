@@ -84,7 +84,7 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
         self._library = library
 
     async def run(self, args: SearchKnowledgeInput, context: ToolContext) -> SearchKnowledgeOutput:
-        """Returns the best passages of one or all collections."""
+        """The best passages of one or all collections."""
         return await search_collections(
             self._library.in_room(context.retrieval_mode, context.collections), args, context.owner, context.model
         )
@@ -101,7 +101,7 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
         )
 
     def list_sources(self, output: SearchKnowledgeOutput) -> tuple[Source, ...]:
-        """Returns one source for each page, with the words that were found."""
+        """One source for each page, with the words that were found."""
         return tuple(
             Source(id=number, name=_format_source_name(passage), quotes=(passage.text[:QUOTE_CHARS],))
             for number, passage in enumerate(output.results, start=1)
@@ -111,7 +111,7 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
 async def search_collections(
     library: Library, args: SearchKnowledgeInput, owner: str, model: ToolModel | None = None
 ) -> SearchKnowledgeOutput:
-    """Returns the best passages of one or all of the owner's collections.
+    """The best passages of one or all of the owner's collections.
 
     Raises `ToolInputError` if there are no documents, or no collection has a field of the filters.
     """
@@ -143,7 +143,7 @@ async def search_collections(
 
 
 async def measure_relevance(library: Library, owner: str, room: Room, query: str, collection: str) -> float:
-    """Returns the relevance of the best passage for a query in a room; 0 if none is relevant enough.
+    """The relevance of the best passage for a query in a room; 0 if none is relevant enough.
 
     Raises `ToolInputError` if there are no documents, or no such collection.
     """
@@ -181,7 +181,7 @@ async def _search_query(
     filters: JsonObject | None,
     min_relevance: float | None,
 ) -> tuple[list[tuple[str, RetrievedContext]], list[str]]:
-    """Returns the passages of these collections in order of relevance, and notes of the searches.
+    """The passages of these collections in order of relevance, and notes of the searches.
 
     Without `min_relevance`, the least relevance is that measured for each collection."""
     query = MemoryQuery(
@@ -217,7 +217,7 @@ async def _search_query(
 
 
 def _make_clarifying_question(query: str, near: Sequence[RetrievedContext]) -> str:
-    """Returns a question to the user about the nearest subjects; empty if there are none."""
+    """A question to the user about the nearest subjects; empty if there are none."""
     subjects = dict.fromkeys(subject for one in near if (subject := _get_subject(one)))
     return make_clarifying_question(query, tuple(subjects)[:MAX_SUBJECTS]) if subjects else ""
 

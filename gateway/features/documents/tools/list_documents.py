@@ -48,7 +48,7 @@ class ListDocumentsTool(TypedTool[ListDocumentsInput, ListDocumentsOutput]):
         self._library = library
 
     async def run(self, args: ListDocumentsInput, context: ToolContext) -> ListDocumentsOutput:
-        """Returns the names in order. An unknown collection has none."""
+        """The names in order. An unknown collection has none."""
         listed = []
         for name in await self._library.in_room(None, context.collections).list_collections(context.owner):
             if args.collection in ("", name):

@@ -42,7 +42,7 @@ _RESTART = (
 
 
 async def take_priority(db: Connection, queue: str, owner: str, cost: float, *, is_alone: bool = False) -> int:
-    """Returns the priority of the owner's next job, and records its tag. Holds the owner's row until the commit, for
+    """Chooses the priority of the owner's next job, and records its tag. Holds the owner's row until the commit, for
     which an `is_alone` statement, one without a transaction around it, does not wait.
     """
     statement = _TAKE_TAG_ALONE if is_alone else _TAKE_TAG
@@ -50,7 +50,7 @@ async def take_priority(db: Connection, queue: str, owner: str, cost: float, *, 
 
 
 async def get_head_priority(db: Connection, queue: str) -> int:
-    """Returns the priority of a job that goes to the head of the queue."""
+    """The priority of a job that goes to the head of the queue."""
     return await _read_priority(db, f"SELECT {_CLOCK}", queue)
 
 

@@ -200,7 +200,7 @@ def build_connector(url: str, idle_s: float) -> procrastinate.PsycopgConnector:
 
 
 def _build_pool(**options: Any) -> AsyncConnectionPool[Connection]:
-    """Returns a pool that asks the server whether a connection is alive only where there is a reason to."""
+    """A pool that asks the server whether a connection is alive only where there is a reason to."""
     return AsyncConnectionPool(**(options | {"check": check_connection}))
 
 

@@ -81,11 +81,11 @@ class QueueDispatcher:
         self._background: list[Callable[[], Coroutine[Any, Any, None]]] = []
 
     def get_run_queue(self, lane: Lane) -> str:
-        """Returns the queue of runs that any process like this one may execute."""
+        """The queue of runs that any process like this one may execute."""
         return name_run_queue(lane, self.options.digest)
 
     def list_own_queues(self) -> list[str]:
-        """Returns every queue from which this process takes jobs."""
+        """Every queue from which this process takes jobs."""
         lanes = self.options.lanes if self.options.slots else ()
         return [queue for lane in lanes for queue in list_queues(lane, self.options.digest, self.options.roots)]
 
@@ -212,7 +212,7 @@ class QueueDispatcher:
         await self._handlers[kind](arguments)
 
     async def _has_successor(self, job: StoredJob) -> bool:
-        """Returns whether another job with the same key waits: then this one need not, and could not, wait again."""
+        """Whether another job with the same key waits: then this one need not, and could not, wait again."""
         if job.queueing_lock is None:
             return False
         try:

@@ -14,24 +14,24 @@ _DIGEST_CHARS = 12
 
 
 def name_run_queue(lane: Lane, digest: str) -> str:
-    """Returns the queue of the runs of processes with this digest of rooms, roots, servers and skills."""
+    """The queue of the runs of processes with this digest of rooms, roots, servers and skills."""
     return f"{lane}@{digest[:_DIGEST_CHARS]}"
 
 
 def name_ingest_queue(root: Path | None) -> str:
-    """Returns the queue of ingestion: for processes that see the folder `root`, or for any of them."""
+    """The queue of ingestion: for processes that see the folder `root`, or for any of them."""
     if root is None:
         return "ingest"
     return f"ingest@{hashlib.sha256(str(root).encode()).hexdigest()[:_DIGEST_CHARS]}"
 
 
 def list_queues(lane: Lane, digest: str, roots: Sequence[Path]) -> list[str]:
-    """Returns the queues of a lane from which a process takes jobs that has this digest and may read these roots."""
+    """The queues of a lane from which a process takes jobs that has this digest and may read these roots."""
     if lane == "ingest":
         return [name_ingest_queue(None), *(name_ingest_queue(root) for root in roots)]
     return [name_run_queue(lane, digest)]
 
 
 def get_lane(queue: str) -> Lane:
-    """Returns the lane of a queue."""
+    """The lane of a queue."""
     return cast("Lane", queue.partition("@")[0])

@@ -48,11 +48,11 @@ class RunQueue(Protocol):
     """How many runs this process begins by itself; 0 leaves all to others."""
 
     def get_queue(self, lane: Lane) -> str:
-        """Returns the name of a lane's queue for the runs of processes like this one."""
+        """The name of a lane's queue for the runs of processes like this one."""
         ...
 
     async def is_empty(self, queue: str) -> bool:
-        """Returns whether nobody waits in the queue."""
+        """Whether nobody waits in the queue."""
         ...
 
     async def count_waiting(self, queue: str, most: int) -> int:
@@ -68,7 +68,7 @@ class RunQueue(Protocol):
         ...
 
     async def read_readiness(self, run_id: str) -> tuple[Literal["free", "held", "waiting", "ended"], float]:
-        """Returns whether the run can be claimed, and the seconds left of its lease."""
+        """Whether the run can be claimed, and the seconds left of its lease."""
         ...
 
     def stop_fetching(self) -> None:

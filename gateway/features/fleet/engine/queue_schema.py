@@ -49,7 +49,7 @@ async def apply_queue_schema(database: PostgresDatabase) -> None:
 
 
 def list_migrations(folder: Path, *, after: str) -> list[Path]:
-    """Returns the scripts of versions after `after`, in order: `03.04.00_01_pre_name.sql` belongs to 3.4.0."""
+    """The scripts of versions after `after`, in order: `03.04.00_01_pre_name.sql` belongs to 3.4.0."""
     known = _to_numbers(after)
     return sorted(path for path in folder.glob("*.sql") if _to_numbers(path.name.split("_")[0]) > known)
 
@@ -69,7 +69,7 @@ async def _is_current(db: Connection, installed: str) -> bool:
 
 
 async def _get_comment(db: Connection) -> str | None:
-    """Returns the version that made the tables, or None if there are none."""
+    """The version that made the tables, or None if there are none."""
     # Not `to_regclass`, which answers from a cache: another process may have made the tables since this transaction
     # began to wait for the lock.
     cursor = await db.execute(

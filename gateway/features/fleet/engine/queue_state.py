@@ -113,11 +113,11 @@ class QueueState:
         self._audit = audit
 
     async def exists(self) -> bool:
-        """Returns whether the store has a queue: a start with AGENT_DISPATCH=queue makes it."""
+        """Whether the store has a queue: a start with AGENT_DISPATCH=queue makes it."""
         return bool((await self._statements.read(_HAS_TABLES))[0][0])
 
     async def list_depths(self) -> list[QueueDepth]:
-        """Returns the queues with jobs."""
+        """The queues with jobs."""
         begun = {(str(row[0]), str(row[1])): int(row[2]) for row in await self._statements.read(_BEGUN)}
         waiting = {str(row[0]): (int(row[1]), float(row[2] or 0)) for row in await self._statements.read(_LANES)}
         depths = []
@@ -128,12 +128,12 @@ class QueueState:
         return depths
 
     async def list_workers(self) -> list[QueueWorker]:
-        """Returns the processes that take jobs."""
+        """The processes that take jobs."""
         rows = await self._statements.read(_WORKERS)
         return [QueueWorker(row[0], row[1], row[2], row[3], float(row[4]), int(row[5])) for row in rows]
 
     async def list_dead_letters(self, limit: int = 50) -> list[DeadLetter]:
-        """Returns the jobs that were given up, newest first."""
+        """The jobs that were given up, newest first."""
         return [
             DeadLetter(
                 row[0], row[1], str(row[2]).removeprefix("stepgate."), _to_object(row[3]), row[4], float(row[5] or 0),
@@ -165,7 +165,7 @@ class QueueState:
         await self._change(_DISCARD, job_id, "queue.discard", owner, by)
 
     async def _find_dead_letter(self, job_id: int) -> tuple[str | None, str | None, bool, bool]:
-        """Returns its run with its owner, whether the run has ended, and whether another job for the same waits."""
+        """Its run with its owner, whether the run has ended, and whether another job for the same waits."""
         rows = await self._statements.read(_FIND_DEAD, job_id)
         if not rows:
             raise NotFoundError(f"there is no dead letter {job_id}; `stepgate queue dead` or GET /v1/queue lists them")
@@ -179,7 +179,7 @@ class QueueState:
 
 
 def find_unserved(depths: Sequence[QueueDepth], workers: Sequence[QueueWorker]) -> list[str]:
-    """Returns the queues of runs whose jobs wait and that no process takes.
+    """The queues of runs whose jobs wait and that no process takes.
 
     The queues of ingestion are left out: a worker is listed with one of them only.
     """
@@ -188,7 +188,7 @@ def find_unserved(depths: Sequence[QueueDepth], workers: Sequence[QueueWorker]) 
 
 
 def _find_reason(failed_event: object, attempts: int) -> str:
-    """Returns the message of the event with which the run failed; else what is known."""
+    """The message of the event with which the run failed; else what is known."""
     failure = _to_object(failed_event).get("failure")
     if isinstance(failure, dict) and failure.get("message"):
         return str(failure["message"])

@@ -36,7 +36,7 @@ _JOB_INSERTED = '{"type": "job_inserted", "job_id": 0}'
 
 
 def name_task(kind: str) -> str:
-    """Returns the name of a kind of jobs in procrastinate's tables."""
+    """The name of a kind of jobs in procrastinate's tables."""
     return f"stepgate.{kind}"
 
 
@@ -101,13 +101,13 @@ class QueuedRunJobs:
             await db.execute(_REMOVE_ENDED, (run_id,))
 
     async def read_readiness(self, run_id: str) -> tuple[RunReadiness, float]:
-        """Returns whether the run can be claimed, and the seconds left of its lease. Raises `StoreError`."""
+        """Whether the run can be claimed, and the seconds left of its lease. Raises `StoreError`."""
         async with self.database.begin_single_query() as db:
             row = await (await db.execute(_SELECT_READINESS.encode(), (run_id,))).fetchone()
         return ("ended", 0.0) if row is None else (row[0], float(row[1]))
 
     async def is_empty(self, queue: str) -> bool:
-        """Returns whether no job waits in the queue. Raises `StoreError`."""
+        """Whether no job waits in the queue. Raises `StoreError`."""
         return await self.count_waiting(queue, 1) == 0
 
     async def count_waiting(self, queue: str, most: int) -> int:

@@ -59,7 +59,7 @@ class WorkerSessionMiddleware:
         await self._app(self._without_index(scope), receive, add_index)
 
     def _without_index(self, scope: Scope) -> Scope:
-        """Returns the request with the id as the session's own server knows it."""
+        """The request with the id as the session's own server knows it."""
         return {**scope, "headers": list(_strip_suffix(scope["headers"], self._own_suffix.encode()))}
 
     async def _forward(self, index: int, scope: Scope, receive: Receive, send: Send) -> None:

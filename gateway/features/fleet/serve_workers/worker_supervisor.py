@@ -60,7 +60,7 @@ def _check_can_share(settings: Settings) -> None:
 
 
 def _bind_shared(settings: Settings, stack: contextlib.ExitStack) -> list[socket.socket]:
-    """Returns one listening socket for each worker, all at the same address. Raises `ConfigError`."""
+    """One listening socket for each worker, all at the same address. Raises `ConfigError`."""
     # A socket with SO_REUSEPORT would share the port silently with another gateway of the same user.
     with bind_socket(settings) as probe:
         address = probe.getsockname()
@@ -77,7 +77,7 @@ def _bind_shared(settings: Settings, stack: contextlib.ExitStack) -> list[socket
 
 
 def _bind_loopback(settings: Settings, stack: contextlib.ExitStack) -> list[socket.socket]:
-    """Returns one loopback socket for each worker, for requests that another worker received."""
+    """One loopback socket for each worker, for requests that another worker received."""
     sockets = []
     for _ in range(settings.serve_workers):
         listening = stack.enter_context(socket.socket())
@@ -213,7 +213,7 @@ def _send(child: asyncio.subprocess.Process, number: signal.Signals) -> None:
 
 
 async def _read_byte(descriptor: int) -> bool:
-    """Returns whether a byte comes before the pipe ends. Closes it."""
+    """Whether a byte comes before the pipe ends. Closes it."""
     loop = asyncio.get_running_loop()
     readable = loop.create_future()
     loop.add_reader(descriptor, readable.set_result, None)

@@ -25,7 +25,7 @@ INCIDENT_EXTENSION = Extension(
 
 
 def make_incident_tools(settings: Settings, library: Library) -> tuple[Tool, ...]:
-    """Returns the eight incident tools."""
+    """The eight incident tools."""
     return (
         ExtractEntitiesTool(),
         ClassifyPriorityTool(),

@@ -97,7 +97,7 @@ class ExtractActionItemsTool(TypedTool[ExtractActionItemsInput, ExtractActionIte
 
 
 def extract_action_items(text: str) -> list[ActionItem]:
-    """Returns the action items of a text, at most `MAX_ITEMS`."""
+    """The action items of a text, at most `MAX_ITEMS`."""
     found: dict[str, ActionItem] = {}
     for sentence in split_into_sentences(text):
         item = _parse_item(sentence)

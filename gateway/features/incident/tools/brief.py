@@ -197,7 +197,7 @@ def build_brief(
     rules: Sequence[RetrievedContext],
     issues: Sequence[Issue],
 ) -> BuildIncidentBriefOutput:
-    """Returns the brief that this evidence supports; deterministic. `rules` are passages about whom to call."""
+    """The brief that this evidence supports; deterministic. `rules` are passages about whom to call."""
     citations = SourceCitations(query)
     for document in documents:
         citations.add(document.name, document.kind, document.score, document.passages)
@@ -256,7 +256,7 @@ def build_brief(
 def _write_summary(
     citations: SourceCitations, query: str, level: Severity, documents: Sequence[Document], issues: Sequence[Issue]
 ) -> str:
-    """Returns the reported incident, the nearest earlier issue and the nearest document, with citations."""
+    """The reported incident, the nearest earlier issue and the nearest document, with citations."""
     parts = []
     if issues:
         nearest = issues[0]
@@ -288,7 +288,7 @@ def _join_lines(lines: Sequence[BriefLine]) -> BriefLine | None:
 
 
 def _compute_confidence(documents: Sequence[Document], issues: Sequence[Issue]) -> float:
-    """Returns the confidence: half from the nearest issue, a third from the nearest document, the rest for a policy or
+    """The confidence: half from the nearest issue, a third from the nearest document, the rest for a policy or
     runbook. Without an earlier case a brief is a guess.
     """
     nearest = max((issue.passage.relevance_score for issue in issues), default=0.0)

@@ -108,7 +108,7 @@ class SourceCitations:
         source.passages += [one for one in passages if one.chunk_id not in known]
 
     def cite(self, name: str, quote: str) -> tuple[int, ...]:
-        """Returns the number of the source of this quote."""
+        """The number of the source of this quote."""
         source = self._sources[name]
         if not source.number:
             self._count += 1
@@ -118,13 +118,13 @@ class SourceCitations:
         return (source.number,)
 
     def list_cited(self) -> list[CitedSource]:
-        """Returns the cited sources in order of their numbers."""
+        """The cited sources in order of their numbers."""
         return sorted((one for one in self._sources.values() if one.number), key=lambda one: one.number)
 
     def select_best(
         self, count: int, score_sentence: Callable[[SourceSentence], float | None]
     ) -> list[tuple[str, int]]:
-        """Returns the best sentences without duplicates, each with its citation number."""
+        """The best sentences without duplicates, each with its citation number."""
         ranked: list[tuple[float, SourceSentence]] = []
         for line in self._iterate_sentences():
             found = score_sentence(line)
@@ -152,13 +152,13 @@ class SourceCitations:
                         yield SourceSentence(said, sentence.raw, label["label"] if label else "", source, order)
 
     def _score_proximity(self, line: SourceSentence) -> float:
-        """Returns the share of the incident's terms in the sentence plus the score of its source."""
+        """The share of the incident's terms in the sentence plus the score of its source."""
         own = len(self._query_terms & frozenset(extract_terms(line.text))) / (len(self._query_terms) or 1)
         return own + line.source.score
 
 
 def _format_sentence(line: SourceSentence) -> str:
-    """Returns the sentence for the brief. A ticket's sentence is prefixed with the ticket."""
+    """The sentence for the brief. A ticket's sentence is prefixed with the ticket."""
     if not line.is_from_ticket:
         return f"{line.label}: {line.text}" if line.label else line.text
     ticket = get_metadata_text(line.source.passages[0], "ticket") or line.source.name

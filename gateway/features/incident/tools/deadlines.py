@@ -131,7 +131,7 @@ class ExtractDeadlinesTool(TypedTool[ExtractDeadlinesInput, ExtractDeadlinesOutp
 
 
 def extract_deadlines(text: str, now: datetime) -> list[Deadline]:
-    """Returns the deadlines of a text that was written at `now`, which has an offset."""
+    """The deadlines of a text that was written at `now`, which has an offset."""
     return [deadline for sentence in split_into_sentences(text) for deadline in _extract_from_sentence(sentence, now)][
         :MAX_DEADLINES
     ]
@@ -191,7 +191,7 @@ class _DatePhrase:
 
 
 def _find_phrases(text: str) -> list[_DatePhrase]:
-    """Returns the phrases of a text in order; of overlapping ones the longest."""
+    """The phrases of a text in order; of overlapping ones the longest."""
     found = [_DatePhrase(kind, match, meaning) for kind, form, meaning in _FORMS for match in form.finditer(text)]
     chosen: list[_DatePhrase] = []
     before = 0
@@ -206,7 +206,7 @@ def _find_phrases(text: str) -> list[_DatePhrase]:
 
 
 def _resolve_due(meaning: _ResolveDate, match: re.Match[str], now: datetime) -> datetime | None:
-    """Returns the moment that the words mean; None if there is no such day or the calendar cannot hold it."""
+    """The moment that the words mean; None if there is no such day or the calendar cannot hold it."""
     try:
         return meaning(match, now)
     except (ValueError, OverflowError):
@@ -293,7 +293,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], _ResolveDate], ...] = (
 
 
 def _combine_time(day: date, match: re.Match[str], now: datetime) -> datetime | None:
-    """Returns the day at the named hour, or its end."""
+    """The day at the named hour, or its end."""
     if match["hour"] is None:
         return _get_end_of_day(day, now)
     half = (match["half"] or "").lower()
@@ -311,7 +311,7 @@ def _get_end_of_day(day: date, now: datetime) -> datetime:
 
 
 def _add_business_days(now: datetime, days: int) -> datetime:
-    """Returns the moment so many working days (Monday to Friday) later."""
+    """The moment so many working days (Monday to Friday) later."""
     due = now
     while days > 0:
         due += timedelta(days=1)

@@ -135,7 +135,7 @@ class ExtractEntitiesTool(TypedTool[ExtractEntitiesInput, ExtractEntitiesOutput]
 
 
 def extract_entities(text: str) -> list[Entity]:
-    """Returns the entities of the text in order, at most `MAX_ENTITIES`."""
+    """The entities of the text in order, at most `MAX_ENTITIES`."""
     text = cut_text(text)
     is_matched = bytearray(len(text))
     found: dict[tuple[EntityType, str], Entity] = {}

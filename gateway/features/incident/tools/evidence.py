@@ -81,7 +81,7 @@ async def require_collection(library: Library, owner: str, collection: str, sett
 
 
 def classify_passage(found: RetrievedContext) -> str:
-    """Returns the kind of a passage: `policy`, `runbook`, `ticket`, `incident` or `doc`; by its metadata, else its
+    """The kind of a passage: `policy`, `runbook`, `ticket`, `incident` or `doc`; by its metadata, else its
     name."""
     kind = normalize_name(get_metadata_text(found, "kind"))
     if kind or get_metadata_text(found, "ticket"):
@@ -104,7 +104,7 @@ def is_policy(kind: str) -> bool:
 
 
 def get_metadata_text(found: RetrievedContext, *names: str) -> str:
-    """Returns the first of these metadata fields that is not empty, as text."""
+    """The first of these metadata fields that is not empty, as text."""
     for name in names:
         value = found.metadata.get(name)
         if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
@@ -113,7 +113,7 @@ def get_metadata_text(found: RetrievedContext, *names: str) -> str:
 
 
 def format_source_name(found: RetrievedContext) -> str:
-    """Returns the name under which a passage is cited, as `search_knowledge` does."""
+    """The name under which a passage is cited, as `search_knowledge` does."""
     name = get_metadata_text(found, "source", "title") or found.source_id
     pages = found.metadata.get("pages")
     page = pages[0] if isinstance(pages, list) and pages else 0
@@ -144,7 +144,7 @@ def matches_severity(found: RetrievedContext, severity: str) -> bool:
 
 
 def extract_snippet(text: str, query: str, limit: int = SNIPPET_CHARS) -> str:
-    """Returns the part of a passage with most words of the query, unchanged; whole lines if they fit."""
+    """The part of a passage with most words of the query, unchanged; whole lines if they fit."""
     wanted = frozenset(extract_query_terms(query))
     lines = [match.span() for match in _LINE.finditer(text) if match[0].strip()]
     if not lines:
@@ -165,7 +165,7 @@ def extract_snippet(text: str, query: str, limit: int = SNIPPET_CHARS) -> str:
 
 
 def format_title(found: RetrievedContext) -> str:
-    """Returns a passage's title: the document's and the headings above the passage, without duplicates."""
+    """A passage's title: the document's and the headings above the passage, without duplicates."""
     title = get_metadata_text(found, "title") or format_source_name(found)
     return " / ".join(dict.fromkeys(part.strip() for part in title.split(" / ")))
 

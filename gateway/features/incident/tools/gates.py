@@ -48,7 +48,7 @@ def check_incident_evidence(context: GateContext) -> GateResult | None:
 
 
 def _rank_by_frequency(entities: list[JsonObject]) -> list[str]:
-    """Returns the distinct names, the most frequent first, else in the order of the text."""
+    """The distinct names, the most frequent first, else in the order of the text."""
     counts: dict[str, int] = {}
     for entity in entities:
         name = str(entity.get("text") or "").strip()

@@ -137,7 +137,7 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
         return "\n\n".join(parts)
 
     def list_sources(self, output: SearchPreviousIssuesOutput) -> tuple[Source, ...]:
-        """Returns one source for each ticket."""
+        """One source for each ticket."""
         return tuple(
             Source(id=number, name=_join_ticket_and_title(hit.ticket, hit.summary), quotes=(hit.snippet,))
             for number, hit in enumerate(output.results, start=1)
@@ -147,7 +147,7 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
 async def find_previous_issues(
     library: Library, owner: str, collection: str, query: str, limit: int, service: str, severity: str
 ) -> tuple[list[Issue], AppliedFilters, str]:
-    """Returns the nearest issues, each ticket once, the filters that were applied, and a note of the search."""
+    """The nearest issues, each ticket once, the filters that were applied, and a note of the search."""
     await require_collection(
         library,
         owner,
@@ -170,14 +170,14 @@ async def find_previous_issues(
 
 
 def _select_others(found: Sequence[RetrievedContext], issues: Sequence[Issue]) -> list[Issue]:
-    """Returns the issues that are not among `issues`, marked as those of another severity."""
+    """The issues that are not among `issues`, marked as those of another severity."""
     known = {normalize_name(issue.ticket) for issue in issues}
     others = [one for one in _select_best_per_ticket(found) if normalize_name(one.ticket) not in known]
     return [replace(one, has_severity=False) for one in others]
 
 
 def _list_relaxed_filters(service: str, severity: str) -> tuple[AppliedFilters, ...]:
-    """Returns the filters to try in order: all, the service alone, none."""
+    """The filters to try in order: all, the service alone, none."""
     if service and severity:
         return ("service+severity", "service", "none")
     if service:
@@ -188,7 +188,7 @@ def _list_relaxed_filters(service: str, severity: str) -> tuple[AppliedFilters, 
 async def _search_with_filters(
     library: Library, owner: str, collection: str, query: str, service: str, severity: str
 ) -> tuple[Sequence[RetrievedContext], str]:
-    """Returns passages that match the filters by metadata (searched in the index) or by text (checked here)."""
+    """Passages that match the filters by metadata (searched in the index) or by text (checked here)."""
     if not service and not severity:
         return await search_evidence(library, owner, collection, query, top_k=MAX_CANDIDATES)
     named = " ".join((query, *(word for word in (service, severity) if word)))
@@ -210,7 +210,7 @@ async def _search_with_filters(
 
 
 def _select_best_per_ticket(found: Sequence[RetrievedContext]) -> list[Issue]:
-    """Returns the best passage of each ticket; strict matches first, then by relevance."""
+    """The best passage of each ticket; strict matches first, then by relevance."""
     issues = [Issue(get_ticket(one), one, _is_strict_match(one)) for one in found]
     issues.sort(key=lambda issue: (not issue.is_strict, -issue.passage.relevance_score))
     best: dict[str, Issue] = {}
@@ -220,20 +220,20 @@ def _select_best_per_ticket(found: Sequence[RetrievedContext]) -> list[Issue]:
 
 
 def get_ticket(found: RetrievedContext) -> str:
-    """Returns the ticket of a passage: from its metadata, else from its name."""
+    """The ticket of a passage: from its metadata, else from its name."""
     ticket_field = get_metadata_text(found, "ticket", "issue_key", "incident_number")
     named = _TICKET.search(f"{get_metadata_text(found, 'source')} {get_metadata_text(found, 'title')}")
     return ticket_field or (named[0] if named else get_metadata_text(found, "doc_id") or format_source_name(found))
 
 
 def get_subject(found: RetrievedContext) -> str:
-    """Returns a ticket's title without its number."""
+    """A ticket's title without its number."""
     title, ticket = format_title(found), get_ticket(found)
     return title.removeprefix(ticket).lstrip(" :-\u2013") or title
 
 
 def format_issue_name(issue: Issue) -> str:
-    """Returns the name under which a ticket is cited."""
+    """The name under which a ticket is cited."""
     return _join_ticket_and_title(issue.ticket, get_subject(issue.passage))
 
 

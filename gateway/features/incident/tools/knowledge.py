@@ -105,7 +105,7 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
         self._collection = collection
 
     async def run(self, args: SearchIncidentKnowledgeInput, context: ToolContext) -> SearchIncidentKnowledgeOutput:
-        """Returns the documents, each with its best passage."""
+        """The documents, each with its best passage."""
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
         found, note = await find_documents(
             self._library.in_room(context.retrieval_mode, context.collections),
@@ -127,7 +127,7 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
         )
 
     def list_sources(self, output: SearchIncidentKnowledgeOutput) -> tuple[Source, ...]:
-        """Returns one source for each document."""
+        """One source for each document."""
         return tuple(
             Source(id=number, name=hit.source_id, quotes=(hit.snippet,))
             for number, hit in enumerate(output.results, start=1)
@@ -137,7 +137,7 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
 async def find_documents(
     library: Library, owner: str, collection: str, query: str, limit: int, service: str, severity: str
 ) -> tuple[list[Document], str]:
-    """Returns the documents about an incident in order of relevance, and a note of the search.
+    """The documents about an incident in order of relevance, and a note of the search.
 
     At most half are tickets if there are others; at least one is a policy or runbook if there is one.
     """
@@ -171,7 +171,7 @@ async def find_documents(
 async def find_policies(
     library: Library, owner: str, collection: str, query: str, top_k: int
 ) -> Sequence[RetrievedContext]:
-    """Returns the nearest passages of policies and runbooks.
+    """The nearest passages of policies and runbooks.
 
     If none shares a word with the query, returns those about general incident words, with relevance 0.
     """
@@ -190,7 +190,7 @@ async def find_policies(
 async def read_whole_document(
     library: Library, owner: str, collection: str, document: Document, query: str
 ) -> Document:
-    """Returns a document with all its passages that share a word with the query."""
+    """A document with all its passages that share a word with the query."""
     filters: JsonObject = {"document_id": document.passages[0].source_id}
     found, _ = await search_evidence(
         library, owner, collection, query, top_k=MAX_CANDIDATES, filters=filters, min_relevance=0.0
@@ -218,7 +218,7 @@ def _group_by_document(found: Sequence[RetrievedContext], service: str) -> list[
 
 
 def compute_overlap(query: str, passage: str) -> float:
-    """Returns the lexical overlap of two texts, from 0 to 1, by their different words in lower case."""
+    """The lexical overlap of two texts, from 0 to 1, by their different words in lower case."""
     asked, held = set(_WORD.findall(query.lower())), set(_WORD.findall(passage.lower()))
     return round(len(asked & held) / math.sqrt(len(asked) * len(held)), 4) if asked and held else 0.0
 

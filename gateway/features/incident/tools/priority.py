@@ -84,7 +84,7 @@ class ClassifyPriorityTool(TypedTool[ClassifyPriorityInput, ClassifyPriorityOutp
 
 
 def classify(text: str, given: dict[str, str]) -> tuple[Severity, list[str]]:
-    """Returns the level and its reasons. If several are given, the worst counts."""
+    """The level and its reasons. If several are given, the worst counts."""
     text = cut_text(text)
     known = {name: level for name, value in given.items() if (level := parse_severity(value)) is not None}
     reasons = [f"the {name} {value!r} belongs to no known scale" for name, value in given.items() if name not in known]
@@ -113,7 +113,7 @@ def _get_worst(levels: Iterable[Severity]) -> Severity:
 
 
 def _find_stated(text: str) -> list[tuple[str, Severity]]:
-    """Returns the priorities that the text states, without duplicates."""
+    """The priorities that the text states, without duplicates."""
     found: dict[str, Severity] = {}
     for match in _STATED.finditer(text):
         level = parse_severity(match["code"] or match["word"])

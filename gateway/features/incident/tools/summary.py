@@ -73,7 +73,7 @@ class _Candidate:
 
 
 def summarize(text: str, max_words: int) -> str:
-    """Returns the sentences with the best score for their length, as many as fit, in the order of the text."""
+    """The sentences with the best score for their length, as many as fit, in the order of the text."""
     text = cut_text(text)
     words = text.split()
     if len(words) <= max_words:
@@ -86,7 +86,7 @@ def summarize(text: str, max_words: int) -> str:
 
 
 def _list_candidates(text: str) -> list[_Candidate]:
-    """Returns the distinct sentences; of a long text those at both ends."""
+    """The distinct sentences; of a long text those at both ends."""
     found = list(dict.fromkeys(" ".join(sentence.text.split()) for sentence in split_into_sentences(text)))
     if len(found) > MAX_SENTENCES:
         found = [*found[: MAX_SENTENCES - LAST_SENTENCES], *found[-LAST_SENTENCES:]]

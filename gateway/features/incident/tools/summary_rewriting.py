@@ -19,7 +19,7 @@ _THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGN
 async def rewrite_summary(
     value: JsonObject, args: JsonObject, complete: CompleteMessages
 ) -> tuple[JsonObject | None, str | None]:
-    """Returns the value with its summary rewritten, or None and the reason why the tool's own summary stays.
+    """The value with its summary rewritten, or None and the reason why the tool's own summary stays.
 
     Both are None if there is nothing to rewrite."""
     before = str(value.get(FIELD) or "")

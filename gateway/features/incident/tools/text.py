@@ -40,12 +40,12 @@ class Sentence:
 
 
 def cut_text(text: str) -> str:
-    """Returns the part of a text that is read."""
+    """The part of a text that is read."""
     return text[:MAX_READ_CHARS]
 
 
 def remove_pasted_logs(report: str) -> str:
-    """Returns the search query for a report: without pasted logs and stack traces, and without repeated lines.
+    """The search query for a report: without pasted logs and stack traces, and without repeated lines.
 
     Their numbers and names are many and stand in no document. A first line by itself is the title and stays. Returns
     the report itself if nothing else is left.
@@ -70,7 +70,7 @@ def _is_data(line: str) -> bool:
 
 
 def split_into_sentences(text: str) -> list[Sentence]:
-    """Returns the sentences in order, without list and heading marks. Wrapped lines are joined."""
+    """The sentences in order, without list and heading marks. Wrapped lines are joined."""
     return list(_iterate_sentences(cut_text(text)))
 
 

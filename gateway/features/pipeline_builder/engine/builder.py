@@ -63,20 +63,20 @@ class PipelineBuilder:
         self._clock = clock
 
     async def get(self, conversation_id: str, owner: str) -> Conversation:
-        """Returns a conversation by its id or by its chat's id. Raises `NotFoundError`, also for another owner's."""
+        """A conversation by its id or by its chat's id. Raises `NotFoundError`, also for another owner's."""
         found = await self.store.get(conversation_id, owner)
         if found is None:
             raise NotFoundError(f"there is no conversation {conversation_id[:100]!r}", agent_id="builder")
         return found
 
     async def find_conversation_for_call(self, context: ToolContext) -> Conversation:
-        """Returns the conversation that a tool call belongs to. The first call of a chat, or of a run without one,
+        """The conversation that a tool call belongs to. The first call of a chat, or of a run without one,
         creates it."""
         name = context.conversation_id or context.run_id
         return await self.store.get(name, context.owner) or await self.store.add(context.owner, chat_id=name)
 
     async def get_source(self, conversation: Conversation) -> NamedSource | None:
-        """Returns the conversation's source, or None if it has none or the source was removed."""
+        """The conversation's source, or None if it has none or the source was removed."""
         if conversation.source_id is None:
             return None
         try:
@@ -101,7 +101,7 @@ class PipelineBuilder:
         return await self._find_by_name(source_id, caller)
 
     async def build_briefing(self, conversation: Conversation) -> tuple[str, bool]:
-        """Returns the briefing for a new turn, and whether the earlier messages have expired."""
+        """The briefing for a new turn, and whether the earlier messages have expired."""
         expired = conversation.turns > 0 and not await self._has_earlier_messages(conversation)
         source, uncertainties = await self.get_source(conversation), await self.store.list_uncertainties(conversation)
         return build_briefing(conversation, source, uncertainties, expired=expired), expired
@@ -127,7 +127,7 @@ class PipelineBuilder:
         return await self.get(conversation.id, conversation.owner)
 
     def make_result_keeper(self, agent_id: str) -> KeepResult:
-        """Returns the callback that stores this sub-agent's results, see `KeepResult`. It does nothing outside
+        """The callback that stores this sub-agent's results, see `KeepResult`. It does nothing outside
         conversations."""
 
         async def keep(task: JsonObject, result: SubAgentResult, context: ToolContext) -> str | None:
@@ -205,7 +205,7 @@ class PipelineBuilder:
     async def check_can_apply(
         self, conversation: Conversation, collection: str, *, force: bool
     ) -> list[ConversationUncertainty]:
-        """Returns the blocking uncertainties that applying would override. Called before a person is asked for
+        """The blocking uncertainties that applying would override. Called before a person is asked for
         approval.
 
         Raises `ConversationNotActiveError`, `PipelineMissingError`, `BlockingUncertaintyError` unless `force`,
@@ -294,7 +294,7 @@ class PipelineBuilder:
         return await self.get(conversation.id, conversation.owner)
 
     async def _has_earlier_messages(self, conversation: Conversation) -> bool:
-        """Returns whether messages other than the current one are still stored."""
+        """Whether messages other than the current one are still stored."""
         return len(list_chat_history(await self.messages.read(conversation.id))) > 1
 
     def _get_current_pipeline(self, conversation: Conversation) -> PipelineDAG:
@@ -304,5 +304,5 @@ class PipelineBuilder:
 
 
 def _get_applied_collection(conversation: Conversation) -> str:
-    """Returns the name of the collection it was applied to, even if that was deleted; empty if it was not applied."""
+    """The name of the collection it was applied to, even if that was deleted; empty if it was not applied."""
     return str(conversation.applied.get("collection") or "") if conversation.applied is not None else ""

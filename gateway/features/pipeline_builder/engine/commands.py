@@ -57,7 +57,7 @@ class Command(NamedTuple):
 
 
 def parse_commands(message: str) -> list[Command] | None:
-    """Returns the commands of a message, one per line, or None if any line is not a command."""
+    """The commands of a message, one per line, or None if any line is not a command."""
     lines = [" ".join(line.split()).strip("`").rstrip(".!?") for line in message.splitlines()]
     found = []
     for line in filter(None, lines):
@@ -70,13 +70,13 @@ def parse_commands(message: str) -> list[Command] | None:
 
 
 def describe_commands() -> str:
-    """Returns the list of commands."""
+    """The list of commands."""
     templates = ", ".join(one.name for one in list_templates())
     return "\n".join(f"- {usage.format(templates=templates)}" for usage in USAGE.values())
 
 
 def edit_pipeline(pipeline: PipelineDAG, commands: Sequence[Command]) -> PipelineDAG:
-    """Returns the pipeline after these edits, checked. Raises `PipelineInvalidError` with what cannot be done."""
+    """The pipeline after these edits, checked. Raises `PipelineInvalidError` with what cannot be done."""
     for command in commands:
         pipeline = _edit(pipeline, command)
     return check_pipeline(pipeline)

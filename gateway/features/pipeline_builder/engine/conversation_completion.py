@@ -35,7 +35,7 @@ class ConversationCompletion:
         """Counts completed runs. A reader compares it to learn that a run completed while it read."""
 
     async def get_completed(self, conversation_id: str, owner: str) -> Conversation:
-        """Returns a conversation including the results of its last run. Raises `NotFoundError`."""
+        """A conversation including the results of its last run. Raises `NotFoundError`."""
         taken_up = self._completed_count
         conversation = await self._builder.get(conversation_id, owner)
         if conversation.run_id is not None:
@@ -71,7 +71,7 @@ class ConversationCompletion:
         await self._reload_and_complete(conversation)
 
     async def get_run_row(self, conversation: Conversation, run_id: str) -> RunRow | None:
-        """Returns the run's row, or None while it is not in the log."""
+        """The run's row, or None while it is not in the log."""
         try:
             return await self._service.get_run(run_id, owner=conversation.owner)
         except NotFoundError:

@@ -66,7 +66,7 @@ class BuilderConversationStore:
         return found
 
     async def get(self, conversation_id: str, owner: str) -> Conversation | None:
-        """Returns the owner's conversation with this id or this chat id, or None."""
+        """The owner's conversation with this id or this chat id, or None."""
         wanted = to_storable_text(conversation_id)
         query = f"SELECT {_SELECTED} FROM agent_conversations WHERE owner = ? AND (id = ? OR chat_id = ?)"  # noqa: S608
         rows = await self._statements.read(query, owner, wanted, wanted)
@@ -138,12 +138,12 @@ class BuilderConversationStore:
         return bool(rows)
 
     async def list_unfinished(self) -> list[Conversation]:
-        """Returns every owner's conversations with a run. Checked after a restart."""
+        """Every owner's conversations with a run. Checked after a restart."""
         query = f"SELECT {_SELECTED} FROM agent_conversations WHERE run_id IS NOT NULL ORDER BY claimed"  # noqa: S608
         return [read_conversation_row(row) for row in await self._statements.read(query)]
 
     async def list_half_applied(self) -> list[Conversation]:
-        """Returns every owner's applied conversations without a recorded job."""
+        """Every owner's applied conversations without a recorded job."""
         query = (
             f"SELECT {_SELECTED} FROM agent_conversations WHERE status = 'applied' AND archived IS NULL "  # noqa: S608
             "AND job_id IS NULL"
@@ -232,7 +232,7 @@ class BuilderConversationStore:
         return [str(row[0]) for row in rows]
 
     async def list_uncertainties(self, conversation: Conversation) -> list[ConversationUncertainty]:
-        """Returns the uncertainties of a conversation, oldest first."""
+        """The uncertainties of a conversation, oldest first."""
         query = (
             f"SELECT {UNCERTAINTY_COLUMNS} FROM conversation_uncertainties WHERE conversation_id = ? "  # noqa: S608
             "ORDER BY created, id"
@@ -240,7 +240,7 @@ class BuilderConversationStore:
         return [read_uncertainty_row(row) for row in await self._statements.read(query, conversation.id)]
 
     async def list_blocking(self, conversation: Conversation) -> list[ConversationUncertainty]:
-        """Returns the uncertainties that keep its pipeline from being applied."""
+        """The uncertainties that keep its pipeline from being applied."""
         query = (
             f"SELECT {UNCERTAINTY_COLUMNS} FROM conversation_uncertainties "  # noqa: S608
             f"WHERE conversation_id = ? AND {_BLOCKING} ORDER BY created, id"

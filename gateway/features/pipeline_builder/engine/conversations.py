@@ -120,15 +120,15 @@ class BuilderConversations:
         return await self.builder.get(made.id, owner)
 
     async def get(self, conversation_id: str, *, owner: str) -> Conversation:
-        """Returns a conversation including the results of its last run. Raises `NotFoundError`."""
+        """A conversation including the results of its last run. Raises `NotFoundError`."""
         return await self._completion.get_completed(conversation_id, owner)
 
     async def list_messages(self, conversation: Conversation) -> list[ConversationMessage]:
-        """Returns the messages that have not expired."""
+        """The messages that have not expired."""
         return await self.builder.messages.read(conversation.id)
 
     async def get_pending_question(self, conversation: Conversation) -> str:
-        """Returns the question that its run asks a person; empty if it waits for nobody."""
+        """The question that its run asks a person; empty if it waits for nobody."""
         run_id = conversation.run_id
         row = await self._completion.get_run_row(conversation, run_id) if run_id is not None else None
         if row is None or row.status != "awaiting_approval":
@@ -160,7 +160,7 @@ class BuilderConversations:
             return await self._start_run(fresh, request, principal, run_id)
 
     def handles_room(self, room: Room) -> bool:
-        """Returns whether requests in this room belong to a pipeline conversation."""
+        """Whether requests in this room belong to a pipeline conversation."""
         return room.id == self._settings.room
 
     async def find_id(self, name: str, *, owner: str) -> str | None:
@@ -173,7 +173,7 @@ class BuilderConversations:
         await self.builder.messages.delete(name)
 
     async def get_id_for_chat(self, chat_id: str, *, owner: str) -> str:
-        """Returns the id of the conversation of a chat or session at another door, or with this id; creates it at first
+        """The id of the conversation of a chat or session at another door, or with this id; creates it at first
         use."""
         found = await self.builder.store.get(chat_id, owner) or await self.builder.store.add(owner, chat_id=chat_id)
         return (await self.get(found.id, owner=owner)).id
@@ -237,7 +237,7 @@ class BuilderConversations:
     async def list_newest(
         self, owner: str, *, limit: int, before: Conversation | None, status: ConversationStatus | None, archived: bool
     ) -> list[Conversation]:
-        """Returns conversations as `ConversationStore.list_newest`. Reading archives nothing: it shows those that have
+        """Conversations as `ConversationStore.list_newest`. Reading archives nothing: it shows those that have
         ended long enough ago as archived then.
         """
         seconds = self._settings.archive_days * DAY_SECONDS

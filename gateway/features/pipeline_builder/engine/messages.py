@@ -42,7 +42,7 @@ class MessageLog:
         self._clock = clock
 
     def make_message(self, role: MessageRole, content: str, metadata: JsonObject | None = None) -> ConversationMessage:
-        """Returns a message with the current time."""
+        """A message with the current time."""
         return ConversationMessage(
             role=role,
             content=replace_surrogates(content)[:CONTENT_CHARS],
@@ -59,7 +59,7 @@ class MessageLog:
             )
 
     async def read(self, conversation_id: str, *, active: bool = False) -> list[ConversationMessage]:
-        """Returns the messages, oldest first; none after they expired. `active` extends their lifetime."""
+        """The messages, oldest first; none after they expired. `active` extends their lifetime."""
         key = _get_messages_key(conversation_id)
         if active:
             await self._ephemeral.touch(key, self._ttl_s)
@@ -92,7 +92,7 @@ class MessageLog:
         return await self._ephemeral.increment(_make_rate_key(owner), WINDOW_SECONDS)
 
     async def get_seconds_until_reset(self, owner: str) -> float:
-        """Returns the seconds until this user's count starts again."""
+        """The seconds until this user's count starts again."""
         return await self._ephemeral.get_ttl(_make_rate_key(owner))
 
 

@@ -27,12 +27,12 @@ MIN_CHUNK_CHARS = 50
 
 
 def find_template(pipeline: PipelineDAG) -> PipelineTemplate | None:
-    """Returns the template that a pipeline was made from, or None for one that was written in full."""
+    """The template that a pipeline was made from, or None for one that was written in full."""
     return next((one for one in list_templates() if one.name == pipeline.template), None)
 
 
 def list_changed_parameters(pipeline: PipelineDAG) -> JsonObject:
-    """Returns the parameters of a pipeline that differ from its template's defaults."""
+    """The parameters of a pipeline that differ from its template's defaults."""
     found: JsonObject = {}
     chosen = find_template(pipeline)
     for parameter in chosen.parameters if chosen is not None else ():
@@ -44,7 +44,7 @@ def list_changed_parameters(pipeline: PipelineDAG) -> JsonObject:
 
 
 def switch_template(pipeline: PipelineDAG, name: str) -> PipelineDAG:
-    """Returns the pipeline of another template. Parameters the new template also has, excluded files and forced OCR are
+    """The pipeline of another template. Parameters the new template also has, excluded files and forced OCR are
     kept."""
     known = {parameter.name for one in list_templates() if one.name == name for parameter in one.parameters}
     made = from_template(name, {key: value for key, value in list_changed_parameters(pipeline).items() if key in known})
@@ -55,7 +55,7 @@ def switch_template(pipeline: PipelineDAG, name: str) -> PipelineDAG:
 
 
 def set_parameter(pipeline: PipelineDAG, name: str, value: int) -> PipelineDAG:
-    """Returns the pipeline with a numeric template parameter set. Chunk sizes also work without a template."""
+    """The pipeline with a numeric template parameter set. Chunk sizes also work without a template."""
     chosen = find_template(pipeline)
     nodes = {node.id: node for node in pipeline.nodes}
     parameter = next((one for one in chosen.parameters if one.name == name), None) if chosen is not None else None
@@ -75,7 +75,7 @@ def set_parameter(pipeline: PipelineDAG, name: str, value: int) -> PipelineDAG:
 
 
 def use_chunker(pipeline: PipelineDAG, plugin: str) -> PipelineDAG:
-    """Returns the pipeline with another chunker, which keeps the chunk size."""
+    """The pipeline with another chunker, which keeps the chunk size."""
     problems = find_option_problems("chunker", plugin, {})
     if problems:
         raise PipelineInvalidError(problems)
@@ -92,13 +92,13 @@ def use_chunker(pipeline: PipelineDAG, plugin: str) -> PipelineDAG:
 
 
 def exclude(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
-    """Returns the pipeline that also excludes these files: by type (`docx`), extension (`.png`) or pattern."""
+    """The pipeline that also excludes these files: by type (`docx`), extension (`.png`) or pattern."""
     options = get_source_options(pipeline)
     return _with_excluded(pipeline, [*options.left_out, *options.exclude, *names])
 
 
 def include(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
-    """Returns the pipeline that includes files of these types, and no longer excludes these extensions and patterns."""
+    """The pipeline that includes files of these types, and no longer excludes these extensions and patterns."""
     (source,) = pipeline.list_nodes("source")
     options = get_source_options(pipeline)
     excluded = [*options.left_out, *options.exclude]
@@ -112,17 +112,17 @@ def include(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
 
 
 def has_forced_ocr(pipeline: PipelineDAG) -> bool:
-    """Returns whether PDF pages that hold text are read by OCR as well."""
+    """Whether PDF pages that hold text are read by OCR as well."""
     return any(parse_options(ParserOptions, one.options).force_ocr for one in _list_pdf_parsers(pipeline))
 
 
 def force_ocr(pipeline: PipelineDAG) -> PipelineDAG:
-    """Returns the pipeline that reads every PDF page by OCR."""
+    """The pipeline that reads every PDF page by OCR."""
     return _set_parser_options(pipeline, force_ocr=True)
 
 
 def stop_forcing_ocr(pipeline: PipelineDAG) -> PipelineDAG:
-    """Returns the pipeline that reads only PDF pages without text by OCR."""
+    """The pipeline that reads only PDF pages without text by OCR."""
     if not has_forced_ocr(pipeline):
         raise PipelineInvalidError(
             ["OCR is off already: it only reads pages without text, which cannot be read otherwise"]
@@ -134,7 +134,7 @@ def stop_forcing_ocr(pipeline: PipelineDAG) -> PipelineDAG:
 
 
 def set_ocr_languages(pipeline: PipelineDAG, codes: str) -> PipelineDAG:
-    """Returns the pipeline whose OCR expects these languages, as tesseract codes (`eng+deu`)."""
+    """The pipeline whose OCR expects these languages, as tesseract codes (`eng+deu`)."""
     return _set_parser_options(pipeline, ocr_languages=codes)
 
 
@@ -159,7 +159,7 @@ def describe_deviations(pipeline: PipelineDAG) -> Iterator[str]:
 
 
 def _with_excluded(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
-    """Returns the pipeline that excludes exactly these types, extensions and patterns."""
+    """The pipeline that excludes exactly these types, extensions and patterns."""
     (source,) = pipeline.list_nodes("source")
     types = [one for one in list_file_types() if one in names]
     patterns = list(dict.fromkeys(one for one in names if one not in list_file_types()))
@@ -173,12 +173,12 @@ def _list_languages(pipeline: PipelineDAG) -> set[str]:
 
 
 def _list_pdf_parsers(pipeline: PipelineDAG) -> list[PipelineNode]:
-    """Returns the parser nodes that read PDFs."""
+    """The parser nodes that read PDFs."""
     return [node for node in pipeline.list_nodes("parser") if "pdf" in list_parser_types(pipeline, node)]
 
 
 def _set_parser_options(pipeline: PipelineDAG, **options: object) -> PipelineDAG:
-    """Returns the pipeline with these options on its PDF parsers. Raises `PipelineInvalidError` if it reads no PDFs."""
+    """The pipeline with these options on its PDF parsers. Raises `PipelineInvalidError` if it reads no PDFs."""
     if "pdf" not in list_included_types(pipeline):
         raise PipelineInvalidError(["OCR is for PDFs, and this pipeline includes none"])
     for node in _list_pdf_parsers(pipeline):
@@ -187,7 +187,7 @@ def _set_parser_options(pipeline: PipelineDAG, **options: object) -> PipelineDAG
 
 
 def _list_dependent_options(node: PipelineNode, option: str, value: int) -> JsonObject:
-    """Returns the options that must change with the chunk size to keep the chunker valid.
+    """The options that must change with the chunk size to keep the chunker valid.
 
     A table may not be smaller than a chunk, and an overlap keeps its share of the chunk.
     """
@@ -203,5 +203,5 @@ def _list_dependent_options(node: PipelineNode, option: str, value: int) -> Json
 
 
 def _options(node: PipelineNode) -> JsonObject:
-    """Returns the options of a checked chunker including defaults."""
+    """The options of a checked chunker including defaults."""
     return compute_effective_options(node.kind, node.plugin, node.options)

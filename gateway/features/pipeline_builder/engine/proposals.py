@@ -29,7 +29,7 @@ _KINDS: Mapping[str, str] = {
 
 
 def choose_template(analysis: JsonObject, source_type: str) -> tuple[str, str]:
-    """Returns the template that fits the files of a source, and the reason."""
+    """The template that fits the files of a source, and the reason."""
     counts = _count_extensions(analysis)
     total = sum(counts.values()) or 1
     if sum(counts[one] for one in _SHEETS) / total >= MAJORITY_SHARE:
@@ -49,7 +49,7 @@ def choose_template(analysis: JsonObject, source_type: str) -> tuple[str, str]:
 
 
 def propose_pipeline(analysis: JsonObject, source_type: str) -> tuple[PipelineDAG, str]:
-    """Returns the pipeline of the template that fits, with every file type that was found, and the reason."""
+    """The pipeline of the template that fits, with every file type that was found, and the reason."""
     name, why = choose_template(analysis, source_type)
     pipeline = from_template(name)
     found = {TYPES[extension] for extension in _count_extensions(analysis) if extension in TYPES}
@@ -57,7 +57,7 @@ def propose_pipeline(analysis: JsonObject, source_type: str) -> tuple[PipelineDA
 
 
 def is_number(schema: JsonObject) -> bool:
-    """Returns whether this JSON schema describes a number."""
+    """Whether this JSON schema describes a number."""
     return schema.get("type") in ("integer", "number")
 
 
@@ -150,7 +150,7 @@ def _describe_category(name: str, data: JsonValue) -> str:
 
 
 def _is_scanned(analysis: JsonObject) -> bool:
-    """Returns whether most files are scans, weighting each file type's trials by its share of the files.
+    """Whether most files are scans, weighting each file type's trials by its share of the files.
 
     Without trials, the analysis' own quality issues decide.
     """

@@ -83,7 +83,7 @@ NumberedUncertainty = tuple[int, ConversationUncertainty]
 
 
 def number_open(uncertainties: Sequence[ConversationUncertainty]) -> list[NumberedUncertainty]:
-    """Returns the open uncertainties with their numbers; of equal ones the first.
+    """The open uncertainties with their numbers; of equal ones the first.
 
     An uncertainty keeps its number during the conversation: resolved ones leave gaps.
     """

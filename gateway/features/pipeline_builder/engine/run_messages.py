@@ -16,7 +16,7 @@ MessageFactory = Callable[[MessageRole, str, JsonObject | None], ConversationMes
 
 
 def build_run_messages(events: Sequence[ev.Event], state: RunState, make: MessageFactory) -> list[ConversationMessage]:
-    """Returns the messages for tools, sub-agents, decisions and the answer, in order.
+    """The messages for tools, sub-agents, decisions and the answer, in order.
 
     The user's message is stored already.
     """
@@ -26,7 +26,7 @@ def build_run_messages(events: Sequence[ev.Event], state: RunState, make: Messag
 
 
 def find_answer(state: RunState) -> str:
-    """Returns the answer, the reason why there is none, or the question the run asks a person."""
+    """The answer, the reason why there is none, or the question the run asks a person."""
     if state.answer is not None:
         return state.answer.text
     if state.failure is not None:

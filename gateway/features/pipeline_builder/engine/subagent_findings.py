@@ -121,7 +121,7 @@ class SubAgentFindings:
                     await self._store.resolve(made, how=how, resolver=by, note=uncertainty.note or "")
 
     async def _is_same_source(self, words: str, source_id: str, conversation: Conversation) -> bool:
-        """Returns whether these words name the conversation's source; empty words do."""
+        """Whether these words name the conversation's source; empty words do."""
         if not words or words == source_id:
             return True
         owner = conversation.owner
@@ -186,7 +186,7 @@ class SubAgentFindings:
 
 
 def _is_about_excluded(context: JsonObject, options: SourceOptions) -> bool:
-    """Returns whether an uncertainty names all files or extensions it is about, and all of them are excluded."""
+    """Whether an uncertainty names all files or extensions it is about, and all of them are excluded."""
     extensions, examples = context.get("extensions"), context.get("examples")
     if isinstance(extensions, dict) and extensions:
         names = [f"*{one}" for one in extensions]
@@ -198,12 +198,12 @@ def _is_about_excluded(context: JsonObject, options: SourceOptions) -> bool:
 
 
 def compute_pipeline_digest(pipeline: PipelineDAG) -> str:
-    """Returns a digest that identifies a pipeline, whatever its template is called."""
+    """A digest that identifies a pipeline, whatever its template is called."""
     return compute_fingerprint(pipeline.model_dump(mode="json", exclude={"template"}))
 
 
 def is_validated(conversation: Conversation, pipeline: PipelineDAG) -> bool:
-    """Returns whether the stored validation finished and tested this pipeline on the conversation's source."""
+    """Whether the stored validation finished and tested this pipeline on the conversation's source."""
     return has_report(conversation, pipeline) and (conversation.validation or {}).get("success") is not False
 
 
@@ -216,7 +216,7 @@ def has_report(conversation: Conversation, pipeline: PipelineDAG) -> bool:
 
 
 def find_uncertainties_in(report: JsonObject) -> list[Uncertainty]:
-    """Returns the uncertainties of a report; skips those that cannot be parsed."""
+    """The uncertainties of a report; skips those that cannot be parsed."""
     found, listed = [], report.get("uncertainties")
     for one in listed if isinstance(listed, list) else []:
         try:
@@ -227,7 +227,7 @@ def find_uncertainties_in(report: JsonObject) -> list[Uncertainty]:
 
 
 def _list_uncertainties(result: SubAgentResult) -> list[Uncertainty]:
-    """Returns the uncertainties of a result. For a result that was cut short, adds those in its data and one that says
+    """The uncertainties of a result. For a result that was cut short, adds those in its data and one that says
     so."""
     if result.success:
         return list(result.uncertainties)
@@ -244,6 +244,6 @@ def _get_sample_count(task: JsonObject) -> int:
 
 
 def _is_full_sample(task: JsonObject, result: SubAgentResult) -> bool:
-    """Returns whether a validation tried the default number of files, or all files there are."""
+    """Whether a validation tried the default number of files, or all files there are."""
     found = result.data.get("files_found")
     return _get_sample_count(task) >= (min(_FULL_SAMPLE, found) if isinstance(found, int) else _FULL_SAMPLE)

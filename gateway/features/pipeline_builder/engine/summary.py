@@ -34,7 +34,7 @@ _RESOLUTIONS = {
 
 
 def append_request(asked: Sequence[str], said: str) -> tuple[str, ...]:
-    """Returns the kept user messages after another one arrived."""
+    """The kept user messages after another one arrived."""
     words = (*asked, " ".join(said.split())[:REQUEST_CHARS])
     return words if len(words) <= MAX_REQUESTS else (words[0], *words[-(MAX_REQUESTS - 1) :])
 
@@ -67,7 +67,7 @@ def build_briefing(
 
 
 def format_pipeline_label(pipeline: JsonObject) -> str:
-    """Returns a display name for a pipeline: its template, or its plugins."""
+    """A display name for a pipeline: its template, or its plugins."""
     template = pipeline.get("template")
     if isinstance(template, str) and template:
         return f"template {template!r}"
@@ -132,7 +132,7 @@ def _iter_deviations(conversation: Conversation) -> Iterator[str]:
 
 
 def _is_of_proposed(conversation: Conversation) -> bool:
-    """Returns whether the validation is of the proposed pipeline, or of one before any was proposed."""
+    """Whether the validation is of the proposed pipeline, or of one before any was proposed."""
     if conversation.pipeline is None:
         return True
     try:
@@ -142,12 +142,12 @@ def _is_of_proposed(conversation: Conversation) -> bool:
 
 
 def _format_unfinished(found: JsonObject) -> str:
-    """Returns a suffix for results that were cut short."""
+    """A suffix for results that were cut short."""
     return " (not finished)" if found.get("success") is False else ""
 
 
 def _shorten_analysis(analysis: JsonObject) -> JsonObject:
-    """Returns the analysis without the results of single files, which do not fit into a prompt."""
+    """The analysis without the results of single files, which do not fit into a prompt."""
     kinds = analysis.get("by_extension")
     counts: JsonObject = {}
     if isinstance(kinds, dict):

@@ -18,7 +18,7 @@ PIPELINE_TOOLS = frozenset({"build_pipeline", "suggest_pipeline"})
 
 
 def build_conversation_frame(body: Mapping[str, object]) -> str:
-    """Returns one object of the stream as a frame."""
+    """One object of the stream as a frame."""
     return format_frame(json.dumps(body, ensure_ascii=False))
 
 
@@ -69,7 +69,7 @@ class ConversationEncoder:
                 return
 
     def encode_question(self, state: RunState) -> JsonObject:
-        """Returns the question that a waiting run asks."""
+        """The question that a waiting run asks."""
         ids = [asked.approval_id for asked in state.pending_approvals]
         return {"type": "text", "content": format_approval_question(state), "approvals": [*ids]}
 
@@ -87,7 +87,7 @@ class ConversationEncoder:
 
 
 def may_change_state(event: ev.Event) -> bool:
-    """Returns whether the event may have changed what the conversation stores. A pipeline is stored before it
+    """Whether the event may have changed what the conversation stores. A pipeline is stored before it
     is tried.
     """
     body = event.body
@@ -99,12 +99,12 @@ def may_change_state(event: ev.Event) -> bool:
 
 
 def build_error_object(failure: AgentFailure) -> JsonObject:
-    """Returns a failure as an object of the stream."""
+    """A failure as an object of the stream."""
     return {"type": "error", "code": failure.error_code, "content": failure.message, "recoverable": failure.recoverable}
 
 
 def build_uncertainty_object(doubt: ConversationUncertainty) -> JsonObject:
-    """Returns an uncertainty as an object of the stream."""
+    """An uncertainty as an object of the stream."""
     return {
         "type": "uncertainty",
         "id": doubt.id,

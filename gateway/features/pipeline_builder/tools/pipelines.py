@@ -107,7 +107,7 @@ class ListTemplatesTool(TypedTool[NoInput, TemplatesOutput]):
         return TemplatesOutput(templates=list_templates())
 
     def format_text(self, output: TemplatesOutput) -> str:
-        """Returns one line for each template. `build_pipeline` creates the pipelines themselves."""
+        """One line for each template. `build_pipeline` creates the pipelines themselves."""
         return "\n".join(_format_template(one) for one in output.templates)
 
 
@@ -205,7 +205,7 @@ class BuildPipelineTool(ConversationTool[BuildInput, BuildOutput]):
         return BuildOutput(conversation_id=conversation.id, pipeline=pipeline.model_dump(mode="json"))
 
     def format_text(self, output: BuildOutput) -> str:
-        """Returns the complete pipeline, so that it can be validated unchanged."""
+        """The complete pipeline, so that it can be validated unchanged."""
         return "The pipeline is valid and is proposed now:\n" + json.dumps(output.pipeline)
 
 
@@ -270,7 +270,7 @@ class ApplyPipelineTool(ConversationTool[ApplyInput, ApplyOutput]):
 
 
 def make_pipeline_tools(builder: PipelineBuilder) -> Sequence[Tool]:
-    """Returns the pipeline builder's tools, except those that start sub-agents."""
+    """The pipeline builder's tools, except those that start sub-agents."""
     return (
         ListPluginsTool(),
         PluginDetailsTool(),
@@ -293,7 +293,7 @@ def _convert_errors(tool: str, *, by_rules: bool = False) -> Iterator[None]:
 
 
 def _build_tool_error(error: AgentError, tool: str, *, by_rules: bool) -> ToolError:
-    """Returns an error for the model: what is wrong with its call, or that it cannot be done now.
+    """An error for the model: what is wrong with its call, or that it cannot be done now.
 
     In a conversation without a model a person reads it, as a refusal with every reason and what to do.
     """

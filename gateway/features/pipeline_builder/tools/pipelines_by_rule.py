@@ -106,7 +106,7 @@ class SuggestPipelineTool(ConversationTool[SuggestInput, SuggestOutput]):
         return output.answer
 
     def is_tainted(self, output: SuggestOutput) -> bool:
-        """Returns whether the answer contains file names or text of documents."""
+        """Whether the answer contains file names or text of documents."""
         return output.tainted
 
     async def _suggest(self, request: str, context: ToolContext) -> SuggestOutput:
@@ -176,7 +176,7 @@ class SuggestPipelineTool(ConversationTool[SuggestInput, SuggestOutput]):
         return _answer(conversation, told)
 
     async def _describe(self, command: Command, conversation: Conversation) -> str:
-        """Returns the answer to a command that changes nothing; empty for the others."""
+        """The answer to a command that changes nothing; empty for the others."""
         match command.name:
             case "help":
                 return describe_commands()
@@ -213,7 +213,7 @@ class SuggestPipelineTool(ConversationTool[SuggestInput, SuggestOutput]):
         return describe_resolved(chosen, before, await self._builder.store.list_uncertainties(conversation))
 
     async def _set_source(self, names: Sequence[str], conversation: Conversation) -> tuple[Conversation, str]:
-        """Returns the conversation with the first of these sources that exists, or the question which source."""
+        """The conversation with the first of these sources that exists, or the question which source."""
         problem = ""
         for name in names[:_MAX_SOURCES_TRIED]:
             try:
@@ -275,7 +275,7 @@ def _answer(conversation: Conversation, text: str) -> SuggestOutput:
 
 
 def _answer_question(request: str) -> str | None:
-    """Returns the answer to a question, or None if the message is none; no question starts anything.
+    """The answer to a question, or None if the message is none; no question starts anything.
 
     Lists templates or plugins if it names them, in any language that uses these words, else the commands.
     """
@@ -290,7 +290,7 @@ def _answer_question(request: str) -> str | None:
 
 
 def _is_analysed(conversation: Conversation) -> bool:
-    """Returns whether the source's files are known. An empty source is worth another look."""
+    """Whether the source's files are known. An empty source is worth another look."""
     analysis = conversation.analysis
     return analysis is not None and bool(analysis.get("total_files")) and analysis.get("success") is not False
 
@@ -306,12 +306,12 @@ def _find_sources(request: str) -> list[str]:
 
 
 def _is_resumed(context: ToolContext) -> bool:
-    """Returns whether this call had started the analysis before a crash: its message was the first one."""
+    """Whether this call had started the analysis before a crash: its message was the first one."""
     return context.subagents is not None and bool(context.subagents.list_started_tasks(ANALYZER))
 
 
 def _get_interrupted_pipeline(context: ToolContext) -> PipelineDAG | None:
-    """Returns the pipeline that this call had started to validate before a crash, for the resumed call."""
+    """The pipeline that this call had started to validate before a crash, for the resumed call."""
     tasks = context.subagents.list_started_tasks(VALIDATOR) if context.subagents is not None else []
     pipeline = tasks[0].get("pipeline") if tasks else None
     return parse_pipeline(pipeline) if isinstance(pipeline, dict) else None

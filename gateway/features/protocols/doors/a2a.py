@@ -68,7 +68,7 @@ class A2ADoor:
 
     @staticmethod
     def build_card(stepgate: Stepgate, base_url: str) -> JsonObject:
-        """Returns the agent card as JSON, with the fields of protocol 0.3 too."""
+        """The agent card as JSON, with the fields of protocol 0.3 too."""
         return agent_card_to_dict(build_agent_card(stepgate, base_url))
 
 
@@ -204,7 +204,7 @@ class RunTaskHandler(RequestHandler):
 
 
 async def _accept_message(call: _Call, params: SendMessageRequest) -> tuple[RunTask, int]:
-    """Returns the task of the message, and how much of its last run the client has seen: the task that the message
+    """The task of the message, and how much of its last run the client has seen: the task that the message
     names, which must wait for a person, or a new one.
     """
     message = params.message
@@ -223,7 +223,7 @@ async def _accept_message(call: _Call, params: SendMessageRequest) -> tuple[RunT
 
 
 async def _attach_files(call: _Call, request: AgentRequest, content: MessageContent) -> ContextMessage | ChatRequest:
-    """Returns the request with the files of its message as untrusted context, after the stored conversation."""
+    """The request with the files of its message as untrusted context, after the stored conversation."""
     if not content.files:
         return ContextMessage(request)
     owner, context_id = call.caller.owner, request.conversation_id or ""
@@ -268,7 +268,7 @@ async def _find_task_of(call: _Call, run_id: str) -> RunTask:
 
 
 def _read_room(params: SendMessageRequest) -> str | None:
-    """Returns the room that the metadata of the message, or of the request, names."""
+    """The room that the metadata of the message, or of the request, names."""
     for metadata in (params.message.metadata, params.metadata):
         room = MessageToDict(metadata).get("room")
         if isinstance(room, str) and room:
@@ -308,7 +308,7 @@ def _get_call(context: ServerCallContext) -> _Call:
 
 
 def _get_history_length(params: SendMessageRequest | GetTaskRequest) -> int | None:
-    """Returns the most messages of history that the client wants; None without a limit."""
+    """The most messages of history that the client wants; None without a limit."""
     settings = params.configuration if isinstance(params, SendMessageRequest) else params
     return settings.history_length if settings.HasField("history_length") else None
 

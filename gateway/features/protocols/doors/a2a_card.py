@@ -25,7 +25,7 @@ PROTOCOL_VERSIONS = ("1.0", "0.3")
 
 
 def build_agent_card(stepgate: Stepgate, base_url: str) -> AgentCard:
-    """Returns the card of the agent at `base_url`. Each room is a skill; where keys are required, only the default one
+    """The card of the agent at `base_url`. Each room is a skill; where keys are required, only the default one
     is shown, because anybody may read the card.
     """
     requires_key = stepgate.authenticator.requires_key

@@ -48,7 +48,7 @@ class _File:
 
 
 async def read_parts(parts: Sequence[Part]) -> MessageContent:
-    """Returns the content of a message. Raises `ContentTypeNotSupportedError` for a part that nothing here reads, and
+    """The content of a message. Raises `ContentTypeNotSupportedError` for a part that nothing here reads, and
     `InvalidParamsError` for a broken file, or too many parts.
     """
     if len(parts) > PARTS:
@@ -93,7 +93,7 @@ def _get_file(part: Part, number: int) -> _File:
 
 
 async def _read_files(files: Sequence[_File]) -> tuple[str, ...]:
-    """Returns the texts of the files, quoted for models. They are read in worker processes, which end afterwards."""
+    """The texts of the files, quoted for models. They are read in worker processes, which end afterwards."""
     if not files:
         return ()
     with tempfile.TemporaryDirectory(prefix="stepgate-a2a-") as folder:

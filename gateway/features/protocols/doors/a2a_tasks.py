@@ -42,18 +42,18 @@ class RunTask:
 
 
 async def find_task(service: AgentService[Any], task_id: str, owner: str) -> RunTask:
-    """Returns a task by the id of its first run. Raises `NotFoundError`."""
+    """A task by the id of its first run. Raises `NotFoundError`."""
     rows = await follow_replies(service, task_id, owner)
     return RunTask(tuple(row.run_id for row in rows), rows[-1])
 
 
 async def read_task_events(service: AgentService[Any], task: RunTask, owner: str) -> list[list[Event]]:
-    """Returns the events of each run of a task, oldest run first. Raises `NotFoundError`."""
+    """The events of each run of a task, oldest run first. Raises `NotFoundError`."""
     return [await service.read_events(run_id, owner=owner) for run_id in task.run_ids]
 
 
 async def list_tasks(service: AgentService[Any], params: ListTasksRequest, owner: str) -> ListTasksResponse:
-    """Returns a page of the owner's tasks, the last changed first. Raises `InvalidParamsError`.
+    """A page of the owner's tasks, the last changed first. Raises `InvalidParamsError`.
 
     Only the newest `MAX_LISTED` runs are listed and counted.
     """
@@ -124,7 +124,7 @@ def _make_token(task: RunTask) -> str:
 
 
 def _parse_token(token: str) -> tuple[float, str]:
-    """Returns the place in the order that a page token names. Raises `InvalidParamsError`."""
+    """The place in the order that a page token names. Raises `InvalidParamsError`."""
     try:
         at, task_id = json.loads(base64.urlsafe_b64decode(token))
         return float(at), str(task_id)

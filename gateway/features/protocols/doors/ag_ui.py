@@ -68,7 +68,7 @@ async def run_ag_ui(
 
 
 def parse_input(body: JsonObject) -> "RunAgentInput":
-    """Returns the body as the protocol's input. Raises `RequestFormatError` naming the field."""
+    """The body as the protocol's input. Raises `RequestFormatError` naming the field."""
     from ag_ui.core import RunAgentInput  # noqa: PLC0415 - see above
 
     try:
@@ -85,7 +85,7 @@ def parse_input(body: JsonObject) -> "RunAgentInput":
 
 
 def to_agent_request(sent: "RunAgentInput") -> AgentRequest:
-    """Returns the input as a request: its last user message is the prompt, the others are the history."""
+    """The input as a request: its last user message is the prompt, the others are the history."""
     messages = [message for index, one in enumerate(sent.messages) for message in _to_chat_message(one, index)]
     last = next((index for index in reversed(range(len(messages))) if messages[index].role == "user"), None)
     if last is None and not sent.resume:
@@ -147,7 +147,7 @@ def _list_calls(message: Any) -> Iterable[Any]:
 async def _accept(
     http: Request, stepgate: Stepgate, caller: Caller, sent: "RunAgentInput", request: AgentRequest, after: int
 ) -> AcceptedRun:
-    """Returns the run of this turn: one that this `runId` began before, the one that `resume` answers, or a new one."""
+    """The run of this turn: one that this `runId` began before, the one that `resume` answers, or a new one."""
     if sent.resume:
         return await _resume(stepgate, caller, sent)
     run_id = derive_run_id(stepgate.intake.own_ids, caller, sent.thread_id, sent.run_id)
@@ -162,7 +162,7 @@ async def _accept(
 
 
 def derive_run_id(own_ids: OwnIds, caller: Caller, thread_id: str, client_run_id: str) -> str:
-    """Returns the id of the run that a client's turn begins. The same turn sent twice is one run.
+    """The id of the run that a client's turn begins. The same turn sent twice is one run.
 
     Without a key, others can guess the client's two ids, and must not learn the run's from them.
     """
@@ -200,7 +200,7 @@ async def _resume(stepgate: Stepgate, caller: Caller, sent: "RunAgentInput") -> 
 
 
 def _read_decision(entry: Any, index: int) -> tuple[Decision, str]:
-    """Returns the decision of one `resume` entry and its reason."""
+    """The decision of one `resume` entry and its reason."""
     payload = entry.payload if isinstance(entry.payload, dict) else {}
     reason = str(payload.get("reason") or "")[:2000]
     if entry.status == "cancelled":
@@ -213,7 +213,7 @@ def _read_decision(entry: Any, index: int) -> tuple[Decision, str]:
 
 
 def _list_ignored(sent: "RunAgentInput", stepgate: Stepgate, caller: Caller, request: AgentRequest) -> list[str]:
-    """Returns the inputs that have no effect: nothing is dropped silently."""
+    """The inputs that have no effect: nothing is dropped silently."""
     room = stepgate.rooms.get(request.room, caller.owner)
     return ["tools"] if sent.tools and room.planning and not room.offers_client_tools else []
 
@@ -268,7 +268,7 @@ async def _encode_turn(
 
 
 def _build_failure_frame(failure: AgentFailure) -> str:
-    """Returns the frame of a failure of the stream itself."""
+    """The frame of a failure of the stream itself."""
     from ag_ui.core import RunErrorEvent  # noqa: PLC0415 - see above
 
     return format_frame(RunErrorEvent(message=failure.message, code=failure.error_code).model_dump_json(by_alias=True))

@@ -109,7 +109,7 @@ async def delete_item(conversation_id: str, item_id: str, stepgate: Gateway, cal
 
 
 def _read_items(stepgate: Stepgate, items: list[JsonObject]) -> list[JsonObject]:
-    """Returns the items as they are kept, without secrets of the gateway. Raises `RequestFormatError`."""
+    """The items as they are kept, without secrets of the gateway. Raises `RequestFormatError`."""
     convert_input(items, "items")
     text = json.dumps(list_input_items(list(items), "new"))
     kept: list[JsonObject] = json.loads(make_secret_finder(stepgate.settings.list_secrets(), "known").redact(text))

@@ -110,7 +110,7 @@ def _refuse_unsupported(body: CompletionRequest, room: Room, plain: list[str]) -
 
 
 def _read_prompt(given: JsonValue) -> str:
-    """Returns the prompt. Raises `RequestFormatError` for tokens and for several prompts."""
+    """The prompt. Raises `RequestFormatError` for tokens and for several prompts."""
     if given is None:
         raise RequestFormatError("Missing required parameter: 'prompt'.", "prompt", "missing_required_parameter")
     prompts = given if isinstance(given, list) else [given]
@@ -161,7 +161,7 @@ class CompletionChunks:
                 return
 
     def build_body(self) -> JsonObject:
-        """Returns the whole completion."""
+        """The whole completion."""
         response = build_response(self._events)
         body = self._chunk(response.response, self._finish_reason())
         return {**body, "usage": build_usage_body(response.metadata["usage"]), "stepgate": self._build_trace()}

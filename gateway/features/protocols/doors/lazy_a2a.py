@@ -35,7 +35,7 @@ class LazyA2ADoor:
             ]
 
     async def _get_card(self, request: Request) -> Response:
-        """Returns the agent card. Anybody may read it."""
+        """The agent card. Anybody may read it."""
         stepgate = await get_stepgate(request)
         base_url = stepgate.settings.public_url or str(request.base_url)
         door = await self._load()
@@ -54,7 +54,7 @@ class LazyA2ADoor:
 
 
 def make_routes(_: Settings) -> list[BaseRoute]:
-    """Returns the routes of one application's door."""
+    """The routes of one application's door."""
     return LazyA2ADoor().routes
 
 

@@ -107,7 +107,7 @@ def _to_agent_request(stepgate: Stepgate, body: OrchestratorInput) -> AgentReque
 
 
 def _build_tailor_output(state: RunState, text: str) -> TailorOutput:
-    """Returns the tailored answer. An answer that was not tailored has no passages as evidence: its confidence is 1 if
+    """The tailored answer. An answer that was not tailored has no passages as evidence: its confidence is 1 if
     it was calculated, else 0.
     """
     answer = state.answer
@@ -120,7 +120,7 @@ def _build_tailor_output(state: RunState, text: str) -> TailorOutput:
 
 
 def _is_calculated(state: RunState) -> bool:
-    """Returns whether a complete answer rests on results of tools alone, none of which read anything from outside.
+    """Whether a complete answer rests on results of tools alone, none of which read anything from outside.
 
     The run is complete only if every figure of the answer stands in these results.
     """

@@ -17,7 +17,7 @@ _ROLES: Final = ("user", "assistant", "system", "developer")
 
 
 def convert_input(items: Sequence[JsonObject], field: str = "input") -> list[WireMessage]:
-    """Returns the items as messages, in their order. Raises `RequestFormatError` for items of other kinds; it names
+    """The items as messages, in their order. Raises `RequestFormatError` for items of other kinds; it names
     them by their place in `field`.
 
     Calls of the client's tools join the assistant's message before them, as chat completions want it. What a model
@@ -50,7 +50,7 @@ def convert_input(items: Sequence[JsonObject], field: str = "input") -> list[Wir
 
 
 def read_approval_replies(items: Sequence[JsonObject]) -> tuple[str, dict[str, tuple[bool, str]]] | None:
-    """Returns the run and the decisions that the input ends with, or None if its last item is no decision.
+    """The run and the decisions that the input ends with, or None if its last item is no decision.
 
     Decisions before other items are history. Raises `RequestFormatError`.
     """
@@ -139,7 +139,7 @@ def _add_call(messages: list[WireMessage], call: JsonObject, thought: str) -> No
 
 
 def _join_texts(content: JsonValue, where: str) -> str:
-    """Returns a text, or a list of text parts as one text."""
+    """A text, or a list of text parts as one text."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):

@@ -102,7 +102,7 @@ class ResponsesRequest(WireModel):
         return named.id if isinstance(named, ConversationName) else named
 
     def list_input_items(self) -> list[JsonObject]:
-        """Returns the input as items; a text is one message of the user. Raises `RequestFormatError`."""
+        """The input as items; a text is one message of the user. Raises `RequestFormatError`."""
         if isinstance(self.input, str):
             return [{"type": "message", "role": "user", "content": self.input}]
         for index, item in enumerate(self.input or ()):
@@ -150,7 +150,7 @@ def to_run_request(
     has_model: bool,
     max_messages: int,
 ) -> AgentRequest:
-    """Returns the request for a run that answers `history` and the input items. Raises `RequestFormatError`."""
+    """The request for a run that answers `history` and the input items. Raises `RequestFormatError`."""
     items = convert_input(input_items)
     tools, own = _split_tools(body.tools or ())
     chat = ChatCompletionRequest.model_validate({
@@ -194,7 +194,7 @@ def build_wire_request(body: ResponsesRequest, conversation_id: str | None) -> J
 
 
 def list_ignored_parameters(body: ResponsesRequest) -> tuple[str, ...]:
-    """Returns the names of what has a value and no effect, sorted; at most `MAX_IGNORED_NAMES`."""
+    """The names of what has a value and no effect, sorted; at most `MAX_IGNORED_NAMES`."""
     names = list_unknown_fields("", body)
     for prefix, part in (
         ("text.", body.text),
@@ -207,7 +207,7 @@ def list_ignored_parameters(body: ResponsesRequest) -> tuple[str, ...]:
 
 
 def _split_tools(tools: Sequence[JsonObject]) -> tuple[list[JsonValue], JsonObject]:
-    """Returns the client's functions in the form of chat completions, and the metadata for the gateway's own tools.
+    """The client's functions in the form of chat completions, and the metadata for the gateway's own tools.
 
     An `mcp` tool with the label `stepgate` stands for the gateway's own tools.
     """
@@ -266,7 +266,7 @@ def _to_response_format(text: TextOptions | None) -> JsonObject | None:
 
 
 def _to_tool_choice(choice: Any) -> Any:
-    """Returns the choice of a function in the form of chat completions."""
+    """The choice of a function in the form of chat completions."""
     if not isinstance(choice, dict):
         return choice
     if choice.get("type") != "function" or not isinstance(choice.get("name"), str):
@@ -276,7 +276,7 @@ def _to_tool_choice(choice: Any) -> Any:
 
 
 def _rename_parameter(error: RequestFormatError) -> RequestFormatError:
-    """Returns an error about a chat completion as one about a response."""
+    """An error about a chat completion as one about a response."""
     param = str(error.to_failure().details.get("param") or "")
     names = {"messages": "input", "response_format": "text.format", "max_tokens": "max_output_tokens"}
     head = next((name for name in names if param.startswith(name)), None)

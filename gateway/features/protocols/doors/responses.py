@@ -156,7 +156,7 @@ async def get_input_items(response_id: str, stepgate: Gateway, caller: CurrentCa
 async def _build_request(
     body: ResponsesRequest, stepgate: Stepgate, caller: Caller
 ) -> ChatRequest | ApprovalReplies | ApprovalText:
-    """Returns the request as the intake takes it: a decision on a waiting run, or a new run."""
+    """The request as the intake takes it: a decision on a waiting run, or a new run."""
     items, tainted = await resolve_references(stepgate, caller, body.list_input_items())
     previous = await _load_previous(stepgate, caller, body)
     replies = read_approval_replies(items)
@@ -238,12 +238,12 @@ async def _check_replies(
 
 
 def build_approval_decided_error() -> RequestFormatError:
-    """Returns the error for a decision that comes too late."""
+    """The error for a decision that comes too late."""
     return RequestFormatError("input: the approval request is decided already.", "input", "approval_decided")
 
 
 def _read_approval_text(body: ResponsesRequest, items: Sequence[JsonObject], state: RunState) -> ApprovalText:
-    """Returns the user's words on what the previous response waits for."""
+    """The user's words on what the previous response waits for."""
     content = items[-1].get("content") if items[-1].get("role") == "user" else None
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
@@ -259,7 +259,7 @@ def _read_approval_text(body: ResponsesRequest, items: Sequence[JsonObject], sta
 
 
 def _list_messages(state: RunState) -> list[ChatMessage]:
-    """Returns the conversation of an ended run, with its answer and without its instructions."""
+    """The conversation of an ended run, with its answer and without its instructions."""
     request = state.request
     messages = list(request.messages or ())
     if request.prompt or request.images:
@@ -283,7 +283,7 @@ def _list_messages(state: RunState) -> list[ChatMessage]:
 
 
 async def _find_start(stepgate: Stepgate, run: AcceptedRun) -> int:
-    """Returns the seq of the wait that the decision has ended."""
+    """The seq of the wait that the decision has ended."""
     events = await stepgate.service.read_events(run.run_id, owner=run.owner)
     waits = [e.seq for e in events if isinstance(e.body, RunWaiting) and e.seq <= run.last_seq]
     return waits[-1] if waits else 0

@@ -60,7 +60,7 @@ class StoredResponse:
         return state.tainted or any(output is not None and output.tainted for output in outputs)
 
     def project(self) -> ResponseProjection:
-        """Returns the response as far as the run has gone."""
+        """The response as far as the run has gone."""
         projection = ResponseProjection(self.run_id, self.start)
         for event in self.events:
             projection.encode_event(event)
@@ -89,7 +89,7 @@ class StoredResponse:
 
 
 async def load_response(stepgate: Stepgate, caller: Caller, text: str) -> StoredResponse:
-    """Returns a stored response of this caller. Raises `NotFoundError`, also for another owner's and for one with
+    """A stored response of this caller. Raises `NotFoundError`, also for another owner's and for one with
     `store: false`.
     """
     missing = NotFoundError(f"Response with id '{text[:100]}' not found.")
@@ -112,7 +112,7 @@ async def load_response(stepgate: Stepgate, caller: Caller, text: str) -> Stored
 async def resolve_references(
     stepgate: Stepgate, caller: Caller, items: Sequence[JsonObject]
 ) -> tuple[list[JsonObject], bool]:
-    """Returns the input with each reference replaced by the item of the stored response that it names, and whether one
+    """The input with each reference replaced by the item of the stored response that it names, and whether one
     of these responses relies on untrusted content.
 
     Raises `RequestFormatError` for an unknown item, and for one of a response that is another owner's or not stored.

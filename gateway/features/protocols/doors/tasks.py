@@ -191,7 +191,7 @@ def _check_prompt(prompt: JsonValue) -> str:
 
 
 def _check_context(context: JsonValue) -> tuple[dict[str, str], list[str]]:
-    """Returns the known keys, and the names of the dropped ones. Raises `FieldError` for invalid values."""
+    """The known keys, and the names of the dropped ones. Raises `FieldError` for invalid values."""
     if context is None:
         return {}, []
     if not isinstance(context, dict):
@@ -226,13 +226,13 @@ def _to_task_record(task: Task, run: TaskRun | None) -> TaskRecord:
 
 
 def _get_trace(state: JsonObject) -> list[JsonObject]:
-    """Returns the trace of a run; for one that was stored without stages, its steps."""
+    """The trace of a run; for one that was stored without stages, its steps."""
     lines = state.get("trace", state.get("steps"))
     return [line for line in lines if isinstance(line, dict)] if isinstance(lines, list) else []
 
 
 def _build_output(state: JsonObject, results: Sequence[JsonObject]) -> JsonObject | None:
-    """Returns the answer with its evidence, and each tool's last successful result; None without an answer."""
+    """The answer with its evidence, and each tool's last successful result; None without an answer."""
     answer = state.get("answer")
     if not isinstance(answer, dict):
         return None

@@ -85,7 +85,7 @@ class TaskStore:
         return task
 
     async def get(self, task_id: str, owner: str) -> Task | None:
-        """Returns the task, or None if the owner has none of this id."""
+        """The task, or None if the owner has none of this id."""
         rows = await self._statements.read(
             f"SELECT {_TASK_COLUMNS} FROM tasks WHERE task_id = ? AND owner = ?",  # noqa: S608 - constants only
             to_storable_text(task_id), owner,
@@ -93,7 +93,7 @@ class TaskStore:
         return _parse_task(rows[0]) if rows else None
 
     async def list_newest(self, owner: str, *, limit: int, before: Task | None = None) -> list[Task]:
-        """Returns tasks, newest first; only those older than `before`, if given."""
+        """Tasks, newest first; only those older than `before`, if given."""
         newest_first = "ORDER BY created DESC, task_id DESC LIMIT ?"
         if before is None:
             query = f"SELECT {_TASK_COLUMNS} FROM tasks WHERE owner = ? {newest_first}"  # noqa: S608 - constants only
@@ -141,20 +141,20 @@ class TaskStore:
         )  # fmt: skip
 
     async def get_latest_run(self, task_id: str, owner: str) -> TaskRun | None:
-        """Returns the newest run of a task with its documents."""
+        """The newest run of a task with its documents."""
         of_task = "FROM task_runs WHERE task_id = ? AND owner = ? ORDER BY number DESC LIMIT 1"
         query = f"SELECT {_RUN_COLUMNS}, {_DOCUMENT_COLUMNS} {of_task}"
         rows = await self._statements.read(query, task_id, owner)
         return _parse_run(rows[0]) if rows else None
 
     async def list_runs(self, task_id: str, owner: str, *, limit: int, before: int = MAX_RUN_NUMBER) -> list[TaskRun]:
-        """Returns the runs of a task without their documents, newest first; only those with a number below `before`."""
+        """The runs of a task without their documents, newest first; only those with a number below `before`."""
         of_task = "FROM task_runs WHERE task_id = ? AND owner = ? AND number < ? ORDER BY number DESC LIMIT ?"
         rows = await self._statements.read(f"SELECT {_RUN_COLUMNS} {of_task}", task_id, owner, before, limit)
         return [_parse_run(row) for row in rows]
 
     async def list_unfinished_runs(self) -> list[tuple[str, TaskRun]]:
-        """Returns every run that has not ended here, with its owner, to be finished after a restart."""
+        """Every run that has not ended here, with its owner, to be finished after a restart."""
         unended = "FROM task_runs WHERE ended = 0 ORDER BY created"
         rows = await self._statements.read(f"SELECT owner, {_RUN_COLUMNS} {unended}")
         return [(str(row[0]), _parse_run(row[1:])) for row in rows]

@@ -15,7 +15,7 @@ _ANSWER_LINES: Final[frozenset[TraceType]] = frozenset({"guard", "translation"})
 
 
 def build_task_trace(lines: Sequence[TraceStep], state: RunState) -> list[JsonObject]:
-    """Returns the lines of a trace, each with its `stage`, and a last one for the end of the run.
+    """The lines of a trace, each with its `stage`, and a last one for the end of the run.
 
     What was recalled stands behind the plan, because a task's searches are steps of its plan. What happened before the
     plan belongs to it. A replan begins again with `plan`.
@@ -35,7 +35,7 @@ def _stage_of(line: TraceStep) -> TaskStage:
 
 
 def _build_final_line(state: RunState) -> JsonObject:
-    """Returns the line of the run's end: its status, and why it is not complete."""
+    """The line of the run's end: its status, and why it is not complete."""
     status = state.completeness or state.status
     detail: JsonObject = {"status": status, "reason": state.end_reason or None}
     if state.failure is not None:

@@ -78,11 +78,11 @@ class TaskService:
         return await self._store.add(task_id, owner, request.prompt, facts, webhook)
 
     async def get_webhook(self, task_id: str, *, owner: str = LOCAL_OWNER) -> Webhook | None:
-        """Returns the webhook of the task's runs. Raises `NotFoundError`."""
+        """The webhook of the task's runs. Raises `NotFoundError`."""
         return (await self._get_stored_task(task_id, owner)).webhook
 
     async def get_task(self, task_id: str, *, owner: str = LOCAL_OWNER) -> tuple[Task, TaskRun | None]:
-        """Returns the task and its newest run. Raises `NotFoundError`."""
+        """The task and its newest run. Raises `NotFoundError`."""
         task = await self._get_stored_task(task_id, owner)
         run = await self._store.get_latest_run(task_id, owner)
         if run is None or (run.is_ended and task.status != "running"):
@@ -93,7 +93,7 @@ class TaskService:
         return await self._get_stored_task(task_id, owner), await self._store.get_latest_run(task_id, owner)
 
     async def get_latest_run(self, task_id: str, *, owner: str = LOCAL_OWNER) -> TaskRun | None:
-        """Returns the newest run of a task with its documents so far, or None without a run. Raises `NotFoundError`."""
+        """The newest run of a task with its documents so far, or None without a run. Raises `NotFoundError`."""
         _, run = await self.get_task(task_id, owner=owner)
         if run is None or run.is_ended:
             return run
@@ -111,7 +111,7 @@ class TaskService:
         )
 
     async def list_tasks(self, *, owner: str = LOCAL_OWNER, limit: int = 50, before: str | None = None) -> list[Task]:
-        """Returns tasks, newest first; with `before`, those older than that task. Raises `NotFoundError` if it does not
+        """Tasks, newest first; with `before`, those older than that task. Raises `NotFoundError` if it does not
         exist.
         """
         older = await self._get_stored_task(before, owner) if before is not None else None
@@ -123,7 +123,7 @@ class TaskService:
     async def list_runs(
         self, task_id: str, *, owner: str = LOCAL_OWNER, limit: int = 50, before: int = MAX_RUN_NUMBER
     ) -> list[TaskRun]:
-        """Returns the runs of a task, newest first, without their documents. Raises `NotFoundError`."""
+        """The runs of a task, newest first, without their documents. Raises `NotFoundError`."""
         await self.get_task(task_id, owner=owner)
         return await self._store.list_runs(task_id, owner, limit=limit, before=before)
 
@@ -204,7 +204,7 @@ class TaskService:
 
 
 async def build_documents(events: Sequence[ev.Event], state: RunState, blob: FetchBlob) -> TaskDocuments:
-    """Returns the documents of a run, from its whole log; `blob` fetches long results."""
+    """The documents of a run, from its whole log; `blob` fetches long results."""
     response = build_response(events)
     blobs = {
         event.body.call_id: event.body.blob
@@ -259,7 +259,7 @@ def _name_modes(verification: JsonObject) -> JsonObject:
 
 
 def get_task_status(state: RunState) -> TaskStatus:
-    """Returns the task's status for a run: only a complete, verified answer completes the task."""
+    """The task's status for a run: only a complete, verified answer completes the task."""
     if not state.is_finished:
         return "running"
     if state.status == "cancelled":

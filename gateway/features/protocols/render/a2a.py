@@ -47,7 +47,7 @@ STATES: Mapping[RunStatus, TaskState] = {
 
 
 def build_task(runs: Sequence[Sequence[ev.Event]], history_length: int | None = None) -> Task:
-    """Returns a task as far as the logs of its runs go, oldest run first. No log may be empty.
+    """A task as far as the logs of its runs go, oldest run first. No log may be empty.
 
     All runs but the last one have ended with a question, and the next one's request answers it. `history_length` is the
     most messages to include, the newest ones; None for all.
@@ -71,7 +71,7 @@ def build_task(runs: Sequence[Sequence[ev.Event]], history_length: int | None = 
 
 
 def build_status(events: Sequence[ev.Event], task_id: str) -> TaskStatus:
-    """Returns the current status of a task by the log of its last run. Its message is what the task asks for, or why it
+    """The current status of a task by the log of its last run. Its message is what the task asks for, or why it
     failed.
     """
     state = fold(events[0].run_id, events)
@@ -85,7 +85,7 @@ def build_status(events: Sequence[ev.Event], task_id: str) -> TaskStatus:
 
 
 def get_context_id(state: RunState) -> str:
-    """Returns the run's conversation; a run outside of a conversation is a context of its own."""
+    """The run's conversation; a run outside of a conversation is a context of its own."""
     return state.request.conversation_id or state.run_id
 
 
@@ -110,7 +110,7 @@ class TaskEventStream:
             self._status.format_event(event)
 
     def encode_task(self) -> Task:
-        """Returns the task as it is now: the first event of a stream."""
+        """The task as it is now: the first event of a stream."""
         return build_task([*self._earlier, self._events])
 
     def encode(self, event: ev.Event) -> Iterator[StreamEvent]:

@@ -207,7 +207,7 @@ class AgUiEvents:
         return StateSnapshotEvent(snapshot={"status": status, "run_id": state.run_id, "plan": plan})
 
     def _list_usage(self) -> list[TokenUsage] | None:
-        """Returns the tokens of the run by model."""
+        """The tokens of the run by model."""
         used: dict[str, Usage] = {}
         for event in self._events:
             if isinstance(event.body, ev.ModelReturned):
@@ -264,7 +264,7 @@ class AgUiEvents:
         yield ToolCallEndEvent(tool_call_id=call_id, subagent_run_id=by)
 
     def _to_wire_id(self, call_id: str) -> str:
-        """Returns the id of a call that is unique in the thread: ours repeat in every run."""
+        """The id of a call that is unique in the thread: ours repeat in every run."""
         return f"{self._events[0].run_id}-{call_id}"
 
     def _build_result(self, call_id: str, text: str) -> ToolCallResultEvent:
@@ -336,7 +336,7 @@ class AgUiEvents:
 
 
 def _replace(path: str, value: object) -> dict[str, object]:
-    """Returns one JSON Patch operation."""
+    """One JSON Patch operation."""
     return {"op": "replace", "path": path, "value": value}
 
 

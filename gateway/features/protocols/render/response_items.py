@@ -18,7 +18,7 @@ _MARK: Final = re.compile(r"\[(\d{1,4})\]")
 
 
 def format_plan_summary(proposed: ev.PlanProposed) -> str:
-    """Returns a plan as the text of a reasoning summary."""
+    """A plan as the text of a reasoning summary."""
     plan = proposed.plan
     head = f"New plan, because {proposed.replan_reason}:" if proposed.replan_reason else "Plan:"
     lines = [
@@ -29,7 +29,7 @@ def format_plan_summary(proposed: ev.PlanProposed) -> str:
 
 
 def build_approval_request_item(key: str, asked: ev.ApprovalRequested) -> JsonObject:
-    """Returns an open approval request. A request about several steps is shown as one call named `plan`."""
+    """An open approval request. A request about several steps is shown as one call named `plan`."""
     if len(asked.items) == 1:
         name, arguments = asked.items[0].tool, asked.items[0].args
     else:
@@ -47,13 +47,13 @@ def build_approval_request_item(key: str, asked: ev.ApprovalRequested) -> JsonOb
 
 
 def parse_approval_item_id(text: str) -> tuple[str, str] | None:
-    """Returns the run's id and the approval's id, or None for an id that is not one of ours."""
+    """The run's id and the approval's id, or None for an id that is not one of ours."""
     found = _APPROVAL_ID.fullmatch(text)
     return (f"run_{found[1]}", found[2]) if found else None
 
 
 def build_function_call_item(item_id: str, call: JsonObject) -> JsonObject:
-    """Returns a call of a client's tool, from OpenAI's form in chat completions."""
+    """A call of a client's tool, from OpenAI's form in chat completions."""
     function = call.get("function")
     named = function if isinstance(function, dict) else {}
     return {
@@ -67,7 +67,7 @@ def build_function_call_item(item_id: str, call: JsonObject) -> JsonObject:
 
 
 def annotate(text: str, sources: Sequence[Source]) -> list[JsonObject]:
-    """Returns an annotation for each `[n]` that cites a source: its address, or the name of the document."""
+    """An annotation for each `[n]` that cites a source: its address, or the name of the document."""
     by_number = {source.id: source for source in sources}
     notes: list[JsonObject] = []
     for mark in _MARK.finditer(text):

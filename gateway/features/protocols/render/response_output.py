@@ -39,14 +39,14 @@ class ResponseOutput:
         return self._reasoning is not None
 
     def read_message(self) -> str:
-        """Returns the text, or the refusal, of the open message."""
+        """The text, or the refusal, of the open message."""
         if self._message is None:
             return ""
         part = _get_first_part(self.items[self._message])
         return str(part["refusal"] if part["type"] == "refusal" else part["text"])
 
     def has_step(self, key: StepKey) -> bool:
-        """Returns whether this attempt of a step has an item."""
+        """Whether this attempt of a step has an item."""
         return key in self._steps
 
     def open_step(self, key: StepKey, name: str, arguments: str) -> list[JsonObject]:
@@ -85,7 +85,7 @@ class ResponseOutput:
         return [self.build_frame(f"response.mcp_call.{kind}", **self._place(index)), *self._finish_item(index)]
 
     def close_items(self) -> list[JsonObject]:
-        """Returns the frames that end what is open as incomplete, because the run ends or waits."""
+        """The frames that end what is open as incomplete, because the run ends or waits."""
         frames = [*self.close_message("incomplete"), *self.close_reasoning()]
         for index in self._steps.values():
             if self.items[index]["status"] == "in_progress":
@@ -116,7 +116,7 @@ class ResponseOutput:
         ]
 
     def add_reasoning(self, text: str) -> list[JsonObject]:
-        """Returns the frames of what the model that answers has thought, as its provider shows it.
+        """The frames of what the model that answers has thought, as its provider shows it.
 
         Its last piece may come after the answer has begun, since secrets are looked for across pieces. Only the end of
         the item has that piece. The deltas have a block of numbers of their own.
@@ -208,7 +208,7 @@ class ResponseOutput:
         ]
 
     def add_call(self, call: JsonObject) -> list[JsonObject]:
-        """Returns the frames of a call of one of the client's own tools."""
+        """The frames of a call of one of the client's own tools."""
         index = len(self.items)
         item = build_function_call_item(f"fc_{self._key}_{index}", call)
         frames = self._open_item({**item, "arguments": "", "status": "in_progress"})
@@ -238,7 +238,7 @@ class ResponseOutput:
         return {"item_id": self.items[index]["id"], "output_index": index}
 
     def build_frame(self, kind: str, **fields: Any) -> JsonObject:
-        """Returns a frame with its number: that of its last character, or the next one."""
+        """A frame with its number: that of its last character, or the next one."""
         self._number += len(fields["delta"]) if kind in STREAMED else 1
         return {"type": kind, "sequence_number": self._number - 1, **fields}
 

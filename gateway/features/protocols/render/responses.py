@@ -29,12 +29,12 @@ _ERROR_CODES: Final = (("RATE_LIMIT", "rate_limit_exceeded"), ("QUOTA", "rate_li
 
 
 def make_response_id(run_id: str, start: int = 0) -> str:
-    """Returns the id of the response that begins after the event `start` of a run."""
+    """The id of the response that begins after the event `start` of a run."""
     return f"resp_{run_id.removeprefix('run_')}" + (f"_{start}" if start else "")
 
 
 def parse_response_id(text: str) -> tuple[str, int] | None:
-    """Returns the run's id and the seq after which the response begins, or None for another id."""
+    """The run's id and the seq after which the response begins, or None for another id."""
     found = RESPONSE_ID.fullmatch(text)
     return (f"run_{found[1]}", int(found[2] or 0)) if found else None
 
@@ -70,7 +70,7 @@ class ResponseProjection:
         """Attempts that an earlier run made, or its client."""
 
     def encode_event(self, event: ev.Event) -> list[JsonObject]:
-        """Returns the frames that the event adds to the response's stream, in order."""
+        """The frames that the event adds to the response's stream, in order."""
         if self.is_finished:
             return []
         if self.is_waiting and isinstance(event.body, ev.ApprovalDecided):
@@ -89,7 +89,7 @@ class ResponseProjection:
         return [*self._create(), *self._encode_body(event)]
 
     def finish_waiting(self) -> list[JsonObject]:
-        """Returns the frames that end the response with the run's open question."""
+        """The frames that end the response with the run's open question."""
         state = fold(self._events[0].run_id, self._events)
         frames = [*self._output.close_items(), *self._output.add_text(format_approval_question(state))]
         frames += self._output.close_message()
@@ -98,7 +98,7 @@ class ResponseProjection:
         return [*frames, *self._finish("response.completed")]
 
     def build(self) -> JsonObject:
-        """Returns the `response` object as far as the events go."""
+        """The `response` object as far as the events go."""
         created = self._created
         wire = created.wire_request
         parameters = wire.get("parameters")
@@ -146,7 +146,7 @@ class ResponseProjection:
         return [event for event in self._events if event.seq > self._start]
 
     def _get_previous_id(self) -> JsonValue:
-        """Returns the id of the response before this one: the part of the run before the decision, or another run."""
+        """The id of the response before this one: the part of the run before the decision, or another run."""
         if not self._start:
             return self._created.wire_request.get("previous_response_id")
         return make_response_id(self._events[0].run_id, find_previous_start(self._events, self._start))
@@ -162,7 +162,7 @@ class ResponseProjection:
         return "incomplete" if self._build_incomplete_details() is not None else "completed"
 
     def _was_rejected(self) -> bool:
-        """Returns whether this response begins with a rejection: then the run's end is what was asked for."""
+        """Whether this response begins with a rejection: then the run's end is what was asked for."""
         decisions = [e.body for e in self._list_response_events() if isinstance(e.body, ev.ApprovalDecided)]
         return any(decided.decision == "rejected" for decided in decisions)
 
@@ -237,12 +237,12 @@ class ResponseProjection:
         return self._output.open_step(key, self._get_tool(key[0]) or "", self._arguments.get(key, "{}"))
 
     def _get_tool(self, step_id: str | None) -> str | None:
-        """Returns the tool or skill of a step of the plan; None for the step that writes the answer."""
+        """The tool or skill of a step of the plan; None for the step that writes the answer."""
         steps = self._plan.steps if self._plan else ()
         return next((step.tool for step in steps if step.id == step_id and step.is_work), None)
 
     def _finish_answer(self, answer: ev.AnswerFinished) -> list[JsonObject]:
-        """Returns the frames of the rest of the answer, its annotations, and the calls of the client's tools."""
+        """The frames of the rest of the answer, its annotations, and the calls of the client's tools."""
         frames: list[JsonObject] = []
         thought = answer.provider_fields.get("reasoning_content") or answer.provider_fields.get("reasoning")
         whole = thought if isinstance(thought, str) else ""
@@ -264,7 +264,7 @@ class ResponseProjection:
 
 
 def find_previous_start(events: Sequence[ev.Event], start: int) -> int:
-    """Returns the seq after which the response before the one at `start` begins: the last wait before it that a
+    """The seq after which the response before the one at `start` begins: the last wait before it that a
     decision ended, or 0 for the run's first response.
     """
     decided = [event.seq for event in events if isinstance(event.body, ev.ApprovalDecided)]
@@ -273,7 +273,7 @@ def find_previous_start(events: Sequence[ev.Event], start: int) -> int:
 
 
 def _build_usage(events: Iterable[ev.Event]) -> JsonObject:
-    """Returns the tokens of the model calls in these events under the names of the Responses API."""
+    """The tokens of the model calls in these events under the names of the Responses API."""
     usage = sum((e.body.usage for e in events if isinstance(e.body, ev.ModelReturned)), Usage())
     return {
         "input_tokens": usage.prompt_tokens,

@@ -12,13 +12,13 @@ PLAN_FILE = "plan.json"
 
 
 def render_files(recipe: Recipe) -> Mapping[str, str]:
-    """Returns the files of the recipe's folder by name. SKILL.md says the same as the plan, for any agent."""
+    """The files of the recipe's folder by name. SKILL.md says the same as the plan, for any agent."""
     plan = recipe.model_dump(mode="json", exclude={"trials", "notes"})
     return {"SKILL.md": render_card(recipe), PLAN_FILE: json.dumps(plan, indent=2, ensure_ascii=False) + "\n"}
 
 
 def render_card(recipe: Recipe) -> str:
-    """Returns the SKILL.md."""
+    """The SKILL.md."""
     front: dict[str, object] = {"name": recipe.name, "description": recipe.description}
     tools = [step.tool for step in recipe.steps if step.action in ("tool", "memory")]
     if tools:
@@ -29,7 +29,7 @@ def render_card(recipe: Recipe) -> str:
 
 
 def render_body(recipe: Recipe) -> str:
-    """Returns the instructions: what it answers, its parameters, its steps, and how it was tried."""
+    """The instructions: what it answers, its parameters, its steps, and how it was tried."""
     lines = [f"# {recipe.name}", "", f"Answers requests such as: {' '.join(recipe.request.split())}", ""]
     lines += [f"Call it with `{recipe.usage}`.", ""]
     if recipe.parameters:

@@ -90,7 +90,7 @@ class Recipe(FrozenModel):
         return " ".join([f"/{self.name}", *optional])
 
     def build_input_schema(self) -> JsonObject:
-        """Returns the JSON schema of its arguments."""
+        """The JSON schema of its arguments."""
         properties: JsonObject = {
             one.name: {"type": _JSON_TYPES[one.type], "description": one.description} for one in self.parameters
         }
@@ -117,7 +117,7 @@ class RecipeSet:
         return tuple(recipe.name for recipe in self.recipes)
 
     def get(self, name: str) -> Recipe | None:
-        """Returns the recipe of this name, or None."""
+        """The recipe of this name, or None."""
         return next((recipe for recipe in self.recipes if recipe.name == name), None)
 
 
@@ -143,18 +143,18 @@ class StoredRecipe(FrozenModel):
 
 
 def compute_version(recipe: Recipe) -> str:
-    """Returns the version of a recipe, a checksum of its content."""
+    """The version of a recipe, a checksum of its content."""
     return hashlib.sha256(recipe.model_dump_json().encode()).hexdigest()[:16]
 
 
 def make_storable(recipe: Recipe) -> Recipe:
-    """Returns the recipe without lone surrogates, which a model's JSON may hold and no store takes."""
+    """The recipe without lone surrogates, which a model's JSON may hold and no store takes."""
     text = json.dumps(recipe.model_dump(mode="json"), ensure_ascii=False)
     return Recipe.model_validate_json(replace_surrogates(text))
 
 
 def check_recipe_name(name: str) -> str:
-    """Returns the name. Raises `BadRequestError` unless it is a valid name of an Agent Skill."""
+    """The name. Raises `BadRequestError` unless it is a valid name of an Agent Skill."""
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME_CHARS:
         shown = name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}…"
         raise BadRequestError(

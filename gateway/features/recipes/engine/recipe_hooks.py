@@ -37,7 +37,7 @@ class RecipeHooks(RunHooks):
         return (PlanSource("recipe", plan_called_recipe, before="skill"),)
 
     async def load(self, run: Run) -> object:
-        """Returns the owner's recipes. See `RunHooks.load`."""
+        """The owner's recipes. See `RunHooks.load`."""
         return await self._store.list_applied(run.state.owner)
 
     def list_commands(self, run: Run) -> Sequence[RunCommand]:
@@ -62,7 +62,7 @@ class RecipeHooks(RunHooks):
 
 
 async def plan_called_recipe(run: Run, inquiry: PlanInquiry) -> Planned | None:
-    """Returns the plan of a recipe without a planner call. If the run may not use its steps as they are, the planner
+    """The plan of a recipe without a planner call. If the run may not use its steps as they are, the planner
     plans; without a planner, the error is raised."""
     if inquiry.route != "recipe" or inquiry.command is None:
         return None

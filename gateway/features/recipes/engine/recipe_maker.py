@@ -84,7 +84,7 @@ class RecipeMaker:
         return await self.store.stage(caller.owner, recipe.model_copy(update={"trials": trials}))
 
     async def check_request(self, run_id: str, owner: str, name: str = "") -> RunState:
-        """Returns the state of the run to save. Raises what `make_recipe` raises before anything is tried."""
+        """The state of the run to save. Raises what `make_recipe` raises before anything is tried."""
         if name:
             self._check_name(name)
         state = await load_forkable_run(self._get_service(), owner, run_id)
@@ -92,7 +92,7 @@ class RecipeMaker:
         return state
 
     async def find_run_to_save(self, caller: Principal, current_run: str) -> str:
-        """Returns the newest run of the current run's conversation that succeeded. Raises `ConflictError` without
+        """The newest run of the current run's conversation that succeeded. Raises `ConflictError` without
         one.
         """
         service = self._get_service()
@@ -116,7 +116,7 @@ class RecipeMaker:
             raise ConflictError(f"{name!r} is the name of a skill or tool; choose another name", param="name")
 
     async def _choose_name(self, owner: str, wanted: str) -> str:
-        """Returns a free name like the wanted one."""
+        """A free name like the wanted one."""
         base = (make_slug(wanted) or "recipe")[:58].strip("-")
         known = {stored.name for stored in await self.store.list_all(owner)}
         for name in (base, *(f"{base}-{n}" for n in range(2, 1_000))):
@@ -194,7 +194,7 @@ class RecipeMaker:
 
 
 def _list_repeatable_steps(state: RunState) -> tuple[PlanStep, ...]:
-    """Returns the steps of the run's plan. Raises `ConflictError` unless it succeeded and did more than write."""
+    """The steps of the run's plan. Raises `ConflictError` unless it succeeded and did more than write."""
     if state.status != "succeeded" or state.plan is None:
         raise ConflictError(
             f"run {state.run_id!r} did not succeed (it is {state.status}); only such a run can be saved"
@@ -210,7 +210,7 @@ def _list_placeholders(state: RunState) -> list[str]:
 
 
 def _build_recipe(state: RunState, steps: tuple[PlanStep, ...], found: FoundParameters) -> Recipe:
-    """Returns the recipe of the run's plan, still without a name."""
+    """The recipe of the run's plan, still without a name."""
     asked = next((one for one in state.approvals if state.decisions.get(one.approval_id) is not None), None)
     literals = found.literals
     made = tuple(
@@ -243,7 +243,7 @@ def _build_recipe(state: RunState, steps: tuple[PlanStep, ...], found: FoundPara
 
 
 def _list_read_only_steps(steps: Iterable[PlanStep]) -> list[str]:
-    """Returns the tool calls that only read and need nothing but one another."""
+    """The tool calls that only read and need nothing but one another."""
     tried: list[str] = []
     for step in steps:  # dependencies come first
         if step.action == "tool" and step.effect == "read" and set(step.depends_on) <= set(tried):
@@ -276,7 +276,7 @@ def _name_trial(plan: Plan, name: str) -> Plan:
 
 
 def _describe_failure(state: RunState) -> str:
-    """Returns the first failed step of a run with the reason, or why the run ended."""
+    """The first failed step of a run with the reason, or why the run ended."""
     for step in state.plan.steps if state.plan else ():
         last = state.get_step(step.id).last
         verdict = last.verdict if last is not None else None

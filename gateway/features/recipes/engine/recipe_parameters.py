@@ -28,7 +28,7 @@ class RecipeModel(Protocol):
     """A model to ask for parameters. `agent.tools.ToolModel` is one."""
 
     async def ask(self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast") -> str:
-        """Returns the text of one reply. Raises `ModelError` and `BudgetError`."""
+        """The text of one reply. Raises `ModelError` and `BudgetError`."""
         ...
 
 
@@ -62,7 +62,7 @@ class FoundParameters:
 async def find_parameters(
     request: str, steps: Sequence[PlanStep], placeholders: Sequence[str], model: RecipeModel | None
 ) -> FoundParameters:
-    """Returns the parameters. `placeholders` stand for personal values: each that occurs becomes a parameter."""
+    """The parameters. `placeholders` stand for personal values: each that occurs becomes a parameter."""
     if model is None:
         return _add_placeholders(_find_by_rule(request, steps), steps, placeholders)
     try:
@@ -76,13 +76,13 @@ async def find_parameters(
 
 
 def make_slug(text: str) -> str:
-    """Returns a text as the name of a recipe; "" if nothing of it can stand in one."""
+    """A text as the name of a recipe; "" if nothing of it can stand in one."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return _NAME_PART.sub("-", plain).strip("-")[:MAX_NAME_CHARS].strip("-")
 
 
 def insert_parameters(value: JsonValue, literals: Mapping[str, JsonValue]) -> JsonValue:
-    """Returns a value of a step with its literals replaced by parameters, longest first."""
+    """A value of a step with its literals replaced by parameters, longest first."""
     if isinstance(value, list):
         return [insert_parameters(item, literals) for item in value]
     if isinstance(value, dict):
@@ -99,7 +99,7 @@ def insert_parameters(value: JsonValue, literals: Mapping[str, JsonValue]) -> Js
 
 
 def insert_fields(text: str, literals: Mapping[str, JsonValue]) -> str:
-    """Returns a text with the literals in it replaced by `{{name}}`, whole words only."""
+    """A text with the literals in it replaced by `{{name}}`, whole words only."""
     named = {_to_text(literal): name for name, literal in literals.items() if not isinstance(literal, bool)}
     words = sorted((word for word in named if word), key=len, reverse=True)
     if not words:
@@ -109,7 +109,7 @@ def insert_fields(text: str, literals: Mapping[str, JsonValue]) -> str:
 
 
 def _find_by_rule(request: str, steps: Sequence[PlanStep]) -> FoundParameters:
-    """Returns the whole inputs that stand in the request word for word."""
+    """The whole inputs that stand in the request word for word."""
     parameters: list[RecipeParameter] = []
     literals: dict[str, JsonValue] = {}
     others: JsonObject = {}
@@ -159,7 +159,7 @@ def _check_reply(text: str, steps: Sequence[PlanStep]) -> FoundParameters:
 
 
 def _find_literal(value: JsonValue, inputs: Sequence[JsonValue]) -> JsonValue:
-    """Returns the input that equals a value, in its own type, or the value if it is a part of a text; else None."""
+    """The input that equals a value, in its own type, or the value if it is a part of a text; else None."""
     text = _to_text(value)
     if not text:
         return None
@@ -171,7 +171,7 @@ def _find_literal(value: JsonValue, inputs: Sequence[JsonValue]) -> JsonValue:
 
 
 def _fit_type(kind: ParameterType, literal: JsonValue) -> ParameterType:
-    """Returns the type of a parameter; one that its own value does not have is replaced."""
+    """The type of a parameter; one that its own value does not have is replaced."""
     if isinstance(literal, str):
         fits = kind == "text" or (kind in ("number", "integer") and _NUMBER.fullmatch(literal) is not None)
         return kind if fits else "text"
@@ -219,7 +219,7 @@ def _iter_scalars(key: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]
 
 
 def _choose_name(wanted: str, taken: Mapping[str, JsonValue]) -> str:
-    """Returns a valid parameter name that is not taken."""
+    """A valid parameter name that is not taken."""
     base = make_slug(wanted).replace("-", "_")[:28].strip("_") or "value"
     base = base if base[0].isalpha() else f"value_{base}"[:28]
     return next(name for name in (base, *(f"{base}_{n}" for n in range(2, 100))) if name not in taken)

@@ -33,7 +33,7 @@ class Arguments:
 
 
 def list_recipe_specs(recipes: Sequence[Recipe], catalogue: Catalogue) -> list[ToolSpec]:
-    """Returns the recipes that a planner may use, as tools: those whose tools the run may call."""
+    """The recipes that a planner may use, as tools: those whose tools the run may call."""
     known = {*catalogue.list_names()}
     return [_describe_recipe(recipe) for recipe in recipes if known.issuperset(recipe.tools)]
 
@@ -72,7 +72,7 @@ def parse_arguments(recipe: Recipe, text: str) -> Arguments:
 
 
 def _read_assignments(text: str) -> dict[str, JsonValue] | None:
-    """Returns the assignments, or None if any word is none."""
+    """The assignments, or None if any word is none."""
     try:
         words = shlex.split(text)
     except ValueError:  # a quote without an end
@@ -82,7 +82,7 @@ def _read_assignments(text: str) -> dict[str, JsonValue] | None:
 
 
 def check_values(recipe: Recipe, given: Mapping[str, JsonValue]) -> Arguments:
-    """Returns the values in the types of their parameters. Optional ones have the value of the recipe's run."""
+    """The values in the types of their parameters. Optional ones have the value of the recipe's run."""
     values: JsonObject = {}
     problems = []
     for one in recipe.parameters:
@@ -101,7 +101,7 @@ def check_values(recipe: Recipe, given: Mapping[str, JsonValue]) -> Arguments:
 
 
 def convert_value(parameter: RecipeParameter, value: JsonValue) -> JsonValue:
-    """Returns the value in the parameter's type, or None if it has none there."""
+    """The value in the parameter's type, or None if it has none there."""
     text = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).strip()
     match parameter.type:
         case "text":
@@ -124,13 +124,13 @@ def _describe_parameter(one: RecipeParameter) -> str:
 
 
 def describe_problems(recipe: Recipe, problems: Sequence[str]) -> str:
-    """Returns a question to the user about the arguments of a recipe."""
+    """A question to the user about the arguments of a recipe."""
     told = "; ".join(problems) or "its arguments could not be told apart"
     return f"The recipe /{recipe.name} cannot start: {told}. Write: {recipe.usage}"
 
 
 def fill_recipe(recipe: Recipe, values: Mapping[str, JsonValue], *, references: bool = False) -> list[JsonObject]:
-    """Returns the steps with their parameters filled in, as JSON. Raises `PlanInvalidError`.
+    """The steps with their parameters filled in, as JSON. Raises `PlanInvalidError`.
 
     With `references` a value may refer to another step of a plan. Without, it is a user's text, which never does."""
     filler = _Filler(values, references=references)
@@ -146,7 +146,7 @@ def fill_recipe(recipe: Recipe, values: Mapping[str, JsonValue], *, references: 
 
 
 def fill_words(text: str, values: Mapping[str, JsonValue]) -> str:
-    """Returns a text of the recipe for people, such as its request, with the values filled in."""
+    """A text of the recipe for people, such as its request, with the values filled in."""
     return _Filler(values, references=False).fill_text(text)
 
 
@@ -175,7 +175,7 @@ class _Filler:
         return quote_literal(value) if isinstance(value, str) and not self._references else value
 
     def _splice(self, text: str) -> JsonValue:
-        """Returns a text with values in it. A user's value that looks like a reference stays what it is."""
+        """A text with values in it. A user's value that looks like a reference stays what it is."""
         names = [name for name in FIELD.findall(text) if name in self._values]
         quoted = [name for name in names if not self._references and list_references(self._values[name])]
         if not quoted:
@@ -194,7 +194,7 @@ class _Filler:
 
 
 def build_recipe_plan(recipe: Recipe, values: Mapping[str, JsonValue], catalogue: Catalogue, *, max_steps: int) -> Plan:
-    """Returns the plan of `/name ...`, validated against what the run may use now. Raises `PlanInvalidError`."""
+    """The plan of `/name ...`, validated against what the run may use now. Raises `PlanInvalidError`."""
     data: JsonObject = {"goal": fill_words(recipe.goal or recipe.request, values), "language": recipe.language}
     raw = normalise_plan({**data, "steps": [*fill_recipe(recipe, values)]}, catalogue)
     plan = validate_plan(name_skill_tools(raw, catalogue), catalogue, max_steps=max_steps)
@@ -202,7 +202,7 @@ def build_recipe_plan(recipe: Recipe, values: Mapping[str, JsonValue], catalogue
 
 
 def name_skill_tools(raw: RawPlan, catalogue: Catalogue, only: Collection[str] | None = None) -> RawPlan:
-    """Returns the plan in which each skill step of a recipe names its tools: all of the skill's if it named none.
+    """The plan in which each skill step of a recipe names its tools: all of the skill's if it named none.
 
     A person has looked at the recipe and chosen it. `only` are the ids of the recipe's steps; None: all steps are.
     """
@@ -265,7 +265,7 @@ class _Expansion:
         self.notes: list[str] = []
 
     def move_step(self, step: PlanStep) -> JsonObject:
-        """Returns a step that waits for the ends of recipes and refers to their last results."""
+        """A step that waits for the ends of recipes and refers to their last results."""
         return {
             **step.model_dump(mode="json"),
             "args": self._move_references(step.args),
@@ -273,7 +273,7 @@ class _Expansion:
         }
 
     def expand_step(self, step: PlanStep, recipe: Recipe) -> list[JsonObject]:
-        """Returns the steps of a recipe with ids of their own, without its completion."""
+        """The steps of a recipe with ids of their own, without its completion."""
         template = [one for one in recipe.steps if not one.is_completion]
         names = {one.id: self._make_id(step.id, number) for number, one in enumerate(template, start=1)}
         before = self._move_dependencies(step.depends_on)
@@ -286,7 +286,7 @@ class _Expansion:
         return filled
 
     def _make_id(self, step_id: str, number: int) -> str:
-        """Returns an id such as `s2_1` that no other step has."""
+        """An id such as `s2_1` that no other step has."""
         base = f"{step_id[:24]}_{number}"
         name = next(name for name in (base, *(f"{base}_{n}" for n in range(2, 100))) if name not in self._taken)
         self._taken.add(name)
@@ -300,7 +300,7 @@ class _Expansion:
 
 
 def _rename_step(step: PlanStep, names: Mapping[str, str], before: Sequence[str]) -> PlanStep:
-    """Returns a step of a recipe under its id in the plan; it also waits for the steps in `before`."""
+    """A step of a recipe under its id in the plan; it also waits for the steps in `before`."""
     return step.model_copy(
         update={
             "id": names[step.id],

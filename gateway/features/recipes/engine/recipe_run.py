@@ -42,7 +42,7 @@ class _Values(BaseModel):
 
 
 def describe_request(run: Run, name: str, rest: str) -> str:
-    """Returns the request that a call of a recipe stands for, for models and people."""
+    """The request that a call of a recipe stands for, for models and people."""
     recipe = get_recipe(run, name)
     parsed = parse_arguments(recipe, rest)
     if parsed.values is not None and not parsed.problems:
@@ -51,20 +51,20 @@ def describe_request(run: Run, name: str, rest: str) -> str:
 
 
 def get_recipes(run: Run) -> RecipeSet:
-    """Returns the recipes that the run's owner has in use."""
+    """The recipes that the run's owner has in use."""
     loaded = run.feature_data.get(RECIPES)
     return loaded if isinstance(loaded, RecipeSet) else NO_RECIPES
 
 
 def add_origins(planned: Planned, recipes: Sequence[Recipe]) -> Planned:
-    """Returns the plan with what is to be known of it because of the recipes that it comes from."""
+    """The plan with what is to be known of it because of the recipes that it comes from."""
     reason = next((recipe.approval_reason for recipe in recipes if recipe.approval_reason), "")
     tainted_by: tuple[TaintSource, ...] = ("recipe",) if any(recipe.tainted for recipe in recipes) else ()
     return replace(planned, approval_reason=reason, tainted_by=(*planned.tainted_by, *tainted_by))
 
 
 def get_recipe(run: Run, name: str) -> Recipe:
-    """Returns the recipe. Raises `NotFoundError` if it was removed since the request was routed."""
+    """The recipe. Raises `NotFoundError` if it was removed since the request was routed."""
     found = get_recipes(run).get(name)
     if found is None:
         raise NotFoundError(f"the recipe {name!r} was removed meanwhile")
@@ -72,7 +72,7 @@ def get_recipe(run: Run, name: str) -> Recipe:
 
 
 async def plan_recipe(run: Run, name: str, rest: str) -> Planned:
-    """Returns the plan of a recipe, or a question about its arguments.
+    """The plan of a recipe, or a question about its arguments.
 
     Raises `BadRequestError` for bad arguments if nobody can be asked, and `PlanInvalidError` if the run may not use the
     recipe's steps as they are."""
@@ -111,7 +111,7 @@ async def _extract_arguments(run: Run, recipe: Recipe, text: str) -> Arguments:
 
 
 def cut_json(text: str) -> str:
-    """Returns the outermost JSON object of a model's reply, without a fence or prose around it."""
+    """The outermost JSON object of a model's reply, without a fence or prose around it."""
     start, end = text.find("{"), text.rfind("}")
     return text[start : end + 1] if 0 <= start < end else text
 
@@ -136,7 +136,7 @@ def _build_schema(recipe: Recipe) -> ResponseSchema:
 
 
 def expand_planned(run: Run, planned: Planned) -> Planned:
-    """Returns the plan with the steps of the recipes that it names. Raises `PlanInvalidError` if they do not fit."""
+    """The plan with the steps of the recipes that it names. Raises `PlanInvalidError` if they do not fit."""
     if not (recipes := get_recipes(run)) or planned.answer is not None or planned.question:
         return planned
     kept = [step for step in run.state.list_succeeded_steps() if step in planned.plan.steps]

@@ -17,7 +17,7 @@ FIELD: Final = re.compile(r"\{\{([a-z][a-z0-9_]{0,31})\}\}")
 
 
 def rename_parameters(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
-    """Returns the recipe with parameters under new names; `names` maps old ones to new ones. Two may be exchanged.
+    """The recipe with parameters under new names; `names` maps old ones to new ones. Two may be exchanged.
 
     Raises `BadRequestError` for an unknown parameter, a bad name, one that is taken, and one that stands in the plan as
     plain text.

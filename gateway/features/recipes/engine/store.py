@@ -34,7 +34,7 @@ class RecipeStore:
         self._cached: dict[str, tuple[float, RecipeSet]] = {}
 
     async def list_applied(self, owner: str) -> RecipeSet:
-        """Returns the recipes in use, in order of name. Read from the store at most once a second."""
+        """The recipes in use, in order of name. Read from the store at most once a second."""
         known = self._cached.get(owner)
         if known is not None and monotonic() - known[0] < CACHE_SECONDS:
             return known[1]
@@ -50,12 +50,12 @@ class RecipeStore:
         return found
 
     async def list_all(self, owner: str) -> list[StoredRecipe]:
-        """Returns all recipes in order of name, staged ones included."""
+        """All recipes in order of name, staged ones included."""
         rows = await self._statements.read(f"SELECT {_COLUMNS} FROM recipes WHERE owner = ? ORDER BY name", owner)  # noqa: S608 - constants only
         return [_parse_row(row) for row in rows]
 
     async def get(self, owner: str, name: str) -> StoredRecipe:
-        """Returns a recipe. Raises `NotFoundError`."""
+        """A recipe. Raises `NotFoundError`."""
         rows = await self._statements.read(
             f"SELECT {_COLUMNS} FROM recipes WHERE owner = ? AND name = ?",  # noqa: S608 - constants only
             owner, to_storable_text(name),

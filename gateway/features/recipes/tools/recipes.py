@@ -76,7 +76,7 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
         return to_output(stored.shown, "staged")
 
     def format_text(self, output: RecipeOutput) -> str:
-        """Returns the recipe and how it is confirmed."""
+        """The recipe and how it is confirmed."""
         notes = "".join(f"\n- {note}" for note in output.notes)
         return (
             f"{output.text}{notes}\n\nThe recipe is staged: it can be called once the user has confirmed it "
@@ -170,17 +170,17 @@ class RecipeRemoveTool(_RecipeTool[RecipeNameInput, RecipeRemoveOutput]):
 
 
 def make_recipe_tools(maker: RecipeMaker) -> tuple[Tool, ...]:
-    """Returns the tools over recipes."""
+    """The tools over recipes."""
     return (RecipeSaveTool(maker), RecipeApplyTool(maker), RecipesListTool(maker), RecipeRemoveTool(maker))
 
 
 def get_state(stored: StoredRecipe) -> RecipeState:
-    """Returns the state of what is shown of a recipe."""
+    """The state of what is shown of a recipe."""
     return "staged" if stored.staged is not None else "in use"
 
 
 def to_output(recipe: Recipe, state: RecipeState) -> RecipeOutput:
-    """Returns a recipe as tools and doors show it."""
+    """A recipe as tools and doors show it."""
     return RecipeOutput(
         name=recipe.name,
         state=state,

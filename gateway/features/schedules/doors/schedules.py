@@ -170,14 +170,14 @@ async def list_schedule_ticks(
 
 
 def require_lasting_key(caller: Caller) -> Principal:
-    """Returns the principal of a caller whose key can be checked at each tick. Raises `ScopeError` for other tokens."""
+    """The principal of a caller whose key can be checked at each tick. Raises `ScopeError` for other tokens."""
     if caller.is_external:
         raise ScopeError("a token of another issuer expires and cannot be checked later: use an API key for schedules")
     return caller.principal
 
 
 def to_schedule_item(schedule: Schedule) -> ScheduleItem:
-    """Returns a schedule as it is sent."""
+    """A schedule as it is sent."""
     spec = to_spec(schedule)
     return ScheduleItem(
         id=schedule.id,

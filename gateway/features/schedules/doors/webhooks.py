@@ -68,6 +68,6 @@ async def retry_delivery(delivery_id: str, stepgate: Gateway, caller: CurrentCal
 
 
 def to_delivery_item(delivery: WebhookDelivery) -> DeliveryItem:
-    """Returns a delivery as it is sent."""
+    """A delivery as it is sent."""
     item = DeliveryItem.model_validate(delivery)
     return item if delivery.state == "open" else item.model_copy(update={"next_attempt_at": None})

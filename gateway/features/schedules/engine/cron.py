@@ -57,7 +57,7 @@ class CronTimes:
             ) from error
 
     def find_next(self, after: float) -> float:
-        """Returns the first tick after a time. Raises `CroniterError` if there is none within 50 years."""
+        """The first tick after a time. Raises `CroniterError` if there is none within 50 years."""
         from croniter import croniter  # noqa: PLC0415 - as above
 
         times = croniter(self.cron, datetime.fromtimestamp(after, self._zone))
@@ -67,7 +67,7 @@ class CronTimes:
                 return float(tick)
 
     def find_latest(self, until: float) -> float:
-        """Returns the last tick at or before a time."""
+        """The last tick at or before a time."""
         from croniter import croniter  # noqa: PLC0415 - as above
 
         times = croniter(self.cron, datetime.fromtimestamp(floor(until) + 1, self._zone))
@@ -84,14 +84,14 @@ class CronTimes:
         return count
 
     def list_next(self, after: float, count: int) -> list[float]:
-        """Returns the next ticks."""
+        """The next ticks."""
         found: list[float] = []
         while len(found) < count:
             found.append(after := self.find_next(after))
         return found
 
     def format(self, tick: float) -> str:
-        """Returns a time as people of the time zone read it, with its offset: `2026-11-23 07:00+01:00`."""
+        """A time as people of the time zone read it, with its offset: `2026-11-23 07:00+01:00`."""
         return datetime.fromtimestamp(tick, self._zone).isoformat(sep=" ", timespec="minutes")
 
     @cached_property
@@ -105,5 +105,5 @@ class CronTimes:
         return bool(croniter.expand(self.cron)[0][1] == ["*"])
 
     def _is_repeated(self, tick: float) -> bool:
-        """Returns whether the clock has shown this time before, and the schedule names its hour."""
+        """Whether the clock has shown this time before, and the schedule names its hour."""
         return not self._is_hourly and datetime.fromtimestamp(tick, self._zone).fold == 1

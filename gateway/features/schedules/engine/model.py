@@ -65,7 +65,7 @@ class ScheduleSpec(FrozenModel):
 
 
 def parse_spec(fields: Mapping[str, object]) -> ScheduleSpec:
-    """Returns the spec of these fields. Raises `BadRequestError` that names the first wrong one."""
+    """The spec of these fields. Raises `BadRequestError` that names the first wrong one."""
     try:
         return ScheduleSpec.model_validate(fields)
     except ValidationError as error:
@@ -88,7 +88,7 @@ def to_spec(schedule: Schedule) -> ScheduleSpec:
 
 
 def build_request(work: JsonObject, extra: JsonObject | None = None) -> AgentRequest:
-    """Returns the request of a schedule that is no task; `extra` is added to its metadata. Nobody can be asked."""
+    """The request of a schedule that is no task; `extra` is added to its metadata. Nobody can be asked."""
     metadata = work.get("metadata")
     room = work.get("room")
     return AgentRequest(

@@ -119,7 +119,7 @@ class ScheduleStore:
             raise ConflictError(f"the schedule {before.name!r} was changed at the same moment; look at it again")
 
     async def get(self, owner: str, name: str) -> Schedule:
-        """Returns the schedule of this id or name. Raises `NotFoundError`."""
+        """The schedule of this id or name. Raises `NotFoundError`."""
         text = to_storable_text(name)
         found = await self._read("owner = ? AND (id = ? OR name = ?)", owner, text, text)
         if not found:
@@ -129,7 +129,7 @@ class ScheduleStore:
         return found[0]
 
     async def list_all(self, owner: str) -> list[Schedule]:
-        """Returns the schedules in order of name."""
+        """The schedules in order of name."""
         return await self._read("owner = ? ORDER BY name", owner)
 
     async def remove(self, schedule: Schedule) -> None:
@@ -144,11 +144,11 @@ class ScheduleStore:
         )
 
     async def list_later(self, now: float) -> list[Schedule]:
-        """Returns the enabled schedules whose next tick is still to come."""
+        """The enabled schedules whose next tick is still to come."""
         return await self._read("enabled = 1 AND next_tick > ? ORDER BY next_tick", now)
 
     async def find_last_time(self, schedule: Schedule, now: float) -> float:
-        """Returns the last time up to `now` when the schedule had a tick or was changed; `now` if there was none."""
+        """The last time up to `now` when the schedule had a tick or was changed; `now` if there was none."""
         ((tick,),) = await self._statements.read(
             "SELECT max(tick) FROM schedule_ticks WHERE schedule_id = ? AND tick <= ?", schedule.id, now
         )
@@ -163,7 +163,7 @@ class ScheduleStore:
         )  # fmt: skip
 
     async def find_next_tick(self) -> float | None:
-        """Returns the time of the next tick of any schedule."""
+        """The time of the next tick of any schedule."""
         ((tick,),) = await self._statements.read("SELECT min(next_tick) FROM schedules WHERE enabled = 1")
         return None if tick is None else float(tick)
 
@@ -218,7 +218,7 @@ class ScheduleStore:
         return bool(rows)
 
     async def list_ticks(self, schedule: Schedule, *, limit: int, before: float | None = None) -> list[Tick]:
-        """Returns the ticks of a schedule, newest first; only those before `before`, if given."""
+        """The ticks of a schedule, newest first; only those before `before`, if given."""
         rows = await self._statements.read(
             "SELECT t.tick, t.origin, t.outcome, t.run_id, t.detail, t.missed, t.at, r.status FROM schedule_ticks t "
             "LEFT JOIN runs r ON r.run_id = t.run_id WHERE t.schedule_id = ? AND t.tick < ? "

@@ -99,7 +99,7 @@ class ScheduleService:
         return accepted
 
     async def _build(self, spec: ScheduleSpec, caller: Principal) -> Schedule:
-        """Returns the schedule of a spec, checked, without an id."""
+        """The schedule of a spec, checked, without an id."""
         times = CronTimes(spec.cron.strip(), spec.timezone or self._timezone)
         if spec.task_id is not None:
             await self._tasks.get_task(spec.task_id, owner=caller.owner)
@@ -126,7 +126,7 @@ class ScheduleService:
         )
 
     def _redact(self, metadata: JsonObject) -> JsonObject:
-        """Returns the metadata without secrets of this gateway. The key's tools are applied when it runs."""
+        """The metadata without secrets of this gateway. The key's tools are applied when it runs."""
         return self._service.redact_request(build_request({"prompt": "", "metadata": metadata})).metadata
 
 
@@ -142,7 +142,7 @@ def list_next_ticks(schedule: Schedule, count: int) -> list[float]:
 
 
 def build_run_request(schedule: Schedule, tick: float) -> AgentRequest | TaskRunRequest:
-    """Returns the request of a schedule's run at a tick. Its metadata names the schedule."""
+    """The request of a schedule's run at a tick. Its metadata names the schedule."""
     at = datetime.fromtimestamp(tick, UTC).isoformat()
     origin: JsonObject = {"schedule": {"id": schedule.id, "name": schedule.name, "tick": at}}
     task_id = schedule.work.get("task_id")

@@ -239,7 +239,7 @@ class ScheduleTicker:
         return "started", ""
 
     async def _is_recorded_with_task(self, schedule: Schedule, run_id: str) -> bool:
-        """Returns whether the task counts this run as begun, although it is not stored: a process died in between."""
+        """Whether the task counts this run as begun, although it is not stored: a process died in between."""
         task_id = schedule.work.get("task_id")
         if not isinstance(task_id, str):
             return False
@@ -254,5 +254,5 @@ class ScheduleTicker:
 
 
 def make_run_id(schedule_id: str, tick: float) -> str:
-    """Returns the id of the run at a tick, the same in every process."""
+    """The id of the run at a tick, the same in every process."""
     return f"run_{hashlib.sha256(f'{schedule_id} {int(tick)}'.encode()).hexdigest()[:32]}"

@@ -47,7 +47,7 @@ class WebhookDelivery:
 
 
 def make_delivery_id(run_id: str, url: str) -> str:
-    """Returns the id of a delivery: always the same for a run and an address, so that receivers can drop repeats."""
+    """The id of a delivery: always the same for a run and an address, so that receivers can drop repeats."""
     return f"msg_{hashlib.sha256(f'{run_id} {url}'.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
@@ -135,7 +135,7 @@ class WebhookOutbox:
         )  # fmt: skip
 
     async def get(self, delivery_id: str, owner: str) -> WebhookDelivery:
-        """Returns a delivery. Raises `NotFoundError`."""
+        """A delivery. Raises `NotFoundError`."""
         rows = await self._statements.read(
             f"SELECT {_COLUMNS} FROM webhook_deliveries WHERE id = ? AND owner = ?",  # noqa: S608 - constants only
             to_storable_text(delivery_id), owner,

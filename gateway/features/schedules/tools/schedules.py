@@ -129,7 +129,7 @@ class ScheduleRemoveTool(_ScheduleTool[ScheduleNameInput, ScheduleRemoveOutput])
 
 
 def make_schedule_tools(get_schedules: Callable[[], ScheduleService]) -> tuple[Tool, ...]:
-    """Returns the tools over schedules. `get_schedules` is called when one of them is."""
+    """The tools over schedules. `get_schedules` is called when one of them is."""
     return (ScheduleCreateTool(get_schedules), SchedulesListTool(get_schedules), ScheduleRemoveTool(get_schedules))
 
 

@@ -172,7 +172,7 @@ def _report(line: str) -> None:
 
 
 def _build_model(stepgate: "Stepgate", owner: str) -> "DirectModel":
-    """Returns the model that makes the tool. Raises `ModelNotConfiguredError`, before any progress is printed."""
+    """The model that makes the tool. Raises `ModelNotConfiguredError`, before any progress is printed."""
     from gateway.direct_model import DirectModel  # noqa: PLC0415 - with the engine, which help does not need
 
     stepgate.models.require()
@@ -188,7 +188,7 @@ def _build_model(stepgate: "Stepgate", owner: str) -> "DirectModel":
 
 
 def _read_permissions(hosts: list[str] | None, folders: list[str] | None, tools: list[str] | None) -> "Manifest | None":
-    """Returns the most that a tool may ask for; None if nothing was said."""
+    """The most that a tool may ask for; None if nothing was said."""
     from gateway.features.studio.engine.generated_tools.models import Manifest  # noqa: PLC0415 - with the engine, which help does not need
 
     if hosts is None and folders is None and tools is None:

@@ -215,7 +215,7 @@ def _parse_fields(words: list[str]) -> dict[str, Any]:
 
 
 def _parse_value(field: str, text: str) -> Any:
-    """Returns a text field's value as it is typed, any other value as YAML; None for an empty one."""
+    """A text field's value as it is typed, any other value as YAML; None for an empty one."""
     import yaml  # noqa: PLC0415 - not needed for `--help`
 
     from agent.core.models import Room  # noqa: PLC0415 - likewise

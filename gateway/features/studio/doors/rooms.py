@@ -231,7 +231,7 @@ def to_editor(stepgate: Stepgate, caller: Caller) -> Editor:
 
 
 def to_revision_item(one: RoomRevision) -> RoomRevisionItem:
-    """Returns a text of a room as it is shown."""
+    """A text of a room as it is shown."""
     version = "" if one.data is None else StoredRoom("", one.data, is_managed=True).version
     yaml = None if one.data is None else one.data.decode("utf-8", "replace")
     return RoomRevisionItem(
@@ -240,7 +240,7 @@ def to_revision_item(one: RoomRevision) -> RoomRevisionItem:
 
 
 def to_detail(view: RoomView) -> RoomDetail:
-    """Returns a room as it is shown."""
+    """A room as it is shown."""
     room = None if view.room is None else view.room.model_dump(mode="json")
     return RoomDetail(**_describe(view), yaml=view.text, room=room)
 

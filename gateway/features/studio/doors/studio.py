@@ -185,7 +185,7 @@ async def get_relationship(stepgate: Gateway, caller: CurrentCaller, a: str, b: 
 
 
 def _require_entity(graph: EntityGraph, name: str) -> Entity:
-    """Returns the entity. Raises `NotFoundError` with those that may be meant."""
+    """The entity. Raises `NotFoundError` with those that may be meant."""
     try:
         return require_entity(graph, name)
     except ToolInputError as error:

@@ -179,7 +179,7 @@ async def remove_tool(name: ToolName, stepgate: Gateway, caller: CurrentCaller) 
 
 
 def build_direct_model(stepgate: Stepgate, caller: Caller) -> DirectModel:
-    """Returns the model that works for this caller outside of a run, with the models of the default room.
+    """The model that works for this caller outside of a run, with the models of the default room.
 
     Raises `ConflictError` if none is configured.
     """

@@ -63,7 +63,7 @@ class Link:
 
 
 def make_entity_id(kind: EntityType, name: str) -> str:
-    """Returns the id of the entity with this type and name."""
+    """The id of the entity with this type and name."""
     return f"{kind}:{name}"
 
 
@@ -79,7 +79,7 @@ class EntityGraph:
             self._around[link.target].append(link)
 
     def search(self, query: str, entity_type: EntityType | None = None, limit: int = 10) -> list[Entity]:
-        """Returns the entities that match the query, best first; all of the type, in order of id, for an empty one."""
+        """The entities that match the query, best first; all of the type, in order of id, for an empty one."""
         candidates = [entity for entity in self.entities.values() if entity_type in (None, entity.type)]
         if not query.strip():
             return sorted(candidates, key=lambda entity: entity.id)[:limit]
@@ -89,7 +89,7 @@ class EntityGraph:
         return [entity for _, entity in found][:limit]
 
     def find(self, name: str) -> Entity | None:
-        """Returns the entity with this id, or the only one with this name or title; None for none or several."""
+        """The entity with this id, or the only one with this name or title; None for none or several."""
         if name in self.entities:
             return self.entities[name]
         folded = name.strip().casefold()
@@ -97,7 +97,7 @@ class EntityGraph:
         return found[0] if len(found) == 1 else None
 
     def suggest(self, name: str) -> list[str]:
-        """Returns the ids that `name` may mean: those with this name, else the nearest ones."""
+        """The ids that `name` may mean: those with this name, else the nearest ones."""
         folded = name.strip().casefold()
         same = [one.id for one in self.entities.values() if folded in (one.name.casefold(), one.title.casefold())]
         by_name = {entity.name.casefold(): entity.id for entity in self.entities.values()}
@@ -105,11 +105,11 @@ class EntityGraph:
         return same or [by_name[near] for near in difflib.get_close_matches(plain, by_name, n=3)]
 
     def list_links(self, entity_id: str) -> list[Link]:
-        """Returns the links from and to an entity."""
+        """The links from and to an entity."""
         return list(self._around[entity_id])
 
     def find_path(self, start: str, end: str) -> list[Link] | None:
-        """Returns the shortest chain of links between two entities, in either direction; None if there is none.
+        """The shortest chain of links between two entities, in either direction; None if there is none.
 
         Prefers chains without links that hold only because a room names nothing.
         """
@@ -135,7 +135,7 @@ class EntityGraph:
         return path[::-1]
 
     def describe_path(self, start: str, path: Sequence[Link]) -> list[str]:
-        """Returns a sentence for each link of a path that begins at `start`."""
+        """A sentence for each link of a path that begins at `start`."""
         lines, here = [], start
         for link in path:
             there = _get_other_end(link, here)
@@ -145,7 +145,7 @@ class EntityGraph:
         return lines
 
     def describe(self, entity_id: str) -> str:
-        """Returns an entity in words: `the tool calculator`."""
+        """An entity in words: `the tool calculator`."""
         entity = self.entities[entity_id]
         return f"the {'MCP server' if entity.type == 'server' else entity.type} {entity.name}"
 

@@ -78,7 +78,7 @@ class GraphBuilder:
         self._built: dict[str, tuple[_State, EntityGraph]] = {}
 
     async def get_graph(self, owner: str) -> EntityGraph:
-        """Returns the graph of what this owner may see, as it is now. Raises `StoreError`."""
+        """The graph of what this owner may see, as it is now. Raises `StoreError`."""
         sources = self._sources
         state = _State(
             tuple(sources.rooms.list_visible(owner)),

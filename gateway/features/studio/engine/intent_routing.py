@@ -48,14 +48,14 @@ INTENT_EXTENSION = Extension("intents", hooks=(IntentHooks(),))
 
 
 async def plan_by_intent(run: Run, inquiry: PlanInquiry) -> Planned | None:
-    """Returns the router's plan or its question."""
+    """The router's plan or its question."""
     if inquiry.route != "plan" or run.room.routing != "intents" or not run.plans_with_model:
         return None
     return await route_by_intent(run, await inquiry.get_request())
 
 
 async def route_by_intent(run: Run, request: PlanningRequest) -> Planned | None:
-    """Returns the router's plan or its question; None if the planner has to take over. The log says why.
+    """The router's plan or its question; None if the planner has to take over. The log says why.
 
     A model that cannot be reached is not asked twice: then nothing is planned.
     """

@@ -135,7 +135,7 @@ class Dispatch:
 
 
 def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
-    """Returns the messages of the router's call: trusted text first, everything else in data blocks."""
+    """The messages of the router's call: trusted text first, everything else in data blocks."""
     kinds = make_studio_agents(request.catalogue.list_names())
     operator = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
     system = render(
@@ -159,7 +159,7 @@ def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
 
 
 def _encode_example(kinds: Sequence[type[StudioAgent]], catalogue: Catalogue) -> str:
-    """Returns a reply with real names, as a small model copies them: the first category's first tool without inputs,
+    """A reply with real names, as a small model copies them: the first category's first tool without inputs,
     else its first tool."""
     kind = kinds[0] if kinds else None
     specs = [spec for name in (kind.BORROWS if kind else ()) if (spec := catalogue.get_tool(name)) is not None]
@@ -178,7 +178,7 @@ def _encode_example(kinds: Sequence[type[StudioAgent]], catalogue: Catalogue) ->
 
 
 def build_router_schema() -> ResponseSchema:
-    """Returns the JSON schema of the router's reply."""
+    """The JSON schema of the router's reply."""
     return ResponseSchema("intents", build_flat_schema(_WireReply))
 
 
@@ -254,7 +254,7 @@ def describe_doors(tools: Sequence[str]) -> str:
 
 
 def _read_reply(text: str, finish_reason: str) -> RouterReply:
-    """Returns the reply, whole: what was cut off is not read in part. Raises `PlanInvalidError`."""
+    """The reply, whole: what was cut off is not read in part. Raises `PlanInvalidError`."""
     if finish_reason == "length" or len(text) > MAX_REPLY_CHARS:
         raise PlanInvalidError(["the router's reply was cut off before its end, or is too long"])
     body = strip_thinking(text.strip())
@@ -273,7 +273,7 @@ def _describe_category(kind: type[StudioAgent], catalogue: Catalogue) -> str:
 
 
 def _ask_for_category(intents: Sequence[UserIntent], catalogue: Catalogue) -> str:
-    """Returns the question of a router that is not sure: its guess, and what else there is."""
+    """The question of a router that is not sure: its guess, and what else there is."""
     kinds = make_studio_agents(catalogue.list_names())
     guessed = dict.fromkeys(one.category for one in intents)
     likely = [kind for kind in kinds if kind.CATEGORY in guessed]
@@ -302,7 +302,7 @@ def _build_tasks(
 
 
 def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) -> Plan:
-    """Returns the engine's plan: one step for each task, which starts its sub-agent."""
+    """The engine's plan: one step for each task, which starts its sub-agent."""
     whole = request.original or request.question
     steps = []
     offset = len(request.used_ids)  # no id is used twice in a run

@@ -86,7 +86,7 @@ class LiveRooms:
             await self._after_change()
 
     def _read_changes(self, adopts_faulty: bool) -> bool:
-        """Returns whether any room has changed."""
+        """Whether any room has changed."""
         stamps = self.store.list_stamps()
         if stamps is None:  # as long as the store is gone, what was served is served
             return False
@@ -126,7 +126,7 @@ class LiveRooms:
         return earlier != room
 
     def parse(self, stored: StoredRoom) -> Room:
-        """Returns the room of a stored text. Raises `ValidationError`."""
+        """The room of a stored text. Raises `ValidationError`."""
         try:
             text = stored.data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -148,7 +148,7 @@ class LiveRooms:
         return self._stored.pop(room_id, None) is not None
 
     def _must_stay(self, room: Room) -> bool:
-        """Returns whether settings name the room, and no shipped one takes its place."""
+        """Whether settings name the room, and no shipped one takes its place."""
         return room.id in self.required and room.id not in self.shipped
 
     def _report_fault(self, room_id: str, message: str) -> None:
@@ -158,5 +158,5 @@ class LiveRooms:
         self.faults[room_id] = message
 
     def get_stored(self, name: str) -> Room | None:
-        """Returns the room that is served for the stored text of this name, None if the text was never usable."""
+        """The room that is served for the stored text of this name, None if the text was never usable."""
         return self._stored.get(name)

@@ -45,7 +45,7 @@ class PromptLibrary:
         self._statements, self._audit, self._clock = statements, audit, clock
 
     async def list_prompts(self, owner: str) -> list[Prompt]:
-        """Returns the newest version of each prompt, in order of name."""
+        """The newest version of each prompt, in order of name."""
         rows = await self._statements.read(
             f"SELECT {_COLUMNS} FROM prompts p WHERE owner = ? AND version = "  # noqa: S608 - constants
             "(SELECT max(version) FROM prompts q WHERE q.owner = p.owner AND q.name = p.name) ORDER BY name",
@@ -54,7 +54,7 @@ class PromptLibrary:
         return [_to_prompt(row) for row in rows]
 
     async def get_prompt(self, owner: str, name: str, version: int | None = None) -> Prompt:
-        """Returns a version of a prompt, the newest one for None. Raises `NotFoundError`."""
+        """A version of a prompt, the newest one for None. Raises `NotFoundError`."""
         versions = await self.list_versions(owner, name)
         found = next((prompt for prompt in versions if version in (None, prompt.version)), None)
         if found is None:
@@ -63,7 +63,7 @@ class PromptLibrary:
         return found
 
     async def list_versions(self, owner: str, name: str) -> list[Prompt]:
-        """Returns the versions of a prompt, newest first. Raises `NotFoundError`."""
+        """The versions of a prompt, newest first. Raises `NotFoundError`."""
         rows = await self._statements.read(
             f"SELECT {_COLUMNS} FROM prompts WHERE owner = ? AND name = ? ORDER BY version DESC",  # noqa: S608 - constants
             owner,
@@ -127,7 +127,7 @@ class PromptLibrary:
 
 
 def check_prompt_name(name: str) -> str:
-    """Returns the name. Raises `ValidationError` for one that cannot be used."""
+    """The name. Raises `ValidationError` for one that cannot be used."""
     if not _NAME.fullmatch(name):
         raise ValidationError(
             f"{name[:80]!r} cannot be a prompt's name: use 1 to 64 of the characters a-z, 0-9, '-', '_' and '.', "

@@ -38,7 +38,7 @@ class StudioError(DeferredModel):
 
 
 def build_outcomes(state: RunState) -> list[IntentOutcome]:
-    """Returns the outcome of each request, in the order of the message; [] if nothing was dispatched."""
+    """The outcome of each request, in the order of the message; [] if nothing was dispatched."""
     read = state.classified
     if read is None or read.task_plan is None or state.plan is None:
         return []
@@ -50,7 +50,7 @@ def build_outcomes(state: RunState) -> list[IntentOutcome]:
 
 
 def derive_status(state: RunState, outcomes: Sequence[IntentOutcome]) -> StudioStatus:
-    """Returns the status of a message. A run that did nothing is `error`, or `cancelled` if a person refused it."""
+    """The status of a message. A run that did nothing is `error`, or `cancelled` if a person refused it."""
     if state.status not in ("succeeded", "partial", "failed"):
         return state.status
     kinds = {one.status for one in outcomes}
@@ -115,7 +115,7 @@ def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) 
 
 
 def _find_end(state: RunState, step_id: str) -> SubAgentFinished | None:
-    """Returns the end of the newest sub-agent that a step has started."""
+    """The end of the newest sub-agent that a step has started."""
     ends = [one.end for span, one in state.subagents.items() if span.partition(".")[0] == step_id]
     return next((one for one in reversed(ends) if one is not None), None)
 
@@ -133,7 +133,7 @@ def _is_waiting(state: RunState, step: PlanStep) -> bool:
 
 
 def _was_refused(state: RunState, step: PlanStep) -> bool:
-    """Returns whether a person rejected a call of this step, or the plan it stands in."""
+    """Whether a person rejected a call of this step, or the plan it stands in."""
     asked = (one for one in state.approvals if any(item.step_id == step.id for item in one.items))
     decisions = (state.decisions.get(one.approval_id) for one in asked)
     return any(decided is not None and decided.decision == "rejected" for decided in decisions)

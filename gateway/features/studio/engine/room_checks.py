@@ -48,7 +48,7 @@ class RoomRegistries:
 
 
 def make_room_id(name: str) -> str:
-    """Returns the id for a room's name: `Support Team` becomes `support-team`. Raises `ValidationError`."""
+    """The id for a room's name: `Support Team` becomes `support-team`. Raises `ValidationError`."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     made = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     if not made:
@@ -59,7 +59,7 @@ def make_room_id(name: str) -> str:
 
 
 def check_room_id(room_id: str) -> str:
-    """Returns the id. Raises `ValidationError` for one that is no file name and no model id."""
+    """The id. Raises `ValidationError` for one that is no file name and no model id."""
     if not _ID.fullmatch(room_id):
         raise ValidationError(
             f"{room_id[:80]!r} cannot be a room's id: use 1 to 64 of the characters a-z, 0-9, '-', '_' and '.', "
@@ -70,7 +70,7 @@ def check_room_id(room_id: str) -> str:
 
 
 def check_name(name: object) -> str:
-    """Returns a room's name without surrounding spaces. Raises `ValidationError`."""
+    """A room's name without surrounding spaces. Raises `ValidationError`."""
     if not isinstance(name, str) or not name.strip():
         raise ValidationError("a room needs a `name`: give one", "identifier")
     if problem := next(_find_name_problems(name.strip()), None):
@@ -108,7 +108,7 @@ def check_texts(fields: Mapping[str, object]) -> None:
 def check_room_text(
     text: str, room_id: str, read: ReadRoom, registries: RoomRegistries, *, renames: bool = False
 ) -> Room:
-    """Returns the room of a text; with `renames` the text may set another id than `room_id`.
+    """The room of a text; with `renames` the text may set another id than `room_id`.
 
     Raises `ValidationError` with everything that is wrong, each with its field. Stages: `yaml_parse` for a text that is
     no YAML, `fields` for unknown fields, else `check_config`.
@@ -195,7 +195,7 @@ def _find_reference_problems(room: Room, registries: RoomRegistries) -> Iterator
 
 
 def _describe_unknown(name: str, form: str, kind: str, known: Collection[str]) -> str:
-    """Returns a line that names what is unknown, the nearest allowed names, or all of them."""
+    """A line that names what is unknown, the nearest allowed names, or all of them."""
     shown = name[:80]
     near = difflib.get_close_matches(shown, known, n=3)
     listed = sorted(known)

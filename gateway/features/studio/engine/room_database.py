@@ -38,7 +38,7 @@ class PostgresRoomStore:
             self._drop_connection()
 
     def list_stamps(self) -> Mapping[str, tuple[int, ...]] | None:
-        """Returns the revision of each room."""
+        """The revision of each room."""
         try:
             with self._begin() as db:
                 rows = db.execute(
@@ -50,12 +50,12 @@ class PostgresRoomStore:
         return {str(room_id): (int(revision),) for room_id, revision in rows}
 
     def read(self, room_id: str) -> StoredRoom | None:
-        """Returns the newest revision."""
+        """The newest revision."""
         with self._begin() as db:
             return _read_newest(db, room_id)[0]
 
     def list_revisions(self, room_id: str) -> Sequence[RoomRevision]:
-        """Returns the last revisions."""
+        """The last revisions."""
         with self._begin() as db:
             rows = db.execute(
                 "SELECT revision, data, at FROM room_versions WHERE room_id = %s ORDER BY revision DESC",
@@ -112,7 +112,7 @@ class PostgresRoomStore:
                 raise _to_store_error(error) from error
 
     def _connect(self) -> _Connection:
-        """Returns the connection, a new one if the old one was lost. Raises `psycopg.Error`."""
+        """The connection, a new one if the old one was lost. Raises `psycopg.Error`."""
         if self._connection is not None and not _is_alive(self._connection):
             self._drop_connection()
         if self._connection is None:
@@ -141,7 +141,7 @@ def _is_alive(db: _Connection) -> bool:
 
 
 def _read_newest(db: _Connection, room_id: str) -> tuple[StoredRoom | None, int]:
-    """Returns the newest revision and its number; None after a deletion, 0 if there never was one."""
+    """The newest revision and its number; None after a deletion, 0 if there never was one."""
     row = db.execute(
         "SELECT data, managed, revision FROM room_versions WHERE room_id = %s ORDER BY revision DESC LIMIT 1",
         (room_id.replace("\x00", ""),),
@@ -182,7 +182,7 @@ def _insert(db: _Connection, room_id: str, revision: int, data: bytes | None, *,
 
 
 def _make_lock_key(room_id: str) -> int:
-    """Returns a number for an advisory lock, the same in every process."""
+    """A number for an advisory lock, the same in every process."""
     return int.from_bytes(hashlib.sha256(f"stepgate room {room_id}".encode()).digest()[:8], "big", signed=True)
 
 

@@ -23,7 +23,7 @@ _SEQUENCE = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\
 
 
 def edit_document(text: str, changes: Mapping[str, Any]) -> str:
-    """Returns the text with fields set, as `change_room` describes. Raises `ValidationError` with the stage
+    """The text with fields set, as `change_room` describes. Raises `ValidationError` with the stage
     `yaml_parse` for what cannot be read or written.
     """
     editor = _make_editor(text)
@@ -81,7 +81,7 @@ def _replace_items(items: CommentedSeq, values: list[Any] | tuple[Any, ...]) -> 
 
 
 def _to_node(value: Any) -> Any:
-    """Returns the value in the style that a person would choose."""
+    """The value in the style that a person would choose."""
     if isinstance(value, str):
         if "\n" in value and not re.search(r"[ \t]\n|^\s|[^\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd]", value):
             return LiteralScalarString(value)

@@ -46,7 +46,7 @@ class RoomEditor:
         self._audit = audit
 
     async def list_rooms(self, editor: Editor) -> list[RoomView]:
-        """Returns the rooms that the editor sees, the default one first, then by id."""
+        """The rooms that the editor sees, the default one first, then by id."""
         await self.live.refresh()
         views = await asyncio.to_thread(lambda: list(self._read_views()))
         default = self.live.rooms.default
@@ -56,7 +56,7 @@ class RoomEditor:
         )
 
     async def get_room(self, room_id: str, editor: Editor) -> RoomView:
-        """Returns one room. Raises `RoomUnknownError`."""
+        """One room. Raises `RoomUnknownError`."""
         for view in await self.list_rooms(editor):
             if view.room_id == room_id:
                 return view
@@ -76,7 +76,7 @@ class RoomEditor:
         await asyncio.to_thread(self._rehearse_new, room_id, write_room(content), editor, command)
 
     def _build_new(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None) -> tuple[str, dict[str, Any]]:
-        """Returns the id and the fields of a new room."""
+        """The id and the fields of a new room."""
         self._check_fields(fields, editor)
         name = check_name(fields.get("name"))
         room_id = make_room_id(name) if room_id is None else check_room_id(room_id)
@@ -105,7 +105,7 @@ class RoomEditor:
     async def _build_copy(
         self, source_id: str, editor: Editor, room_id: str | None, name: str | None
     ) -> tuple[str, str, str]:
-        """Returns the id and the text of a copy, and the command line that makes it."""
+        """The id and the text of a copy, and the command line that makes it."""
         source = await self.get_room(source_id, editor)
         title = check_name(name if name is not None else f"{source.title} copy")
         room_id = make_room_id(title) if room_id is None else check_room_id(room_id)
@@ -160,7 +160,7 @@ class RoomEditor:
         return await self._replace_text(view, change, editor, version, None, ["text"])
 
     async def list_revisions(self, room_id: str, editor: Editor) -> list[RoomRevision]:
-        """Returns the texts that a room had, newest first; also those of a deleted one.
+        """The texts that a room had, newest first; also those of a deleted one.
 
         Raises `ConflictError` where none are kept, and `RoomUnknownError` for a room of another owner.
         """
@@ -201,7 +201,7 @@ class RoomEditor:
         await asyncio.to_thread(self._guard(room_id, lambda _: text, editor, command), before)
 
     async def _read_revision(self, room_id: str, revision: int, editor: Editor) -> str:
-        """Returns a text that a room had. Raises `ValidationError` for an unknown number."""
+        """A text that a room had. Raises `ValidationError` for an unknown number."""
         revisions = await self.list_revisions(room_id, editor)
         data = next((one.data for one in revisions if one.revision == revision), None)
         if data is None:
@@ -233,7 +233,7 @@ class RoomEditor:
         return len(views)
 
     def check_text(self, room_id: str, text: str) -> Room:
-        """Returns the room of a text that is not stored. Raises `ValidationError`."""
+        """The room of a text that is not stored. Raises `ValidationError`."""
         return check_room_text(text, room_id, self.live.read, self.live.registries, renames=True)
 
     def _rehearse_new(self, room_id: str, text: str, editor: Editor, command: str) -> None:
@@ -243,7 +243,7 @@ class RoomEditor:
         check_programs(None, self._check(text, room_id), editor, command)
 
     def _guard(self, room_id: str, change: Callable[[str], str], editor: Editor, command: str) -> Callable[[str], str]:
-        """Returns the change of a room's text, which raises what `check_programs` raises for its programs."""
+        """The change of a room's text, which raises what `check_programs` raises for its programs."""
 
         def apply(text: str) -> str:
             changed = change(text)
@@ -254,7 +254,7 @@ class RoomEditor:
         return apply
 
     def _read_served(self, text: str, room_id: str) -> Room | None:
-        """Returns the room that is served of a stored text; None if none is, so that it starts no programs."""
+        """The room that is served of a stored text; None if none is, so that it starts no programs."""
         try:
             return self._check(text, room_id)
         except ValidationError:  # then it is served as it last worked
@@ -311,7 +311,7 @@ class RoomEditor:
             yield
 
     def _read_version(self, room_id: str, version: str | None) -> bytes:
-        """Returns the stored text. Raises `VersionConflictError` if it is another version."""
+        """The stored text. Raises `VersionConflictError` if it is another version."""
         stored = self.live.store.read(room_id)
         if stored is not None and version not in (None, stored.version):
             raise VersionConflictError(f"the room {room_id!r}", stored.version)
@@ -378,14 +378,14 @@ class RoomEditor:
 
 
 def _is_visible(view: RoomView, editor: Editor) -> bool:
-    """Returns whether the editor sees a room. One whose owner is unknown is shown to the operator's callers only."""
+    """Whether the editor sees a room. One whose owner is unknown is shown to the operator's callers only."""
     if editor.owner is None:
         return True
     return editor.owner == LOCAL_OWNER if view.room is None else view.room.is_visible_to(editor.owner)
 
 
 def _read_owner(data: bytes) -> str:
-    """Returns the owner that a room's text names; "" for a text that cannot be read."""
+    """The owner that a room's text names; "" for a text that cannot be read."""
     try:
         return str(read_fields(decode_room(data)).get("owner", LOCAL_OWNER))
     except ValidationError:

@@ -52,7 +52,7 @@ class FileRoomStore:
         return stamps
 
     def read(self, room_id: str) -> StoredRoom | None:
-        """Returns a room with at most one byte more than may be read, so that a huge file is refused, not loaded."""
+        """A room with at most one byte more than may be read, so that a huge file is refused, not loaded."""
         data = self._read_bytes(room_id)
         return None if data is None else StoredRoom(room_id, data, room_id in self._read_marks())
 
@@ -243,7 +243,7 @@ class FileRoomStore:
 
 
 def _get_temporary_path(path: Path) -> Path:
-    """Returns the path of the file that will replace `path`. No pattern of room files matches it."""
+    """The path of the file that will replace `path`. No pattern of room files matches it."""
     return path.with_name(f".{path.name}.new")
 
 

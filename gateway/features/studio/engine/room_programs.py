@@ -48,7 +48,7 @@ class ProgramsNeedApprovalError(AgentError):
 
 
 def list_new_programs(before: Room | None, after: Room) -> list[RoomProgram]:
-    """Returns the programs of `after` that `before` does not start in exactly the same way."""
+    """The programs of `after` that `before` does not start in exactly the same way."""
     known = {} if before is None else before.mcp_servers
     return [
         RoomProgram(name, server.command, server.args, tuple(server.env), tuple(server.secret_env))
@@ -82,7 +82,7 @@ def check_programs(before: Room | None, after: Room, editor: Editor, command: st
 
 
 def format_create_command(room_id: str, fields: Mapping[str, Any]) -> str:
-    """Returns the command line that creates a room."""
+    """The command line that creates a room."""
     others = {name: value for name, value in fields.items() if name not in ("name", "owner") and value is not None}
     name = str(fields.get("name", room_id))
     line = _join("rooms", "create", "--id", room_id, "--", name, *_format_fields(others))
@@ -93,18 +93,18 @@ def format_create_command(room_id: str, fields: Mapping[str, Any]) -> str:
 
 
 def format_edit_command(room_id: str, changes: Mapping[str, Any]) -> str:
-    """Returns the command line that changes fields of a room."""
+    """The command line that changes fields of a room."""
     line = _join("rooms", "edit", "--", room_id, *_format_fields(changes))
     return line or f"stepgate rooms edit {room_id} --file FILE (with these servers in the file)"
 
 
 def format_copy_command(source_id: str, room_id: str, name: str) -> str:
-    """Returns the command line that copies a room."""
+    """The command line that copies a room."""
     return _join("rooms", "copy", "--id", room_id, "--name", name, "--", source_id)
 
 
 def format_restore_command(room_id: str, revision: int) -> str:
-    """Returns the command line that gives a room an earlier text."""
+    """The command line that gives a room an earlier text."""
     return _join("rooms", "restore", "--", room_id, str(revision))
 
 
@@ -113,7 +113,7 @@ def _format_fields(fields: Mapping[str, Any]) -> list[str]:
 
 
 def _format_field(name: str, value: Any) -> str:
-    """Returns a value as `stepgate rooms` reads it: the text of a text field as it is, any other value as YAML, of
+    """A value as `stepgate rooms` reads it: the text of a text field as it is, any other value as YAML, of
     which JSON is a part.
     """
     if value is None:
@@ -124,6 +124,6 @@ def _format_field(name: str, value: Any) -> str:
 
 
 def _join(*words: str) -> str:
-    """Returns the command line; "" for one that cannot be typed."""
+    """The command line; "" for one that cannot be typed."""
     line = shlex.join(("stepgate", *words))
     return line if len(line) <= MAX_COMMAND_CHARS and line.isprintable() else ""

@@ -49,15 +49,15 @@ class RoomStore(Protocol):
         ...
 
     def list_stamps(self) -> Mapping[str, tuple[int, ...]] | None:
-        """Returns a stamp for each room that differs after a change; None if the store cannot be read now."""
+        """A stamp for each room that differs after a change; None if the store cannot be read now."""
         ...
 
     def read(self, room_id: str) -> StoredRoom | None:
-        """Returns a room, or None if there is none."""
+        """A room, or None if there is none."""
         ...
 
     def list_revisions(self, room_id: str) -> Sequence[RoomRevision] | None:
-        """Returns the texts that a room had, newest first, those before a deletion too; None if none are kept."""
+        """The texts that a room had, newest first, those before a deletion too; None if none are kept."""
         ...
 
     def create(self, room_id: str, data: bytes, check: CheckText) -> StoredRoom:
@@ -85,7 +85,7 @@ class RoomStore(Protocol):
 
 
 def decode_room(data: bytes) -> str:
-    """Returns the text of a room. Raises `ValidationError` with the stage `yaml_parse`."""
+    """The text of a room. Raises `ValidationError` with the stage `yaml_parse`."""
     if len(data) > MAX_BYTES:
         raise ValidationError(f"a room's text has at most {MAX_BYTES:,} bytes", "yaml_parse")
     try:

@@ -49,7 +49,7 @@ class RoomView:
         return (self.room.name if self.room is not None else "") or self.room_id
 
     def describe(self) -> dict[str, str | None]:
-        """Returns the fields that lists of rooms show."""
+        """The fields that lists of rooms show."""
         room = self.room
         return {
             "id": self.room_id,

@@ -9,12 +9,12 @@ from gateway.features.studio.engine.errors import ValidationError
 
 
 def write_room(fields: Mapping[str, Any]) -> str:
-    """Returns the text of a new room. Raises `ValidationError` for what YAML cannot hold."""
+    """The text of a new room. Raises `ValidationError` for what YAML cannot hold."""
     return change_room("", fields)
 
 
 def change_room(text: str, changes: Mapping[str, Any]) -> str:
-    """Returns the text with fields set; None removes a field, so that its default holds. Comments, order and style of
+    """The text with fields set; None removes a field, so that its default holds. Comments, order and style of
     everything else stay. Maps are merged field by field.
 
     Raises `ValidationError` with the stage `yaml_parse` if the text is no room, or cannot hold a value.
@@ -31,7 +31,7 @@ def change_room(text: str, changes: Mapping[str, Any]) -> str:
 
 
 def read_fields(text: str) -> JsonObject:
-    """Returns the fields of a text. Raises `ValidationError` with the stage `yaml_parse`."""
+    """The fields of a text. Raises `ValidationError` with the stage `yaml_parse`."""
     try:
         return load_yaml_mapping(text)
     except YamlError as error:
@@ -39,7 +39,7 @@ def read_fields(text: str) -> JsonObject:
 
 
 def merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:
-    """Returns the fields after the changes, as RFC 7396 defines a merge patch."""
+    """The fields after the changes, as RFC 7396 defines a merge patch."""
     merged = dict(fields)
     for name, value in changes.items():
         if value is None:

@@ -48,7 +48,7 @@ class GraphTool(StoredThingTool[In, Out]):
         self._graphs = graphs
 
     def is_tainted(self, output: Out) -> bool:
-        """Returns whether a foreign server's text is shown."""
+        """Whether a foreign server's text is shown."""
         return isinstance(output, GraphOutput) and output.from_outside
 
 
@@ -146,7 +146,7 @@ class ExplainRelationshipTool(GraphTool[ExplainRelationshipInput, ExplainRelatio
 
 
 def explain_relationship(graph: EntityGraph, one: Entity, other: Entity) -> ExplainRelationshipOutput:
-    """Returns the shortest path between two entities, and what it says."""
+    """The shortest path between two entities, and what it says."""
     path = graph.find_path(one.id, other.id)
     if path is None:
         explanation = f"There is no relation between {graph.describe(one.id)} and {graph.describe(other.id)}."
@@ -158,13 +158,13 @@ def explain_relationship(graph: EntityGraph, one: Entity, other: Entity) -> Expl
 
 
 def describe_entity(graph: EntityGraph, entity: Entity) -> EntityDetailsOutput:
-    """Returns an entity with its links."""
+    """An entity with its links."""
     links = LinkItem.from_records(graph.list_links(entity.id))
     return EntityDetailsOutput(**dict(EntityItem.model_validate(entity)), links=links, from_outside=entity.is_tainted)
 
 
 def require_entity(graph: EntityGraph, name: str) -> Entity:
-    """Returns the entity with this id or unique name. Raises `ToolInputError` with those that may be meant."""
+    """The entity with this id or unique name. Raises `ToolInputError` with those that may be meant."""
     entity = graph.find(name)
     if entity is None:
         near = graph.suggest(name)
@@ -174,5 +174,5 @@ def require_entity(graph: EntityGraph, name: str) -> Entity:
 
 
 def make_graph_tools(graphs: GraphBuilder) -> tuple[Tool, ...]:
-    """Returns the tools over the graph."""
+    """The tools over the graph."""
     return (SearchEntitiesTool(graphs), EntityDetailsTool(graphs), ExplainRelationshipTool(graphs))

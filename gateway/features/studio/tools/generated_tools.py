@@ -105,7 +105,7 @@ class _StagingTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
     timeout_s = MAKING_SECONDS
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
-        """Returns the version that this run has staged before an interruption; None if there is none."""
+        """The version that this run has staged before an interruption; None if there is none."""
         principal = await self._authorize(context)
         for one in await self._tools.list_tools(principal):
             if one.run_id == context.run_id:
@@ -195,7 +195,7 @@ class ToolDecisionTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
     requires_approval = True
 
     async def explain(self, args: JsonObject, context: ToolContext) -> str:
-        """Returns the code, its difference from the version in use, the tests and the permissions."""
+        """The code, its difference from the version in use, the tests and the permissions."""
         principal = await self._authorize(context)
         try:
             found = await self.find_version(self.Input.model_validate(args), principal)
@@ -210,7 +210,7 @@ class ToolDecisionTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
 
     @abstractmethod
     async def find_version(self, args: In, principal: Principal) -> ToolVersion:
-        """Returns the version that the call is about. Raises what the call would raise."""
+        """The version that the call is about. Raises what the call would raise."""
 
 
 class ToolApplyInput(ToolDecisionInput):
@@ -232,7 +232,7 @@ class ToolApplyTool(ToolDecisionTool[ToolApplyInput]):
         return await to_output(self._tools, principal, applied)
 
     async def find_version(self, args: ToolApplyInput, principal: Principal) -> ToolVersion:
-        """Returns the staged version."""
+        """The staged version."""
         return await self._tools.get_staged(principal, args.name, args.version, sha256=args.sha256 or None)
 
 
@@ -254,7 +254,7 @@ class ToolRestoreTool(ToolDecisionTool[ToolRestoreInput]):
         return await to_output(self._tools, principal, await self._tools.restore(principal, args.name, args.version))
 
     async def find_version(self, args: ToolRestoreInput, principal: Principal) -> ToolVersion:
-        """Returns the version that was in use before."""
+        """The version that was in use before."""
         return await self._tools.get_restorable(principal, args.name, args.version)
 
 
@@ -306,7 +306,7 @@ class ToolRemoveTool(GeneratedToolTool[ToolRemoveInput, ToolRemoveOutput]):
 
 
 def make_generated_tool_tools(tools: GeneratedTools, authorize: AuthorizeToolMaker) -> tuple[Tool, ...]:
-    """Returns the tools over the generated tools of this gateway."""
+    """The tools over the generated tools of this gateway."""
     return (
         ToolsListTool(tools, authorize),
         ToolShowTool(tools, authorize),

@@ -84,12 +84,12 @@ class ServerTool(RoomTool[In, Out]):
         self._registry, self._connections = registry, connections
 
     async def _authorize_connecting(self, context: ToolContext) -> Editor:
-        """Returns the editor of a call about whose server a person is asked, with its command if it has one."""
+        """The editor of a call about whose server a person is asked, with its command if it has one."""
         editor = await self._authorize(context)
         return replace(editor, may_connect=True, programs="refused" if editor.programs == "refused" else "allowed")
 
     async def describe_server(self, room_id: str, name: str) -> "ServerOutput":
-        """Returns a server once it has connected or failed. Raises `ToolInputError`."""
+        """A server once it has connected or failed. Raises `ToolInputError`."""
         if self._connections is None:
             raise ToolError("this process connects to no MCP servers", agent_id=self.name)
         full = make_server_name(room_id, name)
@@ -246,7 +246,7 @@ class ServerAddTool(_ServerTextTool, ServerTool[ServerAddInput, ServerOutput]):
         return await self.describe_server(args.room_id, args.name)
 
     async def _rehearse(self, args: ServerAddInput, editor: Editor) -> str:
-        """Returns the version of the room that would be changed. Raises what the change would raise."""
+        """The version of the room that would be changed. Raises what the change would raise."""
         view = await self._editor.get_room(args.room_id, editor)
         if view.room is not None and args.name in view.room.mcp_servers:
             message = f"the room {args.room_id!r} has an MCP server {args.name!r} already; remove it first"
@@ -297,7 +297,7 @@ class ServerRemoveTool(ServerTool[ServerInput, ServerRemoveOutput]):
         return ServerRemoveOutput(room_id=args.room_id, removed=args.name)
 
     async def _build_removal(self, args: ServerInput, editor: Editor) -> tuple[str, JsonObject]:
-        """Returns the room's version and the change that removes the server. Raises `ToolInputError`."""
+        """The room's version and the change that removes the server. Raises `ToolInputError`."""
         view = await self._editor.get_room(args.room_id, editor)
         if view.room is None or args.name not in view.room.mcp_servers:
             known = ", ".join(view.room.mcp_servers if view.room is not None else ()) or "none"
@@ -312,7 +312,7 @@ class ServerRemoveTool(ServerTool[ServerInput, ServerRemoveOutput]):
 def make_server_tools(
     editor: RoomEditor, registry: ToolRegistry, authorize: AuthorizeEditor, connections: ServerConnections | None
 ) -> tuple[Tool, ...]:
-    """Returns the tools over the MCP servers of rooms."""
+    """The tools over the MCP servers of rooms."""
     return (
         ServersListTool(editor, authorize, registry, connections),
         ServerAddTool(editor, authorize, registry, connections),
@@ -322,7 +322,7 @@ def make_server_tools(
 
 
 def _to_fields(args: ServerAddInput) -> JsonObject:
-    """Returns the fields that differ from their defaults: what a person would write."""
+    """The fields that differ from their defaults: what a person would write."""
     fields: dict[str, JsonValue] = {
         "url": args.url,
         "transport": "" if args.transport == "http" else args.transport,

@@ -207,7 +207,7 @@ class PromptRemoveTool(PromptTool[PromptRemoveInput, PromptRemoveOutput]):
 
 
 def make_prompt_tools(prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Tool, ...]:
-    """Returns the tools over the prompt library."""
+    """The tools over the prompt library."""
     return (
         PromptsListTool(prompts),
         PromptShowTool(prompts),

@@ -52,7 +52,7 @@ class RoomProgramsTool(RoomTool[RoomProgramsInput, RoomOutput]):
         await self._find_programs(await self._read_change(context), await self._authorize_connecting(context))
 
     async def explain(self, args: JsonObject, context: ToolContext) -> str:
-        """Returns the commands as a list."""
+        """The commands as a list."""
         change = await self._read_change(context)
         programs = await self._find_programs(change, await self._authorize_connecting(context))
         return format_programs(programs)
@@ -67,21 +67,21 @@ class RoomProgramsTool(RoomTool[RoomProgramsInput, RoomOutput]):
         return format_room(output)
 
     async def _authorize_connecting(self, context: ToolContext) -> Editor:
-        """Returns the editor. Raises `ToolInputError` for one who may not add programs at all."""
+        """The editor. Raises `ToolInputError` for one who may not add programs at all."""
         editor = replace(await self._authorize(context), may_connect=True)
         if editor.programs == "refused":
             raise ToolInputError("this caller may not add programs; see AGENT_ALLOW_PROGRAMS")
         return editor
 
     async def _read_change(self, context: ToolContext) -> RoomChange:
-        """Returns the change that the run was started for. Raises `ToolInputError` in any other run."""
+        """The change that the run was started for. Raises `ToolInputError` in any other run."""
         found = (await self._read_withheld(context.run_id)).get(WITHHELD_CHANGE)
         if found is None:
             raise ToolInputError("only the gateway calls this tool; mcp_server_add connects a room to a server")
         return _CHANGE.validate_python(found)
 
     async def _find_programs(self, change: RoomChange, editor: Editor) -> Sequence[RoomProgram]:
-        """Returns the programs that the change would start now. Raises what refuses the change."""
+        """The programs that the change would start now. Raises what refuses the change."""
         try:
             await check_change(self._editor, change, editor)
         except ProgramsNeedApprovalError as error:

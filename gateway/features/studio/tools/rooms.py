@@ -94,7 +94,7 @@ class _RoomTextTool:
     """Shows rooms to people and models as their YAML."""
 
     def format_text(self, output: RoomOutput) -> str:
-        """Returns the id, what is wrong, and the YAML."""
+        """The id, what is wrong, and the YAML."""
         return format_room(output)
 
 
@@ -137,7 +137,7 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
 
 
 def _list_fields(args: RoomCreateInput) -> JsonObject:
-    """Returns the fields of the new room."""
+    """The fields of the new room."""
     return {**args.fields, "name": args.name, **({"description": args.description} if args.description else {})}
 
 
@@ -177,13 +177,13 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
         return RoomEditOutput(**to_output(edited).model_dump(), field=args.field, before=before)
 
     def format_text(self, output: RoomEditOutput) -> str:
-        """Returns the room, and the value that the field had before."""
+        """The room, and the value that the field had before."""
         before = json.dumps(output.before, ensure_ascii=False)
         return f"{format_room(output)}\n\nBefore, {output.field} was {before}."
 
 
 def _list_changes(args: RoomEditInput) -> JsonObject:
-    """Returns the fields to change, nested as `field` names them."""
+    """The fields to change, nested as `field` names them."""
     changes: JsonValue = args.value
     for name in reversed(args.field.split(".")):
         changes = {name: changes}
@@ -228,7 +228,7 @@ class RoomCopyTool(RoomTool[RoomCopyInput, RoomCopyOutput]):
         return RoomCopyOutput(**to_output(copied).model_dump(), servers_left_out=left_out)
 
     def format_text(self, output: RoomCopyOutput) -> str:
-        """Returns the copy, and which MCP servers it lacks."""
+        """The copy, and which MCP servers it lacks."""
         names = ", ".join(output.servers_left_out)
         lack = f"\n\nNot copied: the MCP servers {names}. mcp_server_add connects them, once a person has allowed it."
         return f"{format_room(output)}{lack if names else ''}"
@@ -269,7 +269,7 @@ class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
 
 
 def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Tool, ...]:
-    """Returns the tools over the rooms of this gateway."""
+    """The tools over the rooms of this gateway."""
     return (
         RoomsListTool(editor, authorize),
         RoomShowTool(editor, authorize),
@@ -281,13 +281,13 @@ def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Too
 
 
 def format_room(room: RoomOutput) -> str:
-    """Returns the id, what is wrong, and the YAML."""
+    """The id, what is wrong, and the YAML."""
     error = f"\nNot served as it is: {room.error}" if room.error else ""
     return f"Room {room.id} ({room.origin}, version {room.version or 'none'}){error}\n{room.yaml}".rstrip()
 
 
 def _read_field(view: RoomView, field: str) -> JsonValue:
-    """Returns the value of a field, such as `budgets.max_steps`; None if the room has none of this name."""
+    """The value of a field, such as `budgets.max_steps`; None if the room has none of this name."""
     value: JsonValue = view.room.model_dump(mode="json") if view.room is not None else None
     for name in field.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -306,7 +306,7 @@ def _to_line(view: RoomView) -> RoomLine:
 
 
 def to_output(view: RoomView) -> RoomOutput:
-    """Returns a room as tools show it."""
+    """A room as tools show it."""
     return RoomOutput(
         id=view.room_id,
         name=_to_line(view).name,

@@ -64,7 +64,7 @@ class ListSecretsTool(StoredThingTool[ListSecretsInput, ListSecretsOutput]):
 
 
 def to_secret_item(secret: SecretName) -> SecretItem:
-    """Returns a secret as it is shown."""
+    """A secret as it is shown."""
     return SecretItem(
         name=secret.name,
         kind=secret.kind,

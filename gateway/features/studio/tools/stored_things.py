@@ -73,6 +73,6 @@ def refuse_as_input() -> Iterator[None]:
 
 
 def format_refusal(error: AgentError) -> str:
-    """Returns the message of a refusal with the check that refused it."""
+    """The message of a refusal with the check that refused it."""
     stage = error.details.get("stage")
     return f"{error.message}{f' (stage: {stage})' if stage else ''}"

@@ -36,7 +36,7 @@ class ToolVersionOutput(ToolLine):
 
 
 def format_version(shown: ToolVersionOutput) -> str:
-    """Returns a version as Markdown: what it is, its permissions, code, tests and review."""
+    """A version as Markdown: what it is, its permissions, code, tests and review."""
     used = ", in use" if shown.is_active else ""
     lines = [f"Tool {shown.name}, version {shown.version} ({shown.state}{used}): {shown.description}"]
     if shown.state == "staged":
@@ -52,7 +52,7 @@ def format_version(shown: ToolVersionOutput) -> str:
 
 
 def format_difference(active: ToolVersion | None, found: ToolVersion) -> str:
-    """Returns the difference of a version from the one in use; "" if there is none."""
+    """The difference of a version from the one in use; "" if there is none."""
     if active is None or active.version == found.version:
         return ""
     old, new = f"version {active.version}", f"version {found.version}"
@@ -61,14 +61,14 @@ def format_difference(active: ToolVersion | None, found: ToolVersion) -> str:
 
 
 def _fence(text: str, language: str) -> str:
-    """Returns a fenced block that the text cannot close: code is written by a model, and a person decides about it."""
+    """A fenced block that the text cannot close: code is written by a model, and a person decides about it."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.strip()}\n{fence}"
 
 
 async def to_output(tools: GeneratedTools, principal: Principal, version: ToolVersion) -> ToolVersionOutput:
-    """Returns a version with everything that a person reviews."""
+    """A version with everything that a person reviews."""
     versions = await tools.list_versions(principal, version.name)
     return ToolVersionOutput(
         **dict(ToolLine.model_validate(version)),

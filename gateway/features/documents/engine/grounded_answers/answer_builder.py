@@ -62,7 +62,7 @@ class AnswerBuilder:
         self._seen = tuple(seen)
 
     def quote_passages(self) -> BuiltAnswer:
-        """Returns the answer without a model: the best passages verbatim, or that the documents do not say."""
+        """The answer without a model: the best passages verbatim, or that the documents do not say."""
         by_sentence = self.format.shape != "plain" or self.format.max_words is not None
         by_sentence = by_sentence or (self.format.max_sentences is not None and self.request.persona != "Executive")
         limit = self.format.max_sentences or (1 if self.format.max_words is not None else None)
@@ -80,7 +80,7 @@ class AnswerBuilder:
     def build(
         self, units: Sequence[CheckedUnit], *, left_out: int = 0, written: int = 0, is_unchecked: bool = False
     ) -> BuiltAnswer:
-        """Returns the answer of supported units; without any, that the documents do not say.
+        """The answer of supported units; without any, that the documents do not say.
 
         `left_out` of `written` claims failed their checks and are mentioned. `is_unchecked` says that the meaning of
         the claims was not checked.
@@ -104,16 +104,16 @@ class AnswerBuilder:
         return BuiltAnswer(output, rendered.sources)
 
     def render(self, units: Sequence[CheckedUnit]) -> Rendered:
-        """Returns the units as text with citations."""
+        """The units as text with citations."""
         return render(units, self.checker, self._run_id, self._seen)
 
     def say_not_in_documents(self) -> BuiltAnswer:
-        """Returns the answer that the documents do not say, with a clarifying question if there is one."""
+        """The answer that the documents do not say, with a clarifying question if there is one."""
         text = get_no_answer_text(self.request.user_query)
         return self._build_without_claims(f"{text} {self.request.clarify}" if self.request.clarify else text)
 
     def say_unknown(self) -> BuiltAnswer:
-        """Returns the answer "I don't know": no claim of the model's answer is supported."""
+        """The answer "I don't know": no claim of the model's answer is supported."""
         return self._build_without_claims(get_no_answer_text(self.request.user_query, "unknown"))
 
     def _build_without_claims(self, text: str) -> BuiltAnswer:
@@ -124,7 +124,7 @@ class AnswerBuilder:
         )
 
     def _make_notices(self, left_out: int, *, is_unchecked: bool) -> list[CheckedUnit]:
-        """Returns the sentences about the answer itself: what was left out, and what was not checked."""
+        """The sentences about the answer itself: what was left out, and what was not checked."""
         texts = [get_left_out_text(self.request.user_query, left_out)] if left_out else []
         texts += [get_unchecked_text(self.request.user_query)] if is_unchecked else []
         return [CheckedUnit(Unit("sentence", NOTICE_BLOCK, (Segment(text),)), is_notice=True) for text in texts]
@@ -134,5 +134,5 @@ class AnswerBuilder:
 
 
 def quote_passages(request: TailorInput, *, run_id: str = "") -> BuiltAnswer:
-    """Returns the answer to a question without a model."""
+    """The answer to a question without a model."""
     return AnswerBuilder(request, run_id=run_id).quote_passages()

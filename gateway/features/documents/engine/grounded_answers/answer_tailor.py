@@ -57,7 +57,7 @@ class AnswerTailor:
         return self._brief.is_extractive
 
     async def quote_passages(self, reason: str, *, tainted: bool) -> StepOutput:
-        """Returns the best passages verbatim: the answer without a model. `reason` is why there is none."""
+        """The best passages verbatim: the answer without a model. `reason` is why there is none."""
         started = monotonic()
         await self._start(None, f"composed by rule: {reason}")
         answer = await asyncio.to_thread(self._builder.quote_passages)
@@ -67,7 +67,7 @@ class AnswerTailor:
         return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
 
     async def write(self, feedback: str | None, tier: Tier, why: str, *, tainted: bool) -> StepOutput:
-        """Returns the model's answer as far as it is supported.
+        """The model's answer as far as it is supported.
 
         Raises `ModelError` for a failed, unreadable or empty reply, also of the rewrite if nothing else is supported.
         """
@@ -93,7 +93,7 @@ class AnswerTailor:
         return output
 
     def _is_mistaken(self, built: BuiltAnswer) -> bool:
-        """Returns whether a small model gave no answer although a passage is relevant beyond doubt."""
+        """Whether a small model gave no answer although a passage is relevant beyond doubt."""
         best = max((one.relevance_score for one in self._brief.request.context_chunks), default=0.0)
         unsure = self._run.profile.checks_answers and self._brief.is_extractive and not self._shown
         return unsure and best >= CERTAIN_RELEVANCE and not built.output.citations
@@ -107,7 +107,7 @@ class AnswerTailor:
     async def _rewrite(
         self, messages: Sequence[JsonObject], text: str, result: ReviewResult, tier: Tier
     ) -> ReviewResult:
-        """Returns the result after the failed units were written again, once, and checked again."""
+        """The result after the failed units were written again, once, and checked again."""
         started = monotonic()
         try:
             asked = make_rewrite_messages(messages, text, result.failed)
@@ -143,12 +143,12 @@ class AnswerTailor:
         )
 
     def _describe_problem(self, checked: CheckedUnit) -> ClaimProblem:
-        """Returns a failed sentence as the trace may show it."""
+        """A failed sentence as the trace may show it."""
         text = self._run.redaction.redact_text(checked.unit.text)  # before the cut, which could split a secret
         return ClaimProblem(text=text[:600], reason=checked.problem)
 
     async def _stream(self, messages: tuple[JsonObject, ...], tier: Tier) -> tuple[str, FinishReason]:
-        """Returns the whole reply and its finish reason, and shows what is supported meanwhile."""
+        """The whole reply and its finish reason, and shows what is supported meanwhile."""
         max_tokens = self._run.state.request.max_tokens
         stream = self._models.stream("completion", messages, tier=tier, max_tokens=max_tokens, formed=False)
         understood = self._run.state.understanding
@@ -228,7 +228,7 @@ class AnswerTailor:
 
 
 def _list_shown_sources(run: Run) -> tuple[Source, ...]:
-    """Returns the sources that readers have seen in an attempt that broke off."""
+    """The sources that readers have seen in an attempt that broke off."""
     shown: dict[int, Source] = {}
     for event in run.events:
         if isinstance(event.body, AnswerDelta):

@@ -64,12 +64,12 @@ class Unit:
         return self.kind == "heading" or (self.kind == "sentence" and self.text.rstrip().endswith(("?", ":")))
 
     def with_cites(self, cites: tuple[int, ...]) -> "Unit":
-        """Returns the unit with all segments citing these passages."""
+        """The unit with all segments citing these passages."""
         return replace(self, segments=tuple(replace(segment, cites=cites) for segment in self.segments))
 
 
 def parse_answer(answer: str, *, finished: bool = True, may_be_cut: bool = True) -> list[Unit]:
-    """Returns the units of an answer; of an unfinished one without the last, which may continue.
+    """The units of an answer; of an unfinished one without the last, which may continue.
 
     `may_be_cut` is False where the model said that it had finished: then a last sentence without a stop is whole.
 
@@ -88,7 +88,7 @@ def parse_answer(answer: str, *, finished: bool = True, may_be_cut: bool = True)
 
 
 def _read_json_texts(answer: str) -> str:
-    """Returns the sentences of an answer that came as JSON, complete or cut off; every other answer as it is."""
+    """The sentences of an answer that came as JSON, complete or cut off; every other answer as it is."""
     bare = _FENCE.sub("", answer)
     if not bare.startswith(("{", "[")):
         return answer

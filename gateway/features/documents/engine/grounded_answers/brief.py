@@ -46,7 +46,7 @@ class Brief:
 
 
 def build_brief(run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]) -> Brief | None:
-    """Returns the brief of an answer from documents, or None if the room does not cite or nothing was searched."""
+    """The brief of an answer from documents, or None if the room does not cite or nothing was searched."""
     room = run.room
     if not (room.knowledge or room.citations) or not outcomes:
         return None
@@ -67,7 +67,7 @@ def build_brief(run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]) -> Br
 
 
 def build_prompt(run: Run, brief: Brief, form: Format, feedback: str | None) -> tuple[JsonObject, ...]:
-    """Returns the prompt of an answer in a run, with its conversation and memories."""
+    """The prompt of an answer in a run, with its conversation and memories."""
     history = run.state.retrieval.history if run.state.retrieval else ()
     memories = run.state.retrieval.items if run.state.retrieval else ()
     return build_messages(
@@ -111,7 +111,7 @@ def _make_brief(
 
 
 def _select_persona(requested: JsonValue, room: str) -> tuple[Persona, str]:
-    """Returns the persona of the request or the room, and the room's voice if its persona has another name."""
+    """The persona of the request or the room, and the room's voice if its persona has another name."""
     known = _parse_persona(room)
     return _parse_persona(requested) or known or "General", "" if known else room
 
@@ -143,7 +143,7 @@ def _limit_passages(passages: Sequence[RetrievedContext]) -> tuple[RetrievedCont
 
 
 def _list_quoted_passages(step: PlanStep, output: StepOutput) -> list[RetrievedContext]:
-    """Returns the quotes of a tool's sources as passages; the whole result if it has one source."""
+    """The quotes of a tool's sources as passages; the whole result if it has one source."""
     texts = (
         [(output.sources[0], output.text)]
         if len(output.sources) == 1 and step.action == "tool"

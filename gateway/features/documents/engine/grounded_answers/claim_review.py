@@ -52,7 +52,7 @@ class ReviewResult:
         return bool(self.failed) and not self.has_support
 
     def make_failure(self) -> TailorHallucinationError:
-        """Returns the failure to record for a hopeless answer."""
+        """The failure to record for a hopeless answer."""
         count, problem = len(self.failed), self.failed[0].problem
         message = f"no claim of the answer is supported by the documents ({count} failed; the first: {problem})"
         return TailorHallucinationError(message, agent_id="tailor", sentences=count)
@@ -72,7 +72,7 @@ class ClaimReview:
         return self._entailment.skipped_because
 
     async def review_text(self, text: str, *, may_be_cut: bool = True) -> ReviewResult:
-        """Returns the result for a whole answer. Checks the meaning of all open claims in one call.
+        """The result for a whole answer. Checks the meaning of all open claims in one call.
 
         `may_be_cut` as in `parse_answer`.
         """
@@ -85,16 +85,16 @@ class ClaimReview:
         await self._entailment.check(await asyncio.to_thread(self._checker.check, complete))
 
     async def list_presentable(self, text: str) -> list[CheckedUnit]:
-        """Returns the units of a growing answer that can be shown for good."""
+        """The units of a growing answer that can be shown for good."""
         checked = await asyncio.to_thread(lambda: self._checker.check(parse_answer(text, finished=False)))
         return select_presentable(checked)
 
     async def review_rewrite(self, result: ReviewResult, reply: str) -> ReviewResult:
-        """Returns the result after the rewrite of the failed units."""
+        """The result after the rewrite of the failed units."""
         return await self._review_units(replace_failed(result.units, reply))
 
     async def build(self, result: ReviewResult, *, adds_overlooked: bool = False) -> BuiltAnswer:
-        """Returns the answer of what is supported, or "I don't know" if claims failed and none is.
+        """The answer of what is supported, or "I don't know" if claims failed and none is.
 
         `adds_overlooked` quotes passages for those questions of the message that the answer leaves out.
         """
@@ -119,7 +119,7 @@ class ClaimReview:
 def make_rewrite_messages(
     messages: Sequence[JsonObject], text: str, failed: Sequence[CheckedUnit]
 ) -> tuple[JsonObject, ...]:
-    """Returns the prompt that asks for the failed sentences again."""
+    """The prompt that asks for the failed sentences again."""
     return (
         *messages,
         {"role": "assistant", "content": text},

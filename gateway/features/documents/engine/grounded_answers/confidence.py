@@ -16,7 +16,7 @@ from gateway.features.documents.engine.grounded_answers.evidence_checker import 
 def compute_confidence(
     question: str, units: Sequence[CheckedUnit], checker: EvidenceChecker, *, kept: float = 1.0
 ) -> float:
-    """Returns the confidence in an answer, rounded to hundredths."""
+    """The confidence in an answer, rounded to hundredths."""
     quotes = {quote for one in units for quote in one.list_quotes()}
     if not quotes:
         return 0.0

@@ -98,7 +98,7 @@ class EntailmentCheck:
             self._checker.record(one.unit, self._apply(one, verdicts.get(number)))
 
     def _apply(self, claim: CheckedUnit, verdict: ClaimVerdict | None) -> CheckedUnit:
-        """Returns the claim with the verdict applied. A claim without a verdict fails."""
+        """The claim with the verdict applied. A claim without a verdict fails."""
         if verdict is None:
             return CheckedUnit(claim.unit, problem="the check gave no verdict on it")
         words = " / ".join(word for word in verdict.words if word.strip())[:200]
@@ -110,7 +110,7 @@ class EntailmentCheck:
 
 
 def build_messages(checker: EvidenceChecker, claims: Sequence[CheckedUnit]) -> tuple[JsonObject, ...]:
-    """Returns the prompt: the passages that the claims cite (all, if one cites none), and the numbered claims."""
+    """The prompt: the passages that the claims cite (all, if one cites none), and the numbered claims."""
     cited = {number for one in claims for number in one.unit.cites}
     shows_all = any(not one.unit.cites for one in claims)
     parts = [format_block("user_request", checker.question)]
@@ -127,7 +127,7 @@ def build_messages(checker: EvidenceChecker, claims: Sequence[CheckedUnit]) -> t
 
 
 def parse_verdicts(reply: str) -> dict[int, ClaimVerdict]:
-    """Returns the verdicts by claim number. Raises `ModelOutputError` if the reply holds none.
+    """The verdicts by claim number. Raises `ModelOutputError` if the reply holds none.
 
     Of two verdicts on one claim, the less favourable counts.
     """

@@ -51,7 +51,7 @@ class CheckedUnit:
         return bool(self.quotes) or self.from_tool
 
     def list_quotes(self) -> list[Quote]:
-        """Returns the quotes of all segments."""
+        """The quotes of all segments."""
         return [quote for group in self.quotes for quote in group]
 
 
@@ -76,7 +76,7 @@ class EvidenceChecker:
         return tuple(Passage(number, chunk) for number, chunk in enumerate(self.chunks, start=1))
 
     def check(self, units: Sequence[Unit]) -> list[CheckedUnit]:
-        """Returns each unit with its result: that of the exact checks, or of the entailment check if there was one."""
+        """Each unit with its result: that of the exact checks, or of the entailment check if there was one."""
         self._heads.update({unit.block: unit.text for unit in units if unit.kind == "head"})
         for unit in units:
             if unit not in self._results:
@@ -90,7 +90,7 @@ class EvidenceChecker:
                 self._results[original] = result
 
     def accept(self, checked: CheckedUnit, words: Sequence[str] = ()) -> CheckedUnit:
-        """Returns an open unit as supported. `words` are the supporting words that the entailment check named.
+        """An open unit as supported. `words` are the supporting words that the entailment check named.
 
         The unit fails if one of them stands nowhere. If they stand in another passage than the cited one, the citation
         is corrected. Without words, a unit is kept only if it cites nothing and holds no value: it makes no claim.
@@ -112,7 +112,7 @@ class EvidenceChecker:
         return self._quote(unit, quotes)
 
     def accept_without_entailment(self, checked: CheckedUnit) -> CheckedUnit:
-        """Returns the result of an open unit whose meaning cannot be checked: what the exact checks say of it."""
+        """The result of an open unit whose meaning cannot be checked: what the exact checks say of it."""
         unit = checked.unit
         if unit.cites:
             return self._quote(unit, ())
@@ -168,7 +168,7 @@ class EvidenceChecker:
         return CheckedUnit(unit, tuple(quotes) if is_verbatim else (), is_open=not is_verbatim)
 
     def _correct_citation(self, segment: Segment) -> Segment:
-        """Returns the segment citing the one passage that holds all its values, if the cited ones do not."""
+        """The segment citing the one passage that holds all its values, if the cited ones do not."""
         cited = [self.passages[number - 1] for number in segment.cites]
         if not self._find_missing(segment.text, cited):
             return segment
@@ -189,7 +189,7 @@ class EvidenceChecker:
         return ""
 
     def _find_missing(self, text: str, passages: Sequence[Passage]) -> list[ValueMention]:
-        """Returns the values of a text that stand in none of the passages, the question and the tool results.
+        """The values of a text that stand in none of the passages, the question and the tool results.
 
         Number words are left to the check of the meaning: "four and a half", "two of them" and "a dozen" are written
         in too many ways for certainty.
@@ -220,7 +220,7 @@ class EvidenceChecker:
         return len(text.split()) <= LABEL_WORDS or any(f" {text} " in f" {source} " for source in self._source_texts)
 
     def _find_words(self, words: str, cites: Sequence[int]) -> Quote | None:
-        """Returns the quote of some words, in a cited passage if possible."""
+        """The quote of some words, in a cited passage if possible."""
         ordered = sorted(self.passages, key=lambda passage: passage.number not in cites)
         return next((quote for passage in ordered if (quote := find_words(passage, words)) is not None), None)
 
@@ -228,7 +228,7 @@ class EvidenceChecker:
         return CheckedUnit(unit, tuple(self._quote_segment(segment, quotes) for segment in unit.segments))
 
     def _quote_segment(self, segment: Segment, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
-        """Returns the quotes from the segment's passages; other quotes if it has none; else its best quote."""
+        """The quotes from the segment's passages; other quotes if it has none; else its best quote."""
         own = [quote for quote in quotes if quote.number in segment.cites]
         if own or quotes:
             return tuple(dict.fromkeys(own or quotes))
@@ -238,7 +238,7 @@ class EvidenceChecker:
 
 
 def _quote_code(code: str, cited: Sequence[Passage]) -> list[Quote]:
-    """Returns the quote of the first passage that holds every line of a code block."""
+    """The quote of the first passage that holds every line of a code block."""
     lines = [line for line in code.splitlines() if line.strip() and not line.lstrip().startswith(("```", "~~~"))]
     wanted = [" ".join(line.split()) for line in lines]
     for passage in cited:

@@ -6,5 +6,5 @@ _FOOTNOTE = re.compile(r"\[\d{1,3}\](?!\()")
 
 
 def strip_footnote_marks(text: str) -> str:
-    """Returns the text without its own footnote marks, which would look like our citations."""
+    """The text without its own footnote marks, which would look like our citations."""
     return _FOOTNOTE.sub("", text).strip()

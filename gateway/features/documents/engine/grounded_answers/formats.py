@@ -37,7 +37,7 @@ def merge_formats(first: Format, second: Format) -> Format:
 
 
 def limit_units(units: Sequence[CheckedUnit], limits: Format) -> list[CheckedUnit]:
-    """Returns the first units within the limits, without headings and openings. A first sentence of too many words is
+    """The first units within the limits, without headings and openings. A first sentence of too many words is
     cut, and ends with an ellipsis."""
     if limits.max_sentences is None and limits.max_words is None:
         return list(units)
@@ -64,7 +64,7 @@ def limit_units(units: Sequence[CheckedUnit], limits: Format) -> list[CheckedUni
 
 
 def shape_units(units: Sequence[CheckedUnit], shape: Shape) -> list[CheckedUnit]:
-    """Returns the units as bullet points or table rows; unchanged for other shapes."""
+    """The units as bullet points or table rows; unchanged for other shapes."""
     if shape not in ("bullets", "table"):
         return list(units)
     notices = [replace(one, unit=replace(one.unit, block=-1 - at)) for at, one in enumerate(units) if one.is_notice]
@@ -88,7 +88,7 @@ def shape_units(units: Sequence[CheckedUnit], shape: Shape) -> list[CheckedUnit]
 
 
 def format_json(rendered: Rendered, units: Sequence[CheckedUnit], no_answer: str) -> str:
-    """Returns the answer as a JSON object: whole, and statement by statement with the numbers of its sources.
+    """The answer as a JSON object: whole, and statement by statement with the numbers of its sources.
 
     `no_answer` is its text if nothing was found."""
     sources = [{"id": source.id, "name": source.name, "url": source.url} for source in rendered.sources]
@@ -102,7 +102,7 @@ def format_json(rendered: Rendered, units: Sequence[CheckedUnit], no_answer: str
 
 
 def read_format(text: str, *, is_question: bool = False) -> Format:
-    """Returns the format that instructions ask for, or a question: "... as JSON", "in at most two sentences".
+    """The format that instructions ask for, or a question: "... as JSON", "in at most two sentences".
 
     Of a question, only instructions count: "what does the table on page 3 list?" is none."""
     shape: Shape = next((s for s, word, order in SHAPES if (order if is_question else word).search(text)), "plain")
@@ -124,13 +124,13 @@ def _cut_unit(checked: CheckedUnit, words: int) -> CheckedUnit:
 
 
 def _join_segments(checked: CheckedUnit, unit: Unit, text: str) -> CheckedUnit:
-    """Returns the unit with another text, as one segment with all citations."""
+    """The unit with another text, as one segment with all citations."""
     quotes = tuple(dict.fromkeys(quote for group in checked.quotes for quote in group))
     return CheckedUnit(replace(unit, segments=(Segment(text, unit.cites),)), (quotes,) if quotes else ())
 
 
 def _flatten_unit(unit: Unit, marker: str = "") -> Unit:
-    """Returns the unit in one line; a table row with semicolons between its cells."""
+    """The unit in one line; a table row with semicolons between its cells."""
     if unit.kind == "row":
         cells = [cell.strip() for cell in unit.text.strip().strip("|").split("|")]
         return Unit("sentence", 0, (Segment("; ".join(cells), unit.cites),), marker)

@@ -20,7 +20,7 @@ def has_passages(value: JsonValue) -> bool:
 
 
 def read_passages(values: Iterable[JsonValue]) -> tuple[RetrievedContext, ...]:
-    """Returns the passages of several searches, the best of each first, each chunk once."""
+    """The passages of several searches, the best of each first, each chunk once."""
     searches: list[list[JsonValue]] = []
     for value in values:
         results = value.get(RESULTS) if isinstance(value, dict) else None
@@ -35,7 +35,7 @@ def read_passages(values: Iterable[JsonValue]) -> tuple[RetrievedContext, ...]:
 
 
 def read_clarifying_question(values: Iterable[JsonValue]) -> str:
-    """Returns the question to the user if every search found nothing and one has a question."""
+    """The question to the user if every search found nothing and one has a question."""
     question = ""
     for value in values:
         if not isinstance(value, dict) or value.get(RESULTS):
@@ -46,7 +46,7 @@ def read_clarifying_question(values: Iterable[JsonValue]) -> str:
 
 
 def add_file_links(passages: Iterable[RetrievedContext], base: str | None) -> tuple[RetrievedContext, ...]:
-    """Returns the passages; those of local and uploaded files with the address of the file at this gateway.
+    """The passages; those of local and uploaded files with the address of the file at this gateway.
 
     `base` is the gateway's address for browsers; without one they get no address."""
     return tuple(
@@ -58,7 +58,7 @@ def add_file_links(passages: Iterable[RetrievedContext], base: str | None) -> tu
 
 
 def _parse_passage(one: JsonObject) -> RetrievedContext | None:
-    """Returns a passage, or None if the value is malformed."""
+    """A passage, or None if the value is malformed."""
     metadata = one.get("metadata")
     page = one.get("page")
     place: JsonObject = dict(metadata) if isinstance(metadata, dict) else {}

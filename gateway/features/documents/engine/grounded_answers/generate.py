@@ -28,7 +28,7 @@ TONES: dict[Persona, str] = {
 
 
 async def write_answer(builder: AnswerBuilder, ask: AskAnswer, ask_entailment: AskEntailment) -> BuiltAnswer:
-    """Returns a model's answer as far as it is supported: one or two calls to write it, and one check of each.
+    """A model's answer as far as it is supported: one or two calls to write it, and one check of each.
 
     Raises what `ask` raises, and `ModelOutputError` for an empty reply.
     """
@@ -56,7 +56,7 @@ def build_messages(
     feedback: str | None = None,
     images: tuple[str, ...] = (),
 ) -> tuple[JsonObject, ...]:
-    """Returns the prompt: trusted text in the system message, each passage and the question in blocks of the user's."""
+    """The prompt: trusted text in the system message, each passage and the question in blocks of the user's."""
     system = render(
         "tailor",
         system=f"{instructions}\n\n" if instructions else "",
@@ -81,7 +81,7 @@ def build_messages(
 
 
 def _describe_format(request: TailorInput, form: Format) -> str:
-    """Returns the prompt's lines about the form. JSON, lists and tables are made from plain sentences afterwards."""
+    """The prompt's lines about the form. JSON, lists and tables are made from plain sentences afterwards."""
     lines = []
     if form.shape == "plain" and request.formatting_instructions:
         lines.append(f"- The form that is asked for: {request.formatting_instructions}")

@@ -25,7 +25,7 @@ _BOXES: TypeAdapter[tuple[Box, ...]] = TypeAdapter(tuple[Box, ...])
 def make_citation(
     chunk: RetrievedContext, start: int, end: int, *, number: int = 0, run_id: str = ""
 ) -> SourceCitation:
-    """Returns the citation of `chunk.content[start:end]`.
+    """The citation of `chunk.content[start:end]`.
 
     Pages and boxes are those of the blocks that contain the words, or of the whole chunk if it has no blocks."""
     metadata = chunk.metadata
@@ -55,7 +55,7 @@ def make_citation(
 
 
 def make_citation_id(run_id: str, chunk_id: str, start: int, end: int) -> str:
-    """Returns the id of a citation, made of its run, chunk and span; empty outside a run."""
+    """The id of a citation, made of its run, chunk and span; empty outside a run."""
     run = _RUN.match(run_id)
     if run is None:
         return ""
@@ -64,7 +64,7 @@ def make_citation_id(run_id: str, chunk_id: str, start: int, end: int) -> str:
 
 
 def parse_run_id(citation: str) -> str | None:
-    """Returns the run of a citation id, or None if the id is malformed."""
+    """The run of a citation id, or None if the id is malformed."""
     match = _CITATION.match(citation)
     return f"run_{match[1]}" if match else None
 
@@ -83,7 +83,7 @@ def _find_place(chunk: RetrievedContext, start: int, end: int) -> tuple[tuple[in
 
 
 def _link_to_page(chunk: RetrievedContext, pages: tuple[int, ...]) -> str | None:
-    """Returns the address of the document, for a PDF with the page."""
+    """The address of the document, for a PDF with the page."""
     url = chunk.source_url
     if not url or not pages or "#" in url:
         return url

@@ -34,31 +34,31 @@ class Quote:
 
 
 def get_document_name(chunk: RetrievedContext) -> str:
-    """Returns the name of a chunk's document for people."""
+    """The name of a chunk's document for people."""
     return str(chunk.metadata.get("source") or chunk.metadata.get("title") or chunk.source_id)
 
 
 def format_place(chunk: RetrievedContext) -> str:
-    """Returns the document and the page of a chunk: `manual.pdf, page 3`."""
+    """The document and the page of a chunk: `manual.pdf, page 3`."""
     name = get_document_name(chunk)
     pages = list_numbers(chunk.metadata, "pages")
     return f"{name}, page {pages[0]}" if pages else name
 
 
 def list_headings(chunk: RetrievedContext) -> tuple[str, ...]:
-    """Returns the headings above a chunk, outermost first."""
+    """The headings above a chunk, outermost first."""
     path = chunk.metadata.get("heading_path")
     return tuple(str(heading) for heading in path) if isinstance(path, list) else ()
 
 
 def describe_surroundings(chunk: RetrievedContext) -> str:
-    """Returns title, headings, document name and pages of a chunk, which a claim may repeat without citing them."""
+    """Title, headings, document name and pages of a chunk, which a claim may repeat without citing them."""
     pages = [f"page {page}" for page in list_numbers(chunk.metadata, "pages")]
     return " / ".join((str(chunk.metadata.get("title") or ""), *list_headings(chunk), get_document_name(chunk), *pages))
 
 
 def list_numbers(metadata: JsonObject, key: str) -> tuple[int, ...]:
-    """Returns the integers of a list in the metadata."""
+    """The integers of a list in the metadata."""
     values = metadata.get(key)
     if not isinstance(values, list):
         return ()

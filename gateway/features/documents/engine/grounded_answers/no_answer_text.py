@@ -11,27 +11,27 @@ EARLIER_CHARS = 120
 
 
 def get_left_out_text(question: str, count: int) -> str:
-    """Returns the sentence that says that `count` unsupported statements were left out."""
+    """The sentence that says that `count` unsupported statements were left out."""
     return _translate("left_out", question).format(count=count)
 
 
 def get_closest_text(question: str) -> str:
-    """Returns the sentence that introduces passages which may be beside the question."""
+    """The sentence that introduces passages which may be beside the question."""
     return _translate("closest", question)
 
 
 def get_follow_up_text(question: str, earlier: str) -> str:
-    """Returns the sentence that says which earlier message was searched together with the question."""
+    """The sentence that says which earlier message was searched together with the question."""
     return _translate("follow_up", question).format(earlier=f"\u201c{' '.join(earlier.split())[:EARLIER_CHARS]}\u201d")
 
 
 def get_unchecked_text(question: str) -> str:
-    """Returns the sentence that says that the meaning of the answer was not checked."""
+    """The sentence that says that the meaning of the answer was not checked."""
     return _translate("unchecked", question)
 
 
 def make_clarifying_question(question: str, subjects: tuple[str, ...]) -> str:
-    """Returns the question whether one of the nearest subjects is meant."""
+    """The question whether one of the nearest subjects is meant."""
     quoted = [f"\u201c{subject}\u201d" for subject in subjects]
     if len(quoted) == 1:
         return _translate("meant", question).format(it=quoted[0])

@@ -13,7 +13,7 @@ from gateway.features.documents.engine.search.models import RetrievedContext
 
 
 def choose_question(state: RunState, passages: Sequence[RetrievedContext]) -> str:
-    """Returns the question in the user's words if the passages are in their language, or if there are none, else as it
+    """The question in the user's words if the passages are in their language, or if there are none, else as it
     was translated.
 
     An answer in the language of its passages can quote them, and a small model understands both sides better.
@@ -27,7 +27,7 @@ def choose_question(state: RunState, passages: Sequence[RetrievedContext]) -> st
 
 
 def get_own_words(state: RunState) -> str:
-    """Returns the user's message as it was written, without attached texts: documents are searched in its language."""
+    """The user's message as it was written, without attached texts: documents are searched in its language."""
     translated = state.understanding is not None and state.understanding.translated
     return split_attachments(state.prompt).own.strip() or state.question if translated else state.question
 
@@ -35,7 +35,7 @@ def get_own_words(state: RunState) -> str:
 def select_own_passages(
     question: str, passages: Sequence[RetrievedContext], also: Sequence[str] = ()
 ) -> tuple[RetrievedContext, ...]:
-    """Returns the passages that hold a word of the follow-up itself, or one that a model's searches add (`also`).
+    """The passages that hold a word of the follow-up itself, or one that a model's searches add (`also`).
 
     The words of the message before find the subject again, also where the documents do not say what is asked of it now:
     "And in Japan?" is not answered by a passage without Japan. A follow-up without such words keeps all passages.

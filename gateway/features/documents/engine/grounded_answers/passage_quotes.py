@@ -41,7 +41,7 @@ OVERLOOKED_BLOCK = 500_000_000
 def list_quotations(
     request: TailorInput, checker: EvidenceChecker, *, by_sentence: bool, limit: int | None = None
 ) -> list[CheckedUnit]:
-    """Returns the quotations that answer a request, in the form of its persona; none without passages.
+    """The quotations that answer a request, in the form of its persona; none without passages.
 
     With `by_sentence` each sentence is a unit of its own, as limits, lists, tables and JSON need it. `limit` is the
     number of sentences to choose from each passage, if not all are wanted.
@@ -81,7 +81,7 @@ def _count_terms(question: str, passage: Passage) -> int:
 def _compare_topics(
     request: TailorInput, checker: EvidenceChecker, *, by_sentence: bool, limit: int | None
 ) -> list[CheckedUnit]:
-    """Returns a section for each side of a comparison. A side without a passage says so."""
+    """A section for each side of a comparison. A side without a passage says so."""
     units: list[CheckedUnit] = []
     for number, topic in enumerate(request.topics):
         others = {term for other in request.topics if other != topic for term in extract_query_terms(other)}
@@ -102,7 +102,7 @@ def _compare_topics(
 def _quote_passages(
     question: str, passages: Sequence[Passage], persona: Persona, block: int, *, by_sentence: bool, limit: int | None
 ) -> list[CheckedUnit]:
-    """Returns the quotations of the best passages. `block` is the number of their first block."""
+    """The quotations of the best passages. `block` is the number of their first block."""
     best = max((passage.chunk.relevance_score for passage in passages), default=0.0)
     relevant = [
         passage for passage in passages if passage.chunk.relevance_score >= MIN_RELATIVE_RELEVANCE * best
@@ -137,7 +137,7 @@ def _score_parts(question: str, passage: Passage) -> list[int]:
 
 
 def _select_parts(passage: Passage, scores: Sequence[int], *, whole: bool) -> list[int]:
-    """Returns the parts to quote: the whole passage, or its best paragraphs; of long ones one stretch of sentences."""
+    """The parts to quote: the whole passage, or its best paragraphs; of long ones one stretch of sentences."""
     chosen = _select_best(passage, scores, whole=whole)
     parts, last = passage.parts, passage.parts[chosen[-1]]
     if len(chosen) == len(parts) or not _is_label(last):
@@ -149,14 +149,14 @@ def _select_parts(passage: Passage, scores: Sequence[int], *, whole: bool) -> li
 
 
 def _is_label(part: Part) -> bool:
-    """Returns whether a part is a line of few words without a stop, such as the caption of a table."""
+    """Whether a part is a line of few words without a stop, such as the caption of a table."""
     text = part.text.rstrip()
     is_line = part.piece.kind == "sentence" and not part.piece.marker
     return is_line and len(text.split()) <= LABEL_WORDS and text[-1:] not in _STOPS
 
 
 def _select_best(passage: Passage, scores: Sequence[int], *, whole: bool) -> list[int]:
-    """Returns the parts that match best, as `_select_parts`."""
+    """The parts that match best, as `_select_parts`."""
     parts = passage.parts
     quotable = [at for at, part in enumerate(parts) if _is_quotable(part)]
     if whole and _count_length(passage, quotable) <= WHOLE_CHARS:
@@ -184,7 +184,7 @@ def _select_best(passage: Passage, scores: Sequence[int], *, whole: bool) -> lis
 
 
 def _limit_rows(passage: Passage, chosen: Sequence[int], scores: Sequence[int]) -> list[int]:
-    """Returns the parts with at most `MAX_ROWS` rows, those that match best."""
+    """The parts with at most `MAX_ROWS` rows, those that match best."""
     rows = [at for at in chosen if passage.parts[at].piece.kind == "row"]
     best = set(sorted(rows, key=lambda at: (-scores[at], at))[:MAX_ROWS])
     return [at for at in chosen if passage.parts[at].piece.kind != "row" or at in best]
@@ -226,7 +226,7 @@ def _make_quotation(passage: Passage, group: Sequence[int], kind: Kind, block: i
 
 
 def _quote_best_sentence(passage: Passage, scores: Sequence[int], block: int) -> CheckedUnit:
-    """Returns the sentence or row with most of the question's words, with the name of its document."""
+    """The sentence or row with most of the question's words, with the name of its document."""
     quotable = [at for at, part in enumerate(passage.parts) if _is_quotable(part)]
     best = max(quotable, key=lambda at: (scores[at], -at))
     text = f"{get_document_name(passage.chunk)}: \u201c{clean_text(passage.parts[best].text)}\u201d"
@@ -239,7 +239,7 @@ def _is_quotable(part: Part) -> bool:
 
 
 def _format_title(passage: Passage, persona: Persona) -> str:
-    """Returns the place of a passage in bold: document and last heading; for `Technical` all headings and the page."""
+    """The place of a passage in bold: document and last heading; for `Technical` all headings and the page."""
     headings = [clean_text(heading).replace("*", "") for heading in list_headings(passage.chunk)]
     name = format_place(passage.chunk) if persona == "Technical" else get_document_name(passage.chunk)
     shown = headings if persona == "Technical" else headings[-1:]

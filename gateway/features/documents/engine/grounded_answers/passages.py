@@ -93,12 +93,12 @@ class Passage:
         return detect_language(self.chunk.content)
 
     def make_quote(self, first: int, last: int) -> Quote:
-        """Returns the quote of `parts[first:last]`."""
+        """The quote of `parts[first:last]`."""
         return Quote(self.number, self.parts[first].piece.start, self.parts[last - 1].piece.end)
 
 
 def find_verbatim(passage: Passage, text: str, head: str = "") -> Quote | None:
-    """Returns the quote of a text that is one whole sentence or row of the passage, or several in order.
+    """The quote of a text that is one whole sentence or row of the passage, or several in order.
 
     A part of a sentence does not count, because the rest may negate it. For a row, `head` is the head of its table in
     the answer, which must be the passage's own.
@@ -120,7 +120,7 @@ def find_verbatim(passage: Passage, text: str, head: str = "") -> Quote | None:
 
 
 def find_words(passage: Passage, words: str) -> Quote | None:
-    """Returns the quote of the whole sentences or rows that contain `words`, or None.
+    """The quote of the whole sentences or rows that contain `words`, or None.
 
     Case, white space, punctuation and markup are ignored, and "..." stands for omitted words.
     """
@@ -137,7 +137,7 @@ def find_words(passage: Passage, words: str) -> Quote | None:
 
 
 def find_best_quote(passage: Passage, text: str, values: list[ValueMention]) -> Quote | None:
-    """Returns the span of the part that holds most of the values and words of a claim, and of the other values."""
+    """The span of the part that holds most of the values and words of a claim, and of the other values."""
     quotable = [at for at, part in enumerate(passage.parts) if part.piece.kind not in ("rule", "heading")]
     if not quotable:
         return passage.make_quote(0, len(passage.parts)) if passage.parts else None
@@ -152,23 +152,23 @@ def find_best_quote(passage: Passage, text: str, values: list[ValueMention]) -> 
 
 
 def normalize_text(text: str) -> str:
-    """Returns a text for verbatim comparison: without markup, footnotes, quotation marks, case and final stops."""
+    """A text for verbatim comparison: without markup, footnotes, quotation marks, case and final stops."""
     plain = _LINE_START.sub("", _MARKUP.sub(" ", clean_text(text)))
     return " ".join(plain.casefold().split()).rstrip(" .,;:!")
 
 
 def clean_text(text: str) -> str:
-    """Returns a passage's text in one line, without its own footnotes, images, addresses of links and line marks."""
+    """A passage's text in one line, without its own footnotes, images, addresses of links and line marks."""
     return " ".join(_LINE_START.sub("", remove_links(_FOOTNOTE.sub("", text))).split())
 
 
 def remove_links(text: str) -> str:
-    """Returns a text with the words of its links and images only: their addresses could carry data to other sites."""
+    """A text with the words of its links and images only: their addresses could carry data to other sites."""
     return _LINK.sub(r"\1", _IMAGE.sub(r"\1", text))
 
 
 def _find_span(passage: Passage, words: str) -> tuple[int, int] | None:
-    """Returns the span of words in the passage's text, compared word by word."""
+    """The span of words in the passage's text, compared word by word."""
     wanted = [match[0].casefold() for match in _WORDS.finditer(words)]
     there = list(_WORDS.finditer(passage.chunk.content))
     spoken = [match[0].casefold() for match in there]

@@ -22,12 +22,12 @@ class Rendered:
     sources: tuple[Source, ...] = ()
 
     def list_numbers(self, quotes: Iterable[Quote]) -> list[int]:
-        """Returns the numbers of the sources of some quotes, each once."""
+        """The numbers of the sources of some quotes, each once."""
         return list(dict.fromkeys(self.citations[quote].number for quote in quotes))
 
 
 def select_supported(checked: Iterable[CheckedUnit]) -> list[CheckedUnit]:
-    """Returns the units that passed, each sentence once, without headings and openings that nothing follows.
+    """The units that passed, each sentence once, without headings and openings that nothing follows.
 
     Returns none if no unit states a fact."""
     seen: set[str] = set()
@@ -50,7 +50,7 @@ def select_supported(checked: Iterable[CheckedUnit]) -> list[CheckedUnit]:
 
 
 def select_presentable(checked: Sequence[CheckedUnit]) -> list[CheckedUnit]:
-    """Returns the units of an unfinished answer that may be shown.
+    """The units of an unfinished answer that may be shown.
 
     These are the units before the first that failed or is open, up to the last that states a fact. Tables are shown
     whole."""
@@ -70,7 +70,7 @@ def select_presentable(checked: Sequence[CheckedUnit]) -> list[CheckedUnit]:
 def render(
     units: Sequence[CheckedUnit], checker: EvidenceChecker, run_id: str = "", shown: Sequence[Source] = ()
 ) -> Rendered:
-    """Returns the text with citations, numbered in the order in which sources are first cited.
+    """The text with citations, numbered in the order in which sources are first cited.
 
     `shown` are sources that readers have seen in an attempt that broke off. They keep their numbers."""
     numbers = {(source.name, _strip_fragment(source.url)): source.id for source in shown}
@@ -124,7 +124,7 @@ def _get_level(heading: str) -> int:
 
 
 def _get_separator(before: CheckedUnit, after: CheckedUnit) -> str:
-    """Returns a space within a paragraph, a line end within a list or table, else a blank line."""
+    """A space within a paragraph, a line end within a list or table, else a blank line."""
     if before.unit.block != after.unit.block:
         return "\n\n"
     return " " if after.unit.kind == "sentence" and not after.unit.marker else "\n"
@@ -161,5 +161,5 @@ def _merge_segments(marked: Sequence[tuple[Segment, str]]) -> list[tuple[Segment
 
 
 def _strip_fragment(url: str | None) -> str | None:
-    """Returns an address without its page."""
+    """An address without its page."""
     return url.partition("#")[0] if url else None

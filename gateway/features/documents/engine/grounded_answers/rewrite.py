@@ -13,7 +13,7 @@ SHOWN_CHARS = 600
 
 
 def describe_problems(failed: Sequence[CheckedUnit]) -> str:
-    """Returns the failed sentences as a numbered list, each with its problem."""
+    """The failed sentences as a numbered list, each with its problem."""
     return "\n".join(
         f"{number}. {_format_with_citations(one.unit)[:SHOWN_CHARS]}\n   ({one.problem})"
         for number, one in enumerate(failed, start=1)
@@ -21,7 +21,7 @@ def describe_problems(failed: Sequence[CheckedUnit]) -> str:
 
 
 def replace_failed(checked: Sequence[CheckedUnit], reply: str) -> list[Unit]:
-    """Returns the units of the answer with the failed ones replaced by the reply's numbered lines.
+    """The units of the answer with the failed ones replaced by the reply's numbered lines.
 
     A reply without numbers is one text, which replaces all failed units. A failed unit without a replacement stays, and
     fails again.
@@ -47,7 +47,7 @@ def replace_failed(checked: Sequence[CheckedUnit], reply: str) -> list[Unit]:
 
 
 def _replace_with_line(old: Unit, line: str) -> list[Unit]:
-    """Returns the units of a line in the old unit's block and with its list marker."""
+    """The units of a line in the old unit's block and with its list marker."""
     return [
         replace(unit, block=old.block, marker="" if at else old.marker)
         for at, unit in enumerate(parse_answer(line))
@@ -56,7 +56,7 @@ def _replace_with_line(old: Unit, line: str) -> list[Unit]:
 
 
 def _parse_lines(reply: str) -> dict[int, str]:
-    """Returns the numbered lines of a reply; a line without a number continues the one above."""
+    """The numbered lines of a reply; a line without a number continues the one above."""
     lines: dict[int, str] = {}
     current = 0
     for line in reply.splitlines():

@@ -34,7 +34,7 @@ class Proof(FrozenModel):
 def compare_with_index(
     cited: SourceCitation, passage: Passage | None, *, document: ProofCheck, file: ProofCheck
 ) -> Proof:
-    """Returns the proof. `passage` is the indexed chunk of the citation, or None if there is none."""
+    """The proof. `passage` is the indexed chunk of the citation, or None if there is none."""
     checks = (document, *_check_passage(cited, passage), file)
     failed = [one for one in checks if one.result == "failed"]
     if failed:

@@ -9,7 +9,7 @@ from gateway.features.documents.engine.search.models import ConnectorInput
 
 
 def resolve_allowed(request: ConnectorInput, roots: Sequence[Path]) -> ConnectorInput:
-    """Returns the request with an absolute path; other kinds of sources unchanged.
+    """The request with an absolute path; other kinds of sources unchanged.
 
     A relative path is looked up below each root. All links are resolved before the check. Raises `ConnectorAuthError`
     (403) for a path outside the roots, `ConnectorNotFoundError` if nothing is there.

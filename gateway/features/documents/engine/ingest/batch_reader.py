@@ -165,7 +165,7 @@ class BatchReader:
         return prepared, BatchResult(skipped=tuple(skipped), notes=tuple(notes), attempts=batch.attempts)
 
     def _make_document(self, item: BatchItem, made: ProcessedDocument) -> tuple[Document, bool]:
-        """Returns the document, and whether its bytes are those that the walk saw; else it has no version, so that
+        """The document, and whether its bytes are those that the walk saw; else it has no version, so that
         the next walk looks again."""
         document = made.to_document(
             collection=self.job.collection,

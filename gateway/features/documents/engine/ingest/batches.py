@@ -133,7 +133,7 @@ class BatchStore:
         return bool(rows)
 
     def make_completion(self, batch: Batch, result: BatchResult) -> tuple[SqlStatement, ...]:
-        """Returns the statements that mark a batch as done and count it. The first fails if the claim was lost.
+        """The statements that mark a batch as done and count it. The first fails if the claim was lost.
 
         The job has got further: it is begun anew for the first time.
         """
@@ -146,7 +146,7 @@ class BatchStore:
         )
 
     async def requeue(self, batch: Batch, seconds: float, *, counts: bool) -> None:
-        """Returns a batch to the queue, to start after `seconds` at the earliest; `counts` says that it was tried."""
+        """A batch to the queue, to start after `seconds` at the earliest; `counts` says that it was tried."""
         now = self._clock()
         await self._statements.write(
             f"UPDATE job_batches SET status = 'queued', worker = '', until = ?, attempts = attempts - ?, updated = ? {_MINE}",  # noqa: S608, E501
@@ -168,7 +168,7 @@ class BatchStore:
         return int(count)
 
     async def list_due_jobs(self, limit: int) -> list[tuple[str, str, str]]:
-        """Returns the owner, job id and place of jobs with batches that may be claimed."""
+        """The owner, job id and place of jobs with batches that may be claimed."""
         query = (
             "SELECT DISTINCT jobs.owner, jobs.id, job_batches.place FROM job_batches JOIN jobs ON jobs.id = job_id "  # noqa: S608
             f"WHERE job_batches.{OPEN} AND job_batches.until < ? AND EXISTS {_JOB_GOES_ON} LIMIT ?"
@@ -178,19 +178,19 @@ class BatchStore:
         ]
 
     async def list_sources(self, job_id: str) -> set[str]:
-        """Returns the sources of all batches of a job, done or not."""
+        """The sources of all batches of a job, done or not."""
         rows = await self._statements.read("SELECT items FROM job_batches WHERE job_id = ?", job_id)
         return {str(one["source"]) for (items,) in rows for one in json.loads(items)}
 
     async def list_results(self, job_id: str) -> list[BatchResult]:
-        """Returns the results of the batches that are done or given up, in the order of the walk."""
+        """The results of the batches that are done or given up, in the order of the walk."""
         rows = await self._statements.read(
             "SELECT result FROM job_batches WHERE job_id = ? AND status IN ('done', 'failed') ORDER BY number", job_id
         )
         return [BatchResult.model_validate_json(row[0]) for row in rows]
 
     def make_discard(self, job_id: str) -> SqlStatement:
-        """Returns the statement that removes the batches of a job that are not done."""
+        """The statement that removes the batches of a job that are not done."""
         return SqlStatement(f"DELETE FROM job_batches WHERE job_id = ? AND {OPEN}", (job_id,))  # noqa: S608
 
     async def remove(self, job_id: str) -> None:
@@ -199,7 +199,7 @@ class BatchStore:
 
 
 def _get_key(batch: Batch) -> tuple[object, ...]:
-    """Returns the values of `_MINE`."""
+    """The values of `_MINE`."""
     return batch.job_id, batch.number, batch.worker, batch.attempts
 
 

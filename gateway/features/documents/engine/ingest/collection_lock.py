@@ -71,7 +71,7 @@ class CollectionLock:
         log.warning("the lease on %s was lost to another writer", name)
 
     async def _renew(self) -> bool:
-        """Returns whether this holder has the lock for another `LOCK_SECONDS`."""
+        """Whether this holder has the lock for another `LOCK_SECONDS`."""
         return await self._documents.acquire_lock(self.owner, self.collection, self._holder, LOCK_SECONDS)
 
     def _make_locked_error(self) -> CollectionLockedError:

@@ -101,12 +101,12 @@ class Library:
         self._adding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def list_collections(self, owner: str) -> dict[str, int]:
-        """Returns the owner's collections with their document counts."""
+        """The owner's collections with their document counts."""
         counts = await self._collections.count_documents(owner)
         return {name: count for name, count in counts.items() if self._only is None or name in self._only}
 
     async def list_outgrown(self) -> dict[str, int]:
-        """Returns the collections, as `owner/name`, with more vectors than are searched quickly, and their numbers."""
+        """The collections, as `owner/name`, with more vectors than are searched quickly, and their numbers."""
         counts = await self._vectors.list_outgrown()
         owned = await self._collections.list_owners() if counts else ()
         sets = {
@@ -115,14 +115,14 @@ class Library:
         return {name: counts[serving] for name, serving in sets.items() if serving in counts}
 
     async def get_collection(self, owner: str, name: str) -> Collection:
-        """Returns a collection with its pipeline, the default one if none is stored. Raises `NotFoundError`."""
+        """A collection with its pipeline, the default one if none is stored. Raises `NotFoundError`."""
         stored = await self._collections.get(owner, name)
         if stored is None and name not in await self._documents.count_by_collection(owner):
             raise await self._make_unknown_error(owner, name)
         return stored or Collection(name, from_template())
 
     async def list_documents(self, owner: str, collection: str) -> Sequence[Document]:
-        """Returns the documents of a collection. Raises `NotFoundError` for an unknown collection."""
+        """The documents of a collection. Raises `NotFoundError` for an unknown collection."""
         found = await self._documents.list(owner, collection)
         if not found and await self._collections.get(owner, collection) is None:
             raise await self._make_unknown_error(owner, collection)
@@ -137,7 +137,7 @@ class Library:
         return await self._documents.stamp(owner)
 
     async def get_document(self, owner: str, document_id: str, collection: str | None = None) -> FoundDocument:
-        """Returns a document by its id. Raises `NotFoundError`."""
+        """A document by its id. Raises `NotFoundError`."""
         for name, document in (await self._documents.get_by_id(owner, document_id)).items():
             if collection in (None, name):
                 return FoundDocument(name, document)
@@ -146,7 +146,7 @@ class Library:
         )
 
     async def list_passages(self, owner: str, found: FoundDocument) -> list[Passage]:
-        """Returns the passages of a document in text order."""
+        """The passages of a document in text order."""
         chunk_ids = found.document.chunk_ids
         indexed = await self._lexical.get_passages(found.collection, chunk_ids, owner=owner)
         return [indexed[chunk_id].passage for chunk_id in chunk_ids if chunk_id in indexed]
@@ -166,11 +166,11 @@ class Library:
     async def get_relevance_threshold(
         self, owner: str, collection: str, query: str, *, mode: RetrievalMode | None = None
     ) -> float:
-        """Returns the least relevance of a passage of this collection that has to do with the query."""
+        """The least relevance of a passage of this collection that has to do with the query."""
         return await self._relevance.get_threshold(owner, collection, query, mode or self._mode)
 
     def in_room(self, mode: RetrievalMode | None, collections: Iterable[str] | None) -> "Library":
-        """Returns a library with another default search mode that lists, and so searches, these collections only; None
+        """A library with another default search mode that lists, and so searches, these collections only; None
         keeps the mode, and all collections.
         """
         other = copy.copy(self)
@@ -375,7 +375,7 @@ class Library:
         return len(documents)
 
     async def _get_collection_row(self, owner: str, name: str, pipeline: PipelineDAG | None) -> Collection:
-        """Returns the collection as it is or will be, with the requested pipeline."""
+        """The collection as it is or will be, with the requested pipeline."""
         stored = await self._collections.get(owner, name)
         if stored is None:
             validate_collection_name(name)

@@ -46,7 +46,7 @@ class CorpusDocument(FrozenModel):
         return value
 
     def to_json_line(self) -> str:
-        """Returns the document as a JSON line without line end."""
+        """The document as a JSON line without line end."""
         return self.model_dump_json()
 
 
@@ -115,7 +115,7 @@ def _skip_line(readline: Callable[[int], bytes]) -> None:
 
 
 def _parse_document(raw: bytes, is_first: bool) -> CorpusDocument | str:
-    """Returns the document of a line, or why it is invalid."""
+    """The document of a line, or why it is invalid."""
     try:
         text = raw.decode("utf-8-sig" if is_first else "utf-8")
     except UnicodeDecodeError as error:

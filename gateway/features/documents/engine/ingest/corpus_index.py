@@ -215,13 +215,13 @@ def _compute_checksum(document: CorpusDocument) -> str:
 
 
 def _to_parser_output(document: CorpusDocument, checksum: str) -> ParserOutput:
-    """Returns the document as chunkers take it: one block."""
+    """The document as chunkers take it: one block."""
     block = ParsedChunk(chunk_id="0", content=document.text, chunk_index=0)
     return ParserOutput(document_id=checksum, metadata={}, chunks=(block,), total_pages=0, processing_time_ms=0)
 
 
 def _make_passage(row: Document, document: CorpusDocument, chunk: Chunk) -> Passage:
-    """Returns a window as it is searched and cited, with normalised service and severity for filters."""
+    """A window as it is searched and cited, with normalised service and severity for filters."""
     metadata: JsonObject = {name: value for name, value in document.metadata.items() if name not in INDEX_WORDS}
     services = [said for name in SERVICE_FIELDS if (said := normalize_name(_format_metadata(document, name)))]
     severities = [

@@ -46,7 +46,7 @@ def iter_json_lines(path: Path, encoding: str, faults: Faults, progress: Progres
 
 
 def _parse_row(text: str) -> JsonObject | str:
-    """Returns the object of a line, or why it is invalid."""
+    """The object of a line, or why it is invalid."""
     try:
         found = json.loads(decode_cell(text))
     except ValueError as error:

@@ -85,12 +85,12 @@ def open_text(raw: BinaryIO, encoding: str, *, newline: str) -> TextIO:
 
 
 def decode_cell(cell: str) -> str:
-    """Returns a cell whose bytes are not valid in the file's encoding, decoded as Windows-1252."""
+    """A cell whose bytes are not valid in the file's encoding, decoded as Windows-1252."""
     if cell.isascii() or not any("\udc80" <= letter <= "\udcff" for letter in cell):
         return cell
     return cell.encode("utf-8", "surrogateescape").decode("cp1252", "replace")
 
 
 def build_unreadable_error(path: Path, error: OSError) -> BadRequestError:
-    """Returns the error for a file that cannot be opened or read."""
+    """The error for a file that cannot be opened or read."""
     return BadRequestError(f"{path}: cannot be read: {error.strerror}", agent_id="corpus")

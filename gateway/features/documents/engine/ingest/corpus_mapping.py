@@ -108,7 +108,7 @@ class RowMapper:
         self._id_template = mapping.doc_id
 
     def build_document(self, row: JsonObject) -> CorpusDocument:
-        """Returns the document of a row. Raises `ValueError` if the row makes none."""
+        """The document of a row. Raises `ValueError` if the row makes none."""
         metadata: JsonObject = {}
         title = self._render(self._title, row)
         if title:
@@ -127,7 +127,7 @@ class RowMapper:
             raise ValueError(describe_first_fault(error)) from error
 
     def get_value(self, row: JsonObject, name: str) -> str:
-        """Returns a row's value as text; empty if it has none."""
+        """A row's value as text; empty if it has none."""
         return self._read_column(row, self._found.get(name, name))
 
     def _read_column(self, row: JsonObject, column: str) -> str:
@@ -180,7 +180,7 @@ def _iter_template_parts(template: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _get_nested_value(row: JsonObject, path: str) -> JsonValue:
-    """Returns the value at `a.b.c`, or None."""
+    """The value at `a.b.c`, or None."""
     found: JsonValue = row
     for part in path.split("."):
         found = found.get(part) if isinstance(found, dict) else None
@@ -188,7 +188,7 @@ def _get_nested_value(row: JsonObject, path: str) -> JsonValue:
 
 
 def _to_text(value: JsonValue) -> str:
-    """Returns a value as text without carriage returns and lone surrogates."""
+    """A value as text without carriage returns and lone surrogates."""
     if value is None:
         return ""
     if isinstance(value, list):

@@ -187,7 +187,7 @@ _BEFORE_NUMBERS = -sys.float_info.max
 
 
 def _get_version_order(version: str) -> tuple[float, str]:
-    """Returns the sort key of a version: texts first, then numbers by value."""
+    """The sort key of a version: texts first, then numbers by value."""
     try:
         number = float(version)
     except ValueError:

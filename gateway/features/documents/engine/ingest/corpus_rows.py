@@ -124,7 +124,7 @@ class _DelimitedReader:
 
 
 def _find_width_problem(cells: list[str], width: int) -> str | None:
-    """Returns the problem of a row whose cell count differs from the header's; extra empty cells are accepted."""
+    """The problem of a row whose cell count differs from the header's; extra empty cells are accepted."""
     if not width or len(cells) == width or not any(cell.strip() for cell in cells):
         return None
     if len(cells) > width and not any(cell.strip() for cell in cells[width:]):
@@ -146,7 +146,7 @@ def _make_unique_names(header: Sequence[str]) -> list[str]:
 
 
 def _guess_encoding(sample: bytes) -> str:
-    """Returns the encoding of a file that starts with these bytes. Single foreign bytes do not change it."""
+    """The encoding of a file that starts with these bytes. Single foreign bytes do not change it."""
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF8)):
         return decode(sample).encoding
     for place, name in ((1, "utf-16-le"), (0, "utf-16-be")):  # Excel's "Unicode text" without its mark
@@ -168,7 +168,7 @@ def _find_encoding(name: str, path: Path) -> str:
 
 
 def _guess_delimiter(sample: str, *, tab_first: bool) -> str:
-    """Returns the delimiter that splits most of the first lines into equally many cells; a comma if none does."""
+    """The delimiter that splits most of the first lines into equally many cells; a comma if none does."""
     lines = sample.splitlines(keepends=True)[:50]
     lines = lines[:-1] if len(lines) > 2 else lines  # the last one may be cut
 

@@ -49,7 +49,7 @@ class ProcessedDocument:
         at: float,
         source_metadata: JsonObject | None = None,
     ) -> Document:
-        """Returns the document's row. Other bytes, or another pipeline, give another id, so old passages can be deleted
+        """The document's row. Other bytes, or another pipeline, give another id, so old passages can be deleted
         later."""
         checksum = self.parsed.document_id
         title = str(self.parsed.metadata.get("title") or "").strip() or PurePosixPath(name).name
@@ -93,18 +93,18 @@ class DocumentProcessor:
             await pool.aclose()
 
     def find_route(self, file_type: FileType) -> Route | None:
-        """Returns the route of a type through the pipeline, or None."""
+        """The route of a type through the pipeline, or None."""
         if file_type not in self._routes:
             self._routes[file_type] = find_route(self.pipeline, file_type)
         return self._routes[file_type]
 
     def compute_fingerprint(self, file_type: FileType) -> str:
-        """Returns the fingerprint of the type's route; empty if there is none."""
+        """The fingerprint of the type's route; empty if there is none."""
         route = self.find_route(file_type)
         return route_fingerprint(route) if route is not None else ""
 
     def is_current(self, known: Document, *, embedder: bool) -> bool:
-        """Returns whether this pipeline would produce the same passages, and vectors if there is an `embedder`."""
+        """Whether this pipeline would produce the same passages, and vectors if there is an `embedder`."""
         route = self.find_route(known.file_type)
         was = known.fingerprint or compute_default_fingerprint(known.file_type)
         if route is None or was != self.compute_fingerprint(known.file_type):

@@ -124,7 +124,7 @@ class DryRun:
                     dropped.path.unlink()
 
     def _is_counted(self, found: FetchedDocument | MissedDocument) -> bool:
-        """Returns whether a file counts for the pipeline's readiness: not if it is excluded, or no parser reads it."""
+        """Whether a file counts for the pipeline's readiness: not if it is excluded, or no parser reads it."""
         if isinstance(found, MissedDocument) and found.is_walk_limit:
             self._notes.append(found.error.message)
             return False
@@ -192,7 +192,7 @@ class DryRun:
         return _FileTrial(candidate, done, made.chunks, made.parser_s, made.chunker_s)
 
     async def _embed(self, chunks: Sequence[Chunk]) -> tuple[float, list[str]]:
-        """Returns the seconds that embedding some passages took, and notes on failures."""
+        """The seconds that embedding some passages took, and notes on failures."""
         if self._embedder is None or not chunks or not self._wants_vectors:
             return 0.0, []
         started = monotonic()
@@ -230,7 +230,7 @@ class DryRun:
         return any(route is not None and route.wants_vectors for route in routes)
 
     async def _find_fixes(self, failed: Sequence[_FileTrial]) -> list[PipelineFix]:
-        """Returns the changes that make failed files readable, each tried on a few of them."""
+        """The changes that make failed files readable, each tried on a few of them."""
         pipeline = self._processor.pipeline
         fixes: list[PipelineFix] = []
         for fallback, ones in _find_useful_fallbacks(pipeline, failed).items():
@@ -255,7 +255,7 @@ def _list_kinds(counts: Counter[str]) -> str:
 def _find_useful_fallbacks(
     pipeline: PipelineDAG, failed: Sequence[_FileTrial]
 ) -> dict[ParserFallback, list[_FileTrial]]:
-    """Returns the changes that may help, each with the files it may help."""
+    """The changes that may help, each with the files it may help."""
     wanted: dict[ParserFallback, list[_FileTrial]] = {}
     largest = max((one.result.size_bytes for one in failed), default=0)
     for one in failed:
@@ -265,7 +265,7 @@ def _find_useful_fallbacks(
 
 
 def _keep_copy(found: FetchedDocument | MissedDocument, downloads: Path, place: Path) -> Candidate:
-    """Returns the file in place, or a copy of a file that the connector will delete."""
+    """The file in place, or a copy of a file that the connector will delete."""
     if isinstance(found, MissedDocument) or found.output is None:
         return Candidate(found)
     path = Path(found.output.file_path)

@@ -31,7 +31,7 @@ class Sampler:
         self.seen_count = 0
 
     def would_keep(self, found: FetchedDocument | MissedDocument) -> bool:
-        """Returns whether the file would be kept now, so that the bytes of others need not be copied."""
+        """Whether the file would be kept now, so that the bytes of others need not be copied."""
         kept = self._kept.get(_choose_stratum(found), [])
         return len(kept) < self._count or -self._rank(found) > kept[0][0]
 
@@ -45,7 +45,7 @@ class Sampler:
         return heappushpop(kept, entry)[2]
 
     def sample(self) -> list[Candidate]:
-        """Returns the sample: one file of each kind in turn until there are enough."""
+        """The sample: one file of each kind in turn until there are enough."""
         return [candidate for candidate, _ in zip(self._round_robin(), range(self._count), strict=False)]
 
     def _round_robin(self) -> Iterator[Candidate]:

@@ -102,5 +102,5 @@ _BY_CODE: dict[str, type[ParserError]] = {
 
 
 def build_parser_error(code: str, message: str, details: dict[str, JsonValue]) -> ParserError:
-    """Returns the error for a code that a worker sent; an unknown code is a damaged file."""
+    """The error for a code that a worker sent; an unknown code is a damaged file."""
     return _BY_CODE.get(code, ParserCorruptError)(message, **details)

@@ -13,19 +13,19 @@ from agent.storage.objects import ObjectStore
 
 
 def describe_folder(path: Path) -> str:
-    """Returns the place of a folder, or of the folder that holds a file. Raises `OSError` if there is none."""
+    """The place of a folder, or of the folder that holds a file. Raises `OSError` if there is none."""
     folder = path.resolve(strict=True)
     folder = folder if folder.is_dir() else folder.parent
     return f"{folder}#{folder.stat().st_ino}@{os.statvfs(folder).f_fsid:x}"
 
 
 def describe_objects(objects: ObjectStore) -> str:
-    """Returns the place of a store of objects. Raises `OSError` if its folder does not exist."""
+    """The place of a store of objects. Raises `OSError` if its folder does not exist."""
     return objects.location if "://" in objects.location else describe_folder(Path(objects.location))
 
 
 def is_visible(place: str, objects: ObjectStore, roots: Sequence[Path]) -> bool:
-    """Returns whether this process sees a place: its own store of objects, or a folder below one of the roots."""
+    """Whether this process sees a place: its own store of objects, or a folder below one of the roots."""
     if "://" in place:
         return place == objects.location
     folder = Path(place.rpartition("#")[0])

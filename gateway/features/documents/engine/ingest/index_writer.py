@@ -198,7 +198,7 @@ class IndexWriter:
 
     @staticmethod
     def _list_replaced_readings(document_id: str, known: Document | None) -> tuple[PassageRange, ...]:
-        """Returns the earlier readings that are deleted once the new one is written."""
+        """The earlier readings that are deleted once the new one is written."""
         if known is None:
             return ()
         former = (*known.stale, PassageRange(known.document_id, len(known.chunk_ids)))
@@ -234,7 +234,7 @@ def _list_reading_ids(known: Document) -> list[str]:
 
 
 def _with_distinct_id(document: Document, count: int, known: Document | None) -> Document:
-    """Returns the document under a new id if the same id stands for other passages.
+    """The document under a new id if the same id stands for other passages.
 
     A newer parser may read the same bytes differently.
     """
@@ -244,7 +244,7 @@ def _with_distinct_id(document: Document, count: int, known: Document | None) ->
 
 
 def _make_passage(document: Document, chunk: Chunk) -> Passage:
-    """Returns a chunk as it is searched and cited, with its place in the document."""
+    """A chunk as it is searched and cited, with its place in the document."""
     metadata: JsonObject = {
         "source": document.name,
         "source_type": document.source_type,

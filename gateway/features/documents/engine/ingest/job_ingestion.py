@@ -166,7 +166,7 @@ class JobIngestion:
         return walk
 
     async def _find_walk(self) -> WalkResult | None:
-        """Returns the finished walk of a job that is continued; discards what this process cannot see."""
+        """The finished walk of a job that is continued; discards what this process cannot see."""
         job, resources = self.job, self.library.resources
         if job.place and not await asyncio.to_thread(is_visible, job.place, resources.objects, self.roots):
             log.warning("%s: what another machine has fetched is fetched again", job.id)
@@ -219,7 +219,7 @@ class JobIngestion:
         return made
 
     async def _list_known(self, writer: IndexWriter, given: set[str]) -> Mapping[str, Document]:
-        """Returns the collection's documents by source, cleaned up except for those of batches."""
+        """The collection's documents by source, cleaned up except for those of batches."""
         listed = await self.library.resources.documents.list(self.job.owner, self.job.collection)
         cleaned = await writer.clean_up(listed, spare=f"{self.job.id}/", busy=given)
         return {one.source: one for one in cleaned}

@@ -78,7 +78,7 @@ class IngestJobs:
         return job
 
     async def wait(self, owner: str, job_id: str, seconds: float) -> Job:
-        """Returns the job once it is finished or `seconds` have passed. Raises `NotFoundError`."""
+        """The job once it is finished or `seconds` have passed. Raises `NotFoundError`."""
         until = monotonic() + seconds
         while True:
             ended = self._finished_event  # replaced at each end: what happens after this line is not missed

@@ -154,7 +154,7 @@ class JobStore:
         return self._parse_row(rows[0])
 
     async def get(self, owner: str, job_id: str) -> Job:
-        """Returns a job. Raises `NotFoundError`."""
+        """A job. Raises `NotFoundError`."""
         query = f"SELECT {_COLUMNS} FROM jobs WHERE owner = ? AND id = ?"  # noqa: S608 - constants only
         rows = await self._statements.read(query, owner, replace_surrogates(job_id))
         if not rows:
@@ -162,7 +162,7 @@ class JobStore:
         return self._parse_row(rows[0])
 
     async def list(self, owner: str, limit: int) -> "list[Job]":
-        """Returns the owner's newest jobs, newest first."""
+        """The owner's newest jobs, newest first."""
         query = f"SELECT {_COLUMNS} FROM jobs WHERE owner = ? ORDER BY created DESC, id LIMIT ?"  # noqa: S608 - as above
         return [self._parse_row(row) for row in await self._statements.read(query, owner, limit)]
 
@@ -234,7 +234,7 @@ class JobStore:
         return bool(rows)
 
     async def requeue(self, job: Job, worker: str, status: JobStatus, seconds: float) -> None:
-        """Returns the job to the queue, to start after `seconds` at the earliest. The attempt does not count."""
+        """The job to the queue, to start after `seconds` at the earliest. The attempt does not count."""
         now = self._clock()
         await self._statements.write(
             "UPDATE jobs SET status = ?, worker = '', until = ?, attempts = attempts - 1, updated = ? "
@@ -247,7 +247,7 @@ class JobStore:
         )
 
     async def retry(self, job: Job, worker: str, seconds: float, attempts: int) -> bool:
-        """Returns the job to the queue, to start after `seconds` at the earliest. Returns False if it was begun
+        """The job to the queue, to start after `seconds` at the earliest. Returns False if it was begun
         `attempts` times without getting further, or another worker holds it."""
         now = self._clock()
         rows = await self._statements.write(
@@ -302,7 +302,7 @@ class JobStore:
 
 
 def report_to_json(report: IngestReport) -> JsonObject:
-    """Returns a report as it is stored and sent; long lists of skipped documents are cut, and counted in full."""
+    """A report as it is stored and sent; long lists of skipped documents are cut, and counted in full."""
     coverage = report.coverage.model_dump() if report.coverage is not None else None
     kept: JsonObject = json.loads(json.dumps({**asdict(report), "by_reason": report.by_reason, "coverage": coverage}))
     kept["asks"] = {one.code: one.remedy for one in report.skipped if one.remedy}
@@ -313,5 +313,5 @@ def report_to_json(report: IngestReport) -> JsonObject:
 
 
 def reindex_report_to_json(report: ReindexReport) -> JsonObject:
-    """Returns a re-index report as it is stored and sent."""
+    """A re-index report as it is stored and sent."""
     return asdict(report)

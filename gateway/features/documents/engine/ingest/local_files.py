@@ -90,7 +90,7 @@ def list_files(root: Path, *, recursive: bool = True) -> Iterator[LocalFile | Un
 
 
 def _detect_file_type(path: Path) -> FileType | None:
-    """Returns a file's type by its extension, or `txt` if its first bytes are text, such as source code."""
+    """A file's type by its extension, or `txt` if its first bytes are text, such as source code."""
     suffix = path.suffix.lower()
     if suffix in TYPES or suffix in _PICTURES_AS_TEXT:
         return TYPES.get(suffix)
@@ -105,7 +105,7 @@ def _detect_file_type(path: Path) -> FileType | None:
 
 
 def make_printable_name(name: str) -> str:
-    """Returns a file name as valid text: bytes that are no UTF-8 become `\\xff`."""
+    """A file name as valid text: bytes that are no UTF-8 become `\\xff`."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -114,7 +114,7 @@ def make_printable_name(name: str) -> str:
 
 
 def make_path_source(path: Path) -> str:
-    """Returns the source id of an absolute path.
+    """The source id of an absolute path.
 
     A path that is no valid text gets a second leading slash, which no other path has; otherwise it could be confused
     with a file that is really called `\\xff`.
@@ -125,7 +125,7 @@ def make_path_source(path: Path) -> str:
 
 
 def _list_folder(root: Path, folder: Path, ignored: Sequence[str]) -> list[Path]:
-    """Returns the entries of a folder that no rule ignores, last name first."""
+    """The entries of a folder that no rule ignores, last name first."""
     with os.scandir(folder) as entries:
         names = sorted((entry.name for entry in entries), reverse=True)
     beneath = folder.relative_to(root)

@@ -67,27 +67,27 @@ class PipelineDAG(FrozenModel):
     template: str = Field(default="", max_length=100, description="name of the template it was made from, if any")
 
     def list_nodes(self, kind: NodeKind) -> list[PipelineNode]:
-        """Returns the nodes of a kind, in order."""
+        """The nodes of a kind, in order."""
         return [node for node in self.nodes if node.kind == kind]
 
     def get_node(self, node_id: str) -> PipelineNode:
-        """Returns the node with this id. Raises KeyError."""
+        """The node with this id. Raises KeyError."""
         for node in self.nodes:
             if node.id == node_id:
                 return node
         raise KeyError(node_id)
 
     def list_successors(self, node_id: str) -> list[PipelineNode]:
-        """Returns the nodes that follow a node."""
+        """The nodes that follow a node."""
         following = {edge.to_node for edge in self.edges if edge.from_node == node_id}
         return [node for node in self.nodes if node.id in following]
 
     def with_node(self, node: PipelineNode) -> "PipelineDAG":
-        """Returns the same pipeline with the node of this id replaced. The result is not checked."""
+        """The same pipeline with the node of this id replaced. The result is not checked."""
         return self.model_copy(update={"nodes": tuple(node if one.id == node.id else one for one in self.nodes)})
 
     def with_options(self, node_id: str, **options: object) -> "PipelineDAG":
-        """Returns the pipeline with some options of a node changed."""
+        """The pipeline with some options of a node changed."""
         changed = {**self.get_node(node_id).options, **options}
         nodes = [node.model_copy(update={"options": changed}) if node.id == node_id else node for node in self.nodes]
         return PipelineDAG.model_validate({**self.model_dump(), "nodes": [node.model_dump() for node in nodes]})
@@ -107,6 +107,6 @@ def build_chain(nodes: Iterable[PipelineNode], *, template: str = "") -> Pipelin
 
 
 def compute_fingerprint(*parts: object) -> str:
-    """Returns a short hash of what decides how a document is split and indexed."""
+    """A short hash of what decides how a document is split and indexed."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

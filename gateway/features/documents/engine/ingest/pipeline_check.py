@@ -58,7 +58,7 @@ def parse_pipeline(data: JsonObject | str) -> PipelineDAG:
 
 
 def check_pipeline(pipeline: PipelineDAG) -> PipelineDAG:
-    """Returns the pipeline if it is valid. Raises `PipelineInvalidError` with every reason."""
+    """The pipeline if it is valid. Raises `PipelineInvalidError` with every reason."""
     found = find_problems(pipeline)
     if found:
         raise PipelineInvalidError(found)
@@ -66,7 +66,7 @@ def check_pipeline(pipeline: PipelineDAG) -> PipelineDAG:
 
 
 def find_problems(pipeline: PipelineDAG) -> list[str]:
-    """Returns every reason why a pipeline is invalid; empty if it is valid."""
+    """Every reason why a pipeline is invalid; empty if it is valid."""
     found = [*_check_names(pipeline), *_check_counts(pipeline), *_check_edges(pipeline), *_check_cycles(pipeline)]
     for node in pipeline.nodes:
         found += [f"node {node.id}: {fault}" for fault in find_option_problems(node.kind, node.plugin, node.options)]
@@ -74,7 +74,7 @@ def find_problems(pipeline: PipelineDAG) -> list[str]:
 
 
 def list_included_types(pipeline: PipelineDAG) -> tuple[FileType, ...]:
-    """Returns the file types that a checked pipeline includes."""
+    """The file types that a checked pipeline includes."""
     return get_source_options(pipeline).included
 
 
@@ -85,12 +85,12 @@ def get_source_options(pipeline: PipelineDAG) -> SourceOptions:
 
 
 def accepts_source(pipeline: PipelineDAG, source: SourceType) -> bool:
-    """Returns whether a checked pipeline accepts this kind of source."""
+    """Whether a checked pipeline accepts this kind of source."""
     return pipeline.list_nodes("source")[0].plugin in ("any", source)
 
 
 def find_route(pipeline: PipelineDAG, file_type: FileType) -> Route | None:
-    """Returns the route of a file type through a checked pipeline, or None if it does not include the type."""
+    """The route of a file type through a checked pipeline, or None if it does not include the type."""
     if file_type not in list_included_types(pipeline):
         return None
     for parser in pipeline.list_nodes("parser"):
@@ -103,7 +103,7 @@ def find_route(pipeline: PipelineDAG, file_type: FileType) -> Route | None:
 
 
 def route_fingerprint(route: Route) -> str:
-    """Returns the fingerprint of a route. If it changes, documents are read again.
+    """The fingerprint of a route. If it changes, documents are read again.
 
     Limits do not count, nor which other types the same parser reads.
     """
@@ -206,7 +206,7 @@ def _check_vectors(pipeline: PipelineDAG) -> Iterator[str]:
 
 
 def list_parser_types(pipeline: PipelineDAG, parser: PipelineNode) -> tuple[FileType, ...]:
-    """Returns the types a parser node is given: those it names, else those it reads that no other node names."""
+    """The types a parser node is given: those it names, else those it reads that no other node names."""
     if parser.file_types:
         return parser.file_types
     named = {file_type for node in pipeline.list_nodes("parser") for file_type in node.file_types}

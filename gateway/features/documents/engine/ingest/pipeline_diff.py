@@ -64,7 +64,7 @@ def apply_diff(pipeline: PipelineDAG, diff: PipelineDiff) -> PipelineDAG:
 
 
 def _flatten_node(node: PipelineNode) -> dict[str, JsonValue]:
-    """Returns a node as one flat table."""
+    """A node as one flat table."""
     options = {f"{_OPTION}{name}": value for name, value in node.options.items()}
     return {"kind": node.kind, "plugin": node.plugin, "file_types": list(node.file_types), **options}
 

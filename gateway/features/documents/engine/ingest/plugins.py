@@ -57,7 +57,7 @@ class SourceOptions(FrozenModel):
         return tuple(one for one in self.file_types if one not in self.left_out)
 
     def excludes(self, name: str, file_type: FileType | None) -> bool:
-        """Returns whether a file is left out, by its type or by a pattern that matches its name or path."""
+        """Whether a file is left out, by its type or by a pattern that matches its name or path."""
         if file_type is not None and file_type not in self.included:
             return True
         path = name.lower()
@@ -196,7 +196,7 @@ def register_parser(reader: Reader) -> None:
 
 
 def list_plugins(kind: NodeKind | None = None) -> list[PluginInfo]:
-    """Returns every plugin, or those of one kind."""
+    """Every plugin, or those of one kind."""
     return [
         PluginInfo(
             name=name,
@@ -212,7 +212,7 @@ def list_plugins(kind: NodeKind | None = None) -> list[PluginInfo]:
 
 
 def get_plugin(name: str) -> PluginInfo:
-    """Returns one plugin. Raises `NotFoundError` that names the existing ones."""
+    """One plugin. Raises `NotFoundError` that names the existing ones."""
     for info in list_plugins():
         if info.name == name:
             return info
@@ -220,7 +220,7 @@ def get_plugin(name: str) -> PluginInfo:
 
 
 def find_option_problems(kind: NodeKind, name: str, options: JsonObject) -> list[str]:
-    """Returns every problem of a plugin's name and options; empty if they are valid."""
+    """Every problem of a plugin's name and options; empty if they are valid."""
     known = _PLUGINS.get(name)
     if known is None or known.kind != kind:
         return [f"there is no {kind} {name!r}; there are {', '.join(_names(kind))}"]
@@ -232,7 +232,7 @@ def find_option_problems(kind: NodeKind, name: str, options: JsonObject) -> list
 
 
 def list_types_read_by(parser: str) -> tuple[FileType, ...]:
-    """Returns the types a parser reads; empty for an unknown parser."""
+    """The types a parser reads; empty for an unknown parser."""
     if parser == AUTO:
         return list_file_types()
     known = _PLUGINS.get(parser)
@@ -245,13 +245,13 @@ def parse_options(model: type[Options], given: JsonObject) -> Options:
 
 
 def compute_effective_options(kind: NodeKind, name: str, given: JsonObject) -> JsonObject:
-    """Returns the options of a checked node with defaults, without those that only limit a parser."""
+    """The options of a checked node with defaults, without those that only limit a parser."""
     options = _PLUGINS[name].options.model_validate(given)
     return options.content_options if isinstance(options, ParserOptions) else options.model_dump(mode="json")
 
 
 def make_chunker(name: str, options: JsonObject | None = None) -> Chunker:
-    """Returns the chunker of this name. Raises `NotFoundError`, or `BadRequestError` for invalid options."""
+    """The chunker of this name. Raises `NotFoundError`, or `BadRequestError` for invalid options."""
     make = _CHUNKERS.get(name)
     if make is None:
         raise NotFoundError(f"no chunker {name!r}; there are {', '.join(_CHUNKERS)}", agent_id="chunker")

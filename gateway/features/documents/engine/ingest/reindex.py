@@ -87,7 +87,7 @@ class Reindexing:
         return changed
 
     async def _open_target_set(self, space: VectorSpace) -> str:
-        """Returns the set to fill: the serving one if it already has this vector space and only lacks vectors."""
+        """The set to fill: the serving one if it already has this vector space and only lacks vectors."""
         owner, name, sets = self.writer.lock.owner, self.collection.name, self.writer.sets
         serving = (await self.writer.vectors.get_vectors(sets.serving, [], owner=owner)).space
         target = sets.serving if serving in (space, None) else make_vector_set_name(owner, name, str(space))

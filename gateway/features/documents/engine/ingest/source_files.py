@@ -49,7 +49,7 @@ def _open_upload(document: Document, uploads: Uploads, owner: str) -> BufferedRe
 
 
 def _check_unchanged(file: BufferedReader, document: Document) -> BufferedReader:
-    """Returns the file at its start. Raises `ConflictError`, and closes it, if its bytes are not those that were
+    """Opens the file at its start. Raises `ConflictError`, and closes it, if its bytes are not those that were
     read."""
     try:
         if hashlib.file_digest(file, "sha256").hexdigest() != document.checksum:

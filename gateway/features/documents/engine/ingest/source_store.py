@@ -66,7 +66,7 @@ class SourceStore:
         return source
 
     async def get(self, source_id: str, owner: str) -> NamedSource:
-        """Returns a source. Raises `NotFoundError`, also for another owner's."""
+        """A source. Raises `NotFoundError`, also for another owner's."""
         query = f"SELECT {_COLUMNS} FROM sources WHERE id = ? AND owner = ?"  # noqa: S608 - constants only
         rows = await self._statements.read(query, to_storable_text(source_id), owner)
         if not rows:
@@ -74,7 +74,7 @@ class SourceStore:
         return _parse_row(rows[0])
 
     async def list(self, owner: str, *, limit: int = 200) -> "list[NamedSource]":
-        """Returns the owner's sources, newest first."""
+        """The owner's sources, newest first."""
         query = f"SELECT {_COLUMNS} FROM sources WHERE owner = ? ORDER BY created DESC, id LIMIT ?"  # noqa: S608
         return [_parse_row(row) for row in await self._statements.read(query, owner, limit)]
 

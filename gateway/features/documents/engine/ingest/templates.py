@@ -44,19 +44,19 @@ class PipelineTemplate(FrozenModel):
 
 
 def list_templates() -> list[PipelineTemplate]:
-    """Returns every template, the default one first."""
+    """Every template, the default one first."""
     return list(_load_templates().values())
 
 
 def get_template(name: str) -> PipelineTemplate:
-    """Returns the template of this name. Raises `NotFoundError` that names the existing ones."""
+    """The template of this name. Raises `NotFoundError` that names the existing ones."""
     if name not in _load_templates():
         raise NotFoundError(f"no template {name!r}; there are {', '.join(_load_templates())}", agent_id="pipeline")
     return _load_templates()[name]
 
 
 def from_template(name: str = DEFAULT_TEMPLATE, parameters: JsonObject | None = None) -> PipelineDAG:
-    """Returns a template's pipeline with its parameters set.
+    """A template's pipeline with its parameters set.
 
     Raises `NotFoundError`, and `PipelineInvalidError` for unknown parameters or invalid values.
     """
@@ -77,7 +77,7 @@ def from_template(name: str = DEFAULT_TEMPLATE, parameters: JsonObject | None = 
 def build_requested_pipeline(
     name: str | None = None, parameters: JsonObject | None = None, pipeline: JsonObject | str | None = None
 ) -> PipelineDAG | None:
-    """Returns the requested pipeline, by template or in full; None if none is requested.
+    """The requested pipeline, by template or in full; None if none is requested.
 
     Raises `PipelineInvalidError`, `NotFoundError`.
     """
@@ -92,7 +92,7 @@ def build_requested_pipeline(
 
 @cache
 def compute_default_fingerprint(file_type: FileType) -> str:
-    """Returns the fingerprint of documents that were read before pipelines were stored: that of the default
+    """The fingerprint of documents that were read before pipelines were stored: that of the default
     pipeline."""
     route = find_route(_load_templates()[DEFAULT_TEMPLATE].pipeline, file_type)
     return route_fingerprint(route) if route is not None else ""
@@ -162,7 +162,7 @@ _EXCLUDE = "files to leave out, by extension (.png) or pattern (drafts/*)"
 
 @cache
 def _load_templates() -> dict[str, PipelineTemplate]:
-    """Returns the templates by name. Built on first use, because it reads the schemas of all plugins."""
+    """The templates by name. Built on first use, because it reads the schemas of all plugins."""
     made = (
         _make_template(
             DEFAULT_TEMPLATE,

@@ -99,12 +99,12 @@ class Uploads:
 
     @staticmethod
     def get_fetched_name(owner: str, job_id: str) -> str:
-        """Returns the first parts of the names of files that a job has fetched and not read yet."""
+        """The first parts of the names of files that a job has fetched and not read yet."""
         return f"{FETCHED}/{_get_owner_folder(owner)}/{job_id}"
 
     @staticmethod
     def name(owner: str, checksum: str) -> str:
-        """Returns the name of the object that holds these bytes. Raises ValueError for an invalid checksum."""
+        """The name of the object that holds these bytes. Raises ValueError for an invalid checksum."""
         if not _SHA256.fullmatch(checksum):
             raise ValueError(f"{checksum!r} is not a SHA-256")
         return f"{UPLOADS}/{_get_owner_folder(owner)}/{checksum}"
@@ -123,14 +123,14 @@ class Uploads:
 
 
 def display_name(sent: str | None) -> str:
-    """Returns a sender's file name for display: its last part, without control characters."""
+    """A sender's file name for display: its last part, without control characters."""
     last = PureWindowsPath(PurePosixPath(sent or "").name).name
     shown = "".join(letter for letter in last if letter.isprintable()).strip()[:NAME_CHARS]
     return shown if shown.strip(".") else "upload"
 
 
 def guess_type(path: Path, name: str) -> FileType:
-    """Returns a file's type by its first bytes, and by its name if they leave a choice. Parsers check more closely."""
+    """A file's type by its first bytes, and by its name if they leave a choice. Parsers check more closely."""
     with path.open("rb") as file:
         looks_like = detect_kind(file.read(_HEAD))
     named = TYPES.get(PurePosixPath(name).suffix.lower())
@@ -186,7 +186,7 @@ async def ingest_upload(
 
 
 async def _read(processor: DocumentProcessor, stored: StoredUpload, name: str) -> tuple[FileType, ProcessedDocument]:
-    """Returns the file's type and content: as the likely type, else as the type that a parser detects."""
+    """The file's type and content: as the likely type, else as the type that a parser detects."""
     likely = await asyncio.to_thread(guess_type, stored.path, name)
     is_named = PurePosixPath(name).suffix.lower() in TYPES
     try:

@@ -74,7 +74,7 @@ class SourceWalk:
         await self.mark_started()
 
     def list_vanished(self, known: Mapping[str, Document]) -> list[str]:
-        """Returns the known sources that a whole walk would have met, and has not."""
+        """The known sources that a whole walk would have met, and has not."""
         return [one for one in sorted(known.keys() - self._met_sources) if self.connector.covers(self.request, one)]
 
     def skip(self, name: str, error: AgentError, called: str = "") -> None:
@@ -95,7 +95,7 @@ class SourceWalk:
             self.skip(missed.name, missed.error)
 
     async def _compare(self, found: FetchedDocument, known: Document | None) -> ChangedDocument | None:
-        """Returns the document if it must be read; reports it otherwise."""
+        """The document if it must be read; reports it otherwise."""
         if get_source_options(self.processor.pipeline).excludes(found.name, found.file_type):
             self.report.left_out += 1
             return None

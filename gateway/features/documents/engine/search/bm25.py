@@ -30,7 +30,7 @@ def compute_idf(passages: float, matching: float) -> float:
 
 
 def compute_coverage_weight(passages: int, matching: int) -> float:
-    """Returns the weight of a term for coverage: its idf with the background passages added."""
+    """The weight of a term for coverage: its idf with the background passages added."""
     return compute_idf(passages + BACKGROUND_PASSAGES, matching + BACKGROUND_HOLDING)
 
 
@@ -43,7 +43,7 @@ class PassageScorer:
         self._total_weight = sum(result.weights.values()) or 1.0
 
     def score(self, indexed: IndexedPassage) -> LexicalHit | None:
-        """Returns the hit of a passage, or None if it contains none of the query terms. Its terms may be variants."""
+        """The hit of a passage, or None if it contains none of the query terms. Its terms may be variants."""
         result = self._result
         titles, texts = self._count_terms(indexed.title_terms), self._count_terms(indexed.text_terms)
         if not titles and not texts:

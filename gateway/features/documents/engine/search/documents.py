@@ -70,13 +70,13 @@ class Document:
     """What the source says of the file: headers, owners, times."""
 
     def to_json(self) -> str:
-        """Returns the document as JSON text."""
+        """The document as JSON text."""
         data = asdict(self) | {"coverage": self.coverage.model_dump() if self.coverage is not None else None}
         return replace_surrogates(json.dumps(data, ensure_ascii=False))
 
     @staticmethod
     def from_json(text: str) -> "Document":
-        """Returns the document from JSON text of this version or an earlier one."""
+        """The document from JSON text of this version or an earlier one."""
         data: dict[str, Any] = json.loads(text)
         for name in ("chunk_ids", "uncertainties"):
             data[name] = tuple(data[name])
@@ -91,7 +91,7 @@ class Document:
 
 
 def make_document_id(*parts: str) -> str:
-    """Returns a document id, a hash of the parts that identify the document."""
+    """A document id, a hash of the parts that identify the document."""
     digest = hashlib.blake2b("\x00".join(parts).encode("utf-8", "replace"), digest_size=12)
     return f"doc_{digest.hexdigest()}"
 
@@ -104,7 +104,7 @@ class DocumentStore:
         self._clock = clock
 
     async def list(self, owner: str, collection: str) -> "Sequence[Document]":
-        """Returns the documents of a collection ordered by source; empty if the collection is unknown."""
+        """The documents of a collection ordered by source; empty if the collection is unknown."""
         rows = await self._statements.read(
             "SELECT data FROM documents WHERE owner = ? AND collection = ? ORDER BY source",
             owner,
@@ -125,7 +125,7 @@ class DocumentStore:
         return int(row[0]), float(row[1] or 0)
 
     async def get_by_source(self, owner: str, collection: str, source: str) -> Document | None:
-        """Returns the document of a source, or None."""
+        """The document of a source, or None."""
         rows = await self._statements.read(
             "SELECT data FROM documents WHERE owner = ? AND collection = ? AND source = ?",
             owner,
@@ -135,7 +135,7 @@ class DocumentStore:
         return Document.from_json(rows[0][0]) if rows else None
 
     async def get_by_id(self, owner: str, document_id: str) -> "Mapping[str, Document]":
-        """Returns the documents with an id, by collection.
+        """The documents with an id, by collection.
 
         Several collections share an id if an earlier version read the same source into them.
         """
@@ -160,7 +160,7 @@ class DocumentStore:
         return {str(row[0]) for row in rows}
 
     async def list_with_stale(self, owner: str, collection: str) -> "Sequence[Document]":
-        """Returns the documents that replaced others whose passages may still be there."""
+        """The documents that replaced others whose passages may still be there."""
         rows = await self._statements.read(
             "SELECT data FROM documents WHERE owner = ? AND collection = ? AND data LIKE ?",
             owner,
@@ -180,14 +180,14 @@ class DocumentStore:
         return int(rows[0][0])
 
     async def count_by_collection(self, owner: str) -> "dict[str, int]":
-        """Returns the number of documents in each of the owner's collections that has any."""
+        """The number of documents in each of the owner's collections that has any."""
         rows = await self._statements.read(
             "SELECT collection, count(*) FROM documents WHERE owner = ? GROUP BY collection ORDER BY collection", owner
         )
         return {str(name): int(count) for name, count in rows}
 
     async def get_by_sources(self, owner: str, collection: str, sources: Sequence[str]) -> "Mapping[str, Document]":
-        """Returns the documents of sources, by source; unknown ones are left out."""
+        """The documents of sources, by source; unknown ones are left out."""
         if not sources:
             return {}
         wanted = {replace_surrogates(source): source for source in sources}
@@ -251,7 +251,7 @@ class DocumentStore:
         return bool(rows)
 
     async def get_pending(self, owner: str, collection: str) -> "Sequence[PendingPassages]":
-        """Returns the passages that were about to be written and may have been, by the claims of their writers."""
+        """The passages that were about to be written and may have been, by the claims of their writers."""
         rows = await self._statements.read(
             "SELECT document_id, amount, holder FROM pending_passages WHERE owner = ? AND collection = ? "
             "ORDER BY document_id",
@@ -301,7 +301,7 @@ class DocumentStore:
 
 
 def _make_put(place: tuple[str, str], documents: Sequence[Document]) -> SqlStatement:
-    """Returns the statement that adds or replaces documents, all at once."""
+    """The statement that adds or replaces documents, all at once."""
     rows = ",".join(["(?,?,?,?,?,?,?)"] * len(documents))
     return SqlStatement(
         f"INSERT INTO documents (owner, collection, source, document_id, checksum, data, at) VALUES {rows} "  # noqa: S608

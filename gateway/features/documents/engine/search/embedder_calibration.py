@@ -69,7 +69,7 @@ class EmbedderCalibration:
     async def calibrate(
         self, index: LexicalIndex, owner: str, collection: str, space: VectorSpace, query: str
     ) -> Calibration:
-        """Returns the calibration of the model in this collection, for queries in the script of `query`.
+        """The calibration of the model in this collection, for queries in the script of `query`.
 
         Raises `EmbedderError` and `StoreError`.
         """
@@ -93,7 +93,7 @@ class EmbedderCalibration:
         return await self._measure(_spread_sample(same_script or passages), can_judge=bool(same_script))
 
     def _can_read_script(self, same_script: Sequence[Passage], query: str) -> bool:
-        """Returns whether the model's vocabulary covers the script.
+        """Whether the model's vocabulary covers the script.
 
         A query alone is judged only if it is not in Latin script: technical terms are long in every vocabulary.
         """
@@ -138,7 +138,7 @@ def _spread_sample(passages: Sequence[Passage]) -> Sequence[Passage]:
 
 
 def _split_halves(text: str) -> tuple[str, str] | None:
-    """Returns the words before and after the middle of a text, or None if the text is too short.
+    """The words before and after the middle of a text, or None if the text is too short.
 
     A short text is compared with its first two thirds. A text without spaces is cut by letters.
     """
@@ -155,7 +155,7 @@ def _split_halves(text: str) -> tuple[str, str] | None:
 
 
 def _compute_lexical_similarity(pairs: Sequence[tuple[str, str]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Returns the similarity of all pairs of halves by their shared terms, weighted by idf."""
+    """The similarity of all pairs of halves by their shared terms, weighted by idf."""
     held = [(set(extract_query_terms(one)), set(extract_query_terms(other))) for one, other in pairs]
     counts: dict[str, int] = {}
     for one, other in held:
@@ -168,7 +168,7 @@ def _compute_lexical_similarity(pairs: Sequence[tuple[str, str]]) -> np.ndarray[
 
 
 def _compute_mean_reciprocal_rank(similarities: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
-    """Returns the mean reciprocal rank of the matching half; ties count half."""
+    """The mean reciprocal rank of the matching half; ties count half."""
     related = np.diag(similarities)[:, None]
     ranks = 0.5 + (similarities > related).sum(axis=1) + 0.5 * (similarities == related).sum(axis=1)
     return float((1 / ranks).mean())

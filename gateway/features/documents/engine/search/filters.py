@@ -26,7 +26,7 @@ class Filter:
 
 
 def list_facets(passage: Passage) -> set[tuple[str, str]]:
-    """Returns the (field, value) pairs by which a passage can be filtered."""
+    """The (field, value) pairs by which a passage can be filtered."""
     found = {(DOCUMENT_FIELD, _format_scalar(passage.document_id))}
     for name, value in passage.metadata.items():
         if name != DOCUMENT_FIELD and len(name) <= MAX_VALUE_CHARS:
@@ -38,7 +38,7 @@ def list_facets(passage: Passage) -> set[tuple[str, str]]:
 
 
 def parse_filters(filters: JsonObject) -> list[Filter]:
-    """Returns the filters of a query. Raises `BadRequestError` for a value that no metadata can equal."""
+    """The filters of a query. Raises `BadRequestError` for a value that no metadata can equal."""
     found = []
     for name, value in filters.items():
         values = value if isinstance(value, list) else [value]
@@ -55,7 +55,7 @@ def parse_filters(filters: JsonObject) -> list[Filter]:
 
 
 def make_unknown_field_error(name: str, known: Sequence[str]) -> BadRequestError:
-    """Returns the error for a filter by a field that no passage has."""
+    """The error for a filter by a field that no passage has."""
     fields: list[JsonValue] = [*sorted(known)]
     return BadRequestError(
         f"nothing in this collection has the field {name!r}; its fields are: {', '.join(sorted(known))}",
@@ -74,7 +74,7 @@ def _iter_scalars(values: Sequence[JsonValue]) -> Iterator[str]:
 
 
 def _format_scalar(value: JsonValue) -> str:
-    """Returns a scalar as text in which 1 and "1" differ and 1 and 1.0 do not."""
+    """A scalar as text in which 1 and "1" differ and 1 and 1.0 do not."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return replace_surrogates(json.dumps(value, ensure_ascii=False))

@@ -24,7 +24,7 @@ class FusedHit:
 
 
 def fuse_rankings(branches: Mapping[str, Sequence[str]], weights: Mapping[str, float] | None = None) -> list[FusedHit]:
-    """Returns the ids of all branches, best first, by the sum of `weight / (60 + rank)`.
+    """The ids of all branches, best first, by the sum of `weight / (60 + rank)`.
 
     A branch has weight 1 by default; a branch of weight 0 is left out. Ties are ordered by the best rank, then by id.
     """
@@ -38,12 +38,12 @@ def fuse_rankings(branches: Mapping[str, Sequence[str]], weights: Mapping[str, f
 
 
 def blend_scores(words: float, near: float, weight: float) -> float:
-    """Returns the sum of both scores, each relative to its best; `near` comes from `normalize_similarity`."""
+    """The sum of both scores, each relative to its best; `near` comes from `normalize_similarity`."""
     return words + weight * near
 
 
 def normalize_similarity(nearness: float, best: float) -> float:
-    """Returns the similarity relative to the best one, from 0 (unrelated) to 1 (the nearest).
+    """The similarity relative to the best one, from 0 (unrelated) to 1 (the nearest).
 
     If the best one is hardly nearer than unrelated passages are, no passage reaches 1, so that noise is not amplified.
     """

@@ -72,7 +72,7 @@ class LexicalResult:
     variants: Mapping[str, str] = field(default_factory=dict)
 
     def normalize_terms(self, indexed: IndexedPassage) -> IndexedPassage:
-        """Returns the passage with variants replaced by query terms. The hits are normalized already."""
+        """The passage with variants replaced by query terms. The hits are normalized already."""
         if not self.variants:
             return indexed
         title, text = (
@@ -104,24 +104,24 @@ class LexicalIndex(Protocol):
     async def search(
         self, collection: str, query: str, *, owner: str, limit: int, filters: JsonObject | None = None
     ) -> LexicalResult:
-        """Returns passages with every query term first, then passages with some, up to `limit`.
+        """Passages with every query term first, then passages with some, up to `limit`.
 
         The query has no syntax. An unknown collection has no hits.
         """
         ...
 
     async def select(self, collection: str, *, owner: str, filters: JsonObject) -> Selection:
-        """Returns the passages that the filters select."""
+        """The passages that the filters select."""
         ...
 
     async def get_passages(
         self, collection: str, chunk_ids: Sequence[str], *, owner: str
     ) -> Mapping[str, IndexedPassage]:
-        """Returns passages by chunk id; unknown ids are left out."""
+        """Passages by chunk id; unknown ids are left out."""
         ...
 
     async def sample(self, collection: str, *, owner: str, limit: int) -> list[Passage]:
-        """Returns passages spread over the collection; the same ones until it changes."""
+        """Passages spread over the collection; the same ones until it changes."""
         ...
 
     async def refresh_terms(self, collection: str, chunk_ids: Sequence[str], *, owner: str) -> int:

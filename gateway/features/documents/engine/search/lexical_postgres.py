@@ -29,7 +29,7 @@ _LAST = "(SELECT coalesce(max(seq), 0) FROM chunks WHERE set_id = chunk_sets.id)
 
 
 def create_postgres_index(database: PostgresDatabase, data_dir: Path) -> TantivyIndex:
-    """Returns a `LexicalIndex` on PostgreSQL, with its index in the data folder."""
+    """A `LexicalIndex` on PostgreSQL, with its index in the data folder."""
     rows: LexicalRows = PostgresLexicalRows(database)
     return TantivyIndex(rows, data_dir / INDEX_FOLDER)
 

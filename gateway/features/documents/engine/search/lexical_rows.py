@@ -51,23 +51,23 @@ class LexicalRows(Protocol):
         ...
 
     async def get_version(self, owner: str, collection: str) -> CollectionVersion | None:
-        """Returns the version of a collection, or None if it does not exist."""
+        """The version of a collection, or None if it does not exist."""
         ...
 
     async def list_names(self) -> frozenset[str]:
-        """Returns the names (`CollectionVersion.name`) of all collections of all owners."""
+        """The names (`CollectionVersion.name`) of all collections of all owners."""
         ...
 
     async def read_after(self, collection_id: int, number: int, limit: int) -> Mapping[int, IndexedPassage]:
-        """Returns the first passages with higher numbers, ascending."""
+        """The first passages with higher numbers, ascending."""
         ...
 
     async def get_by_number(self, collection_id: int, numbers: Sequence[int]) -> Mapping[int, IndexedPassage]:
-        """Returns passages by number; removed ones are left out."""
+        """Passages by number; removed ones are left out."""
         ...
 
     async def get_by_chunk_id(self, collection_id: int, chunk_ids: Sequence[str]) -> Mapping[str, IndexedPassage]:
-        """Returns passages by chunk id."""
+        """Passages by chunk id."""
         ...
 
     async def get_documents(self, collection_id: int, numbers: Sequence[int]) -> Mapping[str, str]:
@@ -88,12 +88,12 @@ class LexicalRows(Protocol):
 
 
 def generate_initial_changes() -> int:
-    """Returns the start of a change counter."""
+    """The start of a change counter."""
     return secrets.randbits(30) * COUNTED_CHANGES
 
 
 def to_row(held: IndexedPassage) -> tuple[str, ...]:
-    """Returns the values of `PASSAGE_COLUMNS`."""
+    """The values of `PASSAGE_COLUMNS`."""
     p = held.passage
     metadata = replace_surrogates(json.dumps(p.metadata, ensure_ascii=False))
     terms = " ".join(held.title_terms), " ".join(held.text_terms)
@@ -101,11 +101,11 @@ def to_row(held: IndexedPassage) -> tuple[str, ...]:
 
 
 def from_row(row: Sequence[Any]) -> IndexedPassage:
-    """Returns the passage of a row of `PASSAGE_COLUMNS`."""
+    """The passage of a row of `PASSAGE_COLUMNS`."""
     passage = Passage(row[0], row[1], row[2], row[3], json.loads(row[4]))
     return IndexedPassage(passage, tuple(row[5].split()), tuple(row[6].split()))
 
 
 def spread(numbers: Sequence[int], limit: int) -> list[int]:
-    """Returns up to `limit` of the numbers, evenly spread."""
+    """Up to `limit` of the numbers, evenly spread."""
     return list(numbers[:: max(1, len(numbers) // max(1, limit))][:limit])

@@ -32,7 +32,7 @@ _VERSION = (
 
 
 def create_sqlite_index(database: SqliteDatabase) -> TantivyIndex:
-    """Returns a `LexicalIndex` beside the SQLite file of the store; in memory if the database is in memory."""
+    """A `LexicalIndex` beside the SQLite file of the store; in memory if the database is in memory."""
     rows: LexicalRows = SqliteLexicalRows(database)
     in_memory = str(database.path) == ":memory:"
     return TantivyIndex(rows, None if in_memory else database.path.parent / INDEX_FOLDER)
@@ -141,7 +141,7 @@ def _create_collection(db: sqlite3.Connection, owner: str, collection: str) -> i
 
 
 def _reserve_number(db: sqlite3.Connection) -> int:
-    """Returns a number above all that were ever given, also above those of removed passages: the time in microseconds.
+    """A number above all that were ever given, also above those of removed passages: the time in microseconds.
 
     No process stores a passage in less than a microsecond.
     """
@@ -167,7 +167,7 @@ def _remove(db: sqlite3.Connection, identity: int, column: str, values: Sequence
 
 
 def _select_in_batches(db: sqlite3.Connection, query: str, *values: Any) -> list[Any]:
-    """Returns the rows of a query that ends in `IN`, for any number of values (the last of `values`)."""
+    """The rows of a query that ends in `IN`, for any number of values (the last of `values`)."""
     *fixed, wanted = values
     found: list[Any] = []
     for start in range(0, len(wanted), _BATCH_SIZE):

@@ -26,7 +26,7 @@ RERANKED = "a model ordered the first {count} passages"
 
 
 async def rerank_with_model(question: str, passages: Sequence[str], ask: AskModel | None) -> tuple[list[int], str]:
-    """Returns the new order as indices, and a note. Passages beyond `MAX_CANDIDATES` stay last."""
+    """The new order as indices, and a note. Passages beyond `MAX_CANDIDATES` stay last."""
     as_they_are = list(range(len(passages)))
     if ask is None:
         return as_they_are, NO_MODEL
@@ -53,7 +53,7 @@ def _build_messages(question: str, passages: Sequence[str]) -> tuple[JsonObject,
 
 
 def _parse_order(reply: str, count: int) -> list[int] | None:
-    """Returns the indices in a reply, or None unless it names each exactly once."""
+    """The indices in a reply, or None unless it names each exactly once."""
     try:
         told: JsonValue = json.loads(remove_json_fence(reply))
     except ValueError:

@@ -117,7 +117,7 @@ class CoverageSummary(FrozenModel):
 
     @staticmethod
     def merge(*summaries: "CoverageSummary | None") -> "CoverageSummary | None":
-        """Returns one summary of several; None if there is none."""
+        """One summary of several; None if there is none."""
         known = [one for one in summaries if one is not None]
         if not known:
             return None

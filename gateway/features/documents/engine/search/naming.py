@@ -17,7 +17,7 @@ class VectorSets(NamedTuple):
 
 
 def make_vector_set_name(owner: str, collection: str, space: str = "") -> str:
-    """Returns the name of a collection's first vector set, or of the one rebuilt for a vector space.
+    """The name of a collection's first vector set, or of the one rebuilt for a vector space.
 
     Collections of different owners have different sets.
     """

@@ -50,7 +50,7 @@ class RelevanceCalibration:
         self._measuring = asyncio.Lock()
 
     async def get_threshold(self, owner: str, collection: str, query: str, mode: RetrievalMode) -> float:
-        """Returns the least relevance for a query; the default if too few passages are in its language, if it has one.
+        """The least relevance for a query; the default if too few passages are in its language, if it has one.
 
         Raises `BadRequestError` and `StoreError` as a search does."""
         key = (owner, collection, detect_question_language(query), mode)
@@ -84,7 +84,7 @@ class RelevanceCalibration:
 
 
 def compute_threshold(chance: Sequence[float]) -> float:
-    """Returns the threshold above `QUANTILE` of the relevances by chance, drawn towards the default by few samples."""
+    """The threshold above `QUANTILE` of the relevances by chance, drawn towards the default by few samples."""
     if len(chance) < MIN_SAMPLES:
         return DEFAULT_THRESHOLD
     quantile = sorted(chance)[min(len(chance) - 1, int(QUANTILE * len(chance)))]
@@ -93,7 +93,7 @@ def compute_threshold(chance: Sequence[float]) -> float:
 
 
 def _make_query(passage: Passage) -> str:
-    """Returns every other word of a sentence from the middle of a passage, or an empty string if it has too few."""
+    """Every other word of a sentence from the middle of a passage, or an empty string if it has too few."""
     sentences = [one for one in _SENTENCE_END.split(passage.text) if len(one.split()) >= MIN_SENTENCE_WORDS]
     if not sentences:
         return ""

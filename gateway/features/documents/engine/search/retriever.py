@@ -61,7 +61,7 @@ class VectorSetLookup(Protocol):
     """Names the vector sets of a collection. `ingest.collection_store.CollectionStore` implements it."""
 
     async def get_vector_sets(self, owner: str, name: str) -> VectorSets:
-        """Returns the set that serves searches, and the one that is being rebuilt, if any."""
+        """The set that serves searches, and the one that is being rebuilt, if any."""
 
 
 class Retriever:
@@ -91,7 +91,7 @@ class Retriever:
         owner: str,
         mode: RetrievalMode = "hybrid_rerank",
     ) -> MemoryOutput:
-        """Returns the best passages that reach the minimum relevance of the query (scale: `scoring.py`).
+        """The best passages that reach the minimum relevance of the query (scale: `scoring.py`).
 
         Raises `MemoryNoResultsError` if known_ids is none, `BadRequestError` for an unknown filter, and `StoreError`.
         """
@@ -140,14 +140,14 @@ class Retriever:
     async def _read_missing(
         self, branches: _BranchResults, collection: str, owner: str
     ) -> Mapping[str, IndexedPassage]:
-        """Returns the passages that were found by their vectors only."""
+        """The passages that were found by their vectors only."""
         known = {hit.id for hit in branches.lexical.hits}
         missing = [hit.id for hit in branches.vector.hits if hit.id not in known]
         return await self._lexical.get_passages(collection, missing, owner=owner) if missing else {}
 
 
 def _build_candidates(branches: _BranchResults, stored: Mapping[str, IndexedPassage]) -> list[_Candidate]:
-    """Returns the best passages of both branches, best first, with their evidence."""
+    """The best passages of both branches, best first, with their evidence."""
     hits = {hit.id: hit for hit in branches.lexical.hits}
     vector_hits = {hit.id: hit for hit in branches.vector.hits}
     fused = fuse_rankings({"lexical": list(hits), "vector": list(vector_hits)}, {"vector": branches.vector.weight})
@@ -197,7 +197,7 @@ def _select_results(
 def _blend_ranking(
     fused: Sequence[FusedHit], hits: Mapping[str, LexicalHit], vector_hits: Mapping[str, VectorHit], weight: float
 ) -> list[FusedHit]:
-    """Returns the fused hits reordered by blended scores instead of ranks."""
+    """The fused hits reordered by blended scores instead of ranks."""
     best = max((hit.score for hit in hits.values()), default=0.0) or 1.0
     best_similarity = max((hit.similarity for hit in vector_hits.values()), default=0.0)
     scores = {
@@ -212,7 +212,7 @@ def _blend_ranking(
 
 
 def _rerank(candidates: Sequence[_Candidate], weight: float) -> list[_Candidate]:
-    """Returns the candidates ordered by all their evidence."""
+    """The candidates ordered by all their evidence."""
     best_similarity = max((one.evidence.similarity or 0.0 for one in candidates), default=0.0)
     return sorted(candidates, key=lambda one: -compute_rank_score(one.evidence, best_similarity, weight))
 
@@ -245,7 +245,7 @@ def _to_context(
 
 
 def _describe_scores(candidate: _Candidate, branches: _BranchResults) -> JsonObject:
-    """Returns the rank and score of each branch, and the fused score, for the metadata."""
+    """The rank and score of each branch, and the fused score, for the metadata."""
     scores: JsonObject = {"fused": candidate.fused_score, "vector_weight": branches.vector.weight}
     if candidate.hit is not None:
         scores["lexical"] = {

@@ -52,7 +52,7 @@ class Evidence:
 def collect_evidence(
     indexed: IndexedPassage, hit: LexicalHit | None, best: float, words: LexicalResult, similarity: float | None
 ) -> Evidence:
-    """Returns the evidence for a passage. `best` is the best lexical score of the search."""
+    """The evidence for a passage. `best` is the best lexical score of the search."""
     weights = words.weights
     total = sum(weights.values())
     if not total or hit is None or not hit.score:
@@ -76,7 +76,7 @@ def collect_evidence(
 
 
 def compute_relevance(evidence: Evidence) -> float:
-    """Returns the relevance of a passage, from 0 to 1.
+    """The relevance of a passage, from 0 to 1.
 
     Words and vector each go through a logistic curve, and agreement raises the result. The weights are rounded from
     regressions on judged and on absent answers in four collections.
@@ -91,7 +91,7 @@ def compute_relevance(evidence: Evidence) -> float:
 
 
 def compute_rank_score(evidence: Evidence, best_near: float, weight: float) -> float:
-    """Returns the sort key of the reranker: BM25F, then title, proximity and phrases, plus the weighted vector.
+    """The sort key of the reranker: BM25F, then title, proximity and phrases, plus the weighted vector.
 
     On Cranfield, weights between half and twice these differ by less than a hundredth.
     """
@@ -102,7 +102,7 @@ def compute_rank_score(evidence: Evidence, best_near: float, weight: float) -> f
 
 
 def make_monotone(scores: Sequence[float]) -> list[float]:
-    """Returns the scores in ranking order, made non-increasing by pooling neighbours (isotonic regression).
+    """The scores in ranking order, made non-increasing by pooling neighbours (isotonic regression).
 
     The scale of the scores is kept.
     """
@@ -117,7 +117,7 @@ def make_monotone(scores: Sequence[float]) -> list[float]:
 
 
 def format_reason(evidence: Evidence, held: Sequence[str], missing: Sequence[str], *, strict: bool) -> str:
-    """Returns the reason for choosing a passage, for people."""
+    """The reason for choosing a passage, for people."""
     parts = []
     if held:
         shown = ", ".join(held[:6]) + (" ..." if len(held) > 6 else "")
@@ -136,7 +136,7 @@ def format_reason(evidence: Evidence, held: Sequence[str], missing: Sequence[str
 
 
 def _find_max_window_weight(positions: Sequence[tuple[int, str]], weights: Mapping[str, float]) -> float:
-    """Returns the greatest total weight of different terms within a window."""
+    """The greatest total weight of different terms within a window."""
     best = held = 0.0
     counts: dict[str, int] = {}
     start = 0
@@ -164,7 +164,7 @@ def _compute_phrase_share(
 
 
 def _list_title_positions(indexed: IndexedPassage, weights: Mapping[str, float]) -> list[tuple[int, str]]:
-    """Returns the positions of terms in the title, far behind those of the text."""
+    """The positions of terms in the title, far behind those of the text."""
     return [(at + 1_000_000, term) for at, term in enumerate(indexed.title_terms) if term in weights]
 
 

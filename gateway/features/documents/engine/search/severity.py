@@ -27,7 +27,7 @@ _NUMBERED = re.compile(r"([1-5])\s*[-\u2013:.]\s*([a-z]+)", re.IGNORECASE)
 
 
 def parse_severity(value: str) -> Severity | None:
-    """Returns the level that a priority or severity stands for, or None if the scale is unknown.
+    """The level that a priority or severity stands for, or None if the scale is unknown.
 
     Jira's `Major` is the second of five levels; ServiceNow's `1 - Critical` names its level itself.
     """
@@ -40,5 +40,5 @@ def parse_severity(value: str) -> Severity | None:
 
 
 def normalize_name(name: str) -> str:
-    """Returns a name for comparison: lower case, without separators (`profile-media-api`)."""
+    """A name for comparison: lower case, without separators (`profile-media-api`)."""
     return " ".join(re.findall(r"[^\W_]+", name.casefold()))

@@ -174,7 +174,7 @@ class TantivyIndex:
             await self._follow(owner, collection)
 
     async def _follow(self, owner: str, collection: str) -> _OpenIndex | None:
-        """Returns the index of a collection with all that the database has, or None without a collection."""
+        """The index of a collection with all that the database has, or None without a collection."""
         version = await self._rows.get_version(owner, collection)
         if version is None:
             return None
@@ -269,7 +269,7 @@ def _make_busy_error(name: str) -> StoreError:
 def _build_result(
     words_by_term: Mapping[str, str], forms: Mapping[str, Sequence[str]], statistics: TermStatistics
 ) -> LexicalResult:
-    """Returns a result without hits: the weights of the query terms."""
+    """A result without hits: the weights of the query terms."""
     passages = statistics.passages
     # A passage is in one language, so that the forms of a term are in different passages.
     held = {term: min(passages, sum(statistics.frequencies[one] for one in own)) for term, own in forms.items()}
@@ -292,7 +292,7 @@ def _build_result(
 
 
 def _rank(result: LexicalResult, stored: Mapping[int, IndexedPassage], limit: int) -> LexicalResult:
-    """Returns the result with the best passages: those with every term by score, then the others by score."""
+    """The result with the best passages: those with every term by score, then the others by score."""
     scorer = PassageScorer(result)
     scored = ((number, scorer.score(indexed)) for number, indexed in stored.items())
     hits = [(number, hit) for number, hit in scored if hit is not None]
@@ -304,7 +304,7 @@ def _rank(result: LexicalResult, stored: Mapping[int, IndexedPassage], limit: in
 
 
 def _index_passages(passages: Sequence[Passage]) -> list[IndexedPassage]:
-    """Returns the passages with their terms, each in its own detected language or that of its document."""
+    """The passages with their terms, each in its own detected language or that of its document."""
     stored = [
         Passage(
             to_storable_text(p.chunk_id),
@@ -323,7 +323,7 @@ def _index_passages(passages: Sequence[Passage]) -> list[IndexedPassage]:
 
 
 def _index_in_language(language: str, passage: Passage) -> IndexedPassage:
-    """Returns a passage with its terms in a language, if there is a stemmer for it."""
+    """A passage with its terms in a language, if there is a stemmer for it."""
     if language not in SNOWBALL_LANGUAGES:
         return IndexedPassage(passage, tuple(extract_terms(passage.title)), tuple(extract_terms(passage.text)))
     text = (*extract_terms(passage.text, language), make_language_marker(language))

@@ -101,14 +101,14 @@ class TermIndex:
         return writer
 
     def get_statistics(self, terms: Iterable[str]) -> TermStatistics:
-        """Returns the statistics of terms."""
+        """The statistics of terms."""
         passages = self._searcher.num_docs
         # Removed passages are counted until their segment is merged.
         frequencies = {term: min(passages, self._searcher.doc_freq("terms", term)) for term in terms}
         return TermStatistics(passages, frequencies, self._mean_lengths)
 
     def find(self, forms: Sequence[Sequence[str]], limit: int, filters: Sequence[Filter]) -> list[int]:
-        """Returns the numbers of the best passages that have one form of each term, then of those that have some.
+        """The numbers of the best passages that have one form of each term, then of those that have some.
 
         Raises `BadRequestError` for a filter by a field that no passage has.
         """
@@ -123,7 +123,7 @@ class TermIndex:
         return found
 
     def select(self, filters: Sequence[Filter]) -> list[int]:
-        """Returns the numbers of all passages that pass the filters. Raises `BadRequestError` as `find` does."""
+        """The numbers of all passages that pass the filters. Raises `BadRequestError` as `find` does."""
         required = self._build_filters(filters)
         return self._search(Query.boolean_query(required), self._searcher.num_docs) if required else []
 
@@ -179,7 +179,7 @@ class TermIndex:
         return required
 
     def _has_field(self, name: str) -> bool:
-        """Returns whether a passage has the field; the names of removed passages stay until their segment is merged."""
+        """Whether a passage has the field; the names of removed passages stay until their segment is merged."""
         return bool(self._search(Query.term_query(_SCHEMA, "fields", name, "basic"), 1))
 
     def _read_mean_lengths(self) -> tuple[float, float]:

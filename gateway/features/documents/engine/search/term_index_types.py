@@ -14,7 +14,7 @@ class IndexWriteError(Exception):
     """The index cannot be written: `TermIndex.reopen` and try again, or report it by `to_store_error`."""
 
     def to_store_error(self) -> StoreError:
-        """Returns the error for users."""
+        """The error for users."""
         return StoreError(
             f"the search index cannot be written: {self}; check the space and the owner of the data folder; nothing is "
             "lost, the index is made from the database",

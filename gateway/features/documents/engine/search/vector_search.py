@@ -76,7 +76,7 @@ class VectorSearch:
         also: Sequence[str] = (),
         sets: VectorSets | None = None,
     ) -> VectorResult:
-        """Returns the passages nearest to the query within the selection, and the similarity of those in `also`."""
+        """The passages nearest to the query within the selection, and the similarity of those in `also`."""
         if self._embedder is None or self._check is None:
             return VectorResult(note=NO_EMBEDDER)
         name, remaking = sets or VectorSets(make_vector_set_name(owner, collection))
@@ -111,7 +111,7 @@ class VectorSearch:
     async def _find_nearest(
         self, name: str, vector: Sequence[float], owner: str, limit: int, selection: Selection | None
     ) -> list[Hit]:
-        """Returns the nearest passages of the selection, exactly.
+        """The nearest passages of the selection, exactly.
 
         Hits come in the order of their distance; more are fetched until enough of them belong to the selection.
         """
@@ -140,7 +140,7 @@ async def embed_passages(
     name: str = "",
     documents: Sequence[str] = (),
 ) -> Embedded:
-    """Returns a vector for each passage, for `build_entries`. Expects at least one passage.
+    """A vector for each passage, for `build_entries`. Expects at least one passage.
 
     Vectors of unchanged texts are reused if the set has them for these documents or for `documents`, the replaced ones.
     The set `name` (default: the first set of the collection) exists afterwards. Raises `EmbedderError`,
@@ -168,7 +168,7 @@ async def embed_passages(
 
 
 def build_entries(passages: Sequence[Passage], embedded: Embedded, *, owner: str) -> list[Entry]:
-    """Returns the entries of a vector set, one for each passage."""
+    """The entries of a vector set, one for each passage."""
     return [
         Entry(passage.chunk_id, owner, vector, _build_payload(passage), passage.document_id)
         for passage, vector in zip(passages, embedded.vectors, strict=True)
@@ -176,12 +176,12 @@ def build_entries(passages: Sequence[Passage], embedded: Embedded, *, owner: str
 
 
 def format_passage_text(passage: Passage) -> str:
-    """Returns the text of a passage that is embedded."""
+    """The text of a passage that is embedded."""
     return f"{passage.title}\n{passage.text}"
 
 
 def compute_checksum(text: str) -> str:
-    """Returns a 128-bit checksum of a text."""
+    """A 128-bit checksum of a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -198,7 +198,7 @@ def _make_hit(identity: str, cosine: float, calibration: Calibration) -> VectorH
 
 
 def _compute_cosines(query: Sequence[float], stored: StoredVectors) -> dict[str, float]:
-    """Returns the cosines of the query and stored vectors, which are normalized."""
+    """The cosines of the query and stored vectors, which are normalized."""
     if not stored.vectors:
         return {}
     vector = np.array(query, np.float32)

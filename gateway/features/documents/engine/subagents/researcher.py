@@ -89,7 +89,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         return ()
 
     def build_first_message(self) -> str:
-        """Returns the question, and where to look."""
+        """The question, and where to look."""
         where = [f"Collection: {self.task.collection}"] if self.task.collection else []
         where += [f"Page: {url}" for url in self.task.urls]
         return "\n".join(["Research this question.", format_block("task", self.task.question), *where])
@@ -104,7 +104,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         return self._build_data(self._list_passage_findings())
 
     async def conclude(self, final: ResearchFinal, calls: ToolCalls) -> SubAgentResult:
-        """Returns the findings whose quotations are in what was read."""
+        """The findings whose quotations are in what was read."""
         findings = [one for one in map(self._verify_finding, final.findings[:MAX_FINDINGS]) if one is not None]
         uncertainties = [one.to_uncertainty() for one in final.uncertainties[:20]]
         lost = len(final.findings[:MAX_FINDINGS]) - len(findings)
@@ -116,7 +116,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         return self._build_result(findings, uncertainties, final.summary.strip()[:2_000])
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
-        """Returns passages that match the question, verbatim."""
+        """Passages that match the question, verbatim."""
         asked = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
         asked += [calls(FETCH, {"url": url}) for url in self.task.urls]
         failed = [called.error for called in await gather_calls(asked) if called.error is not None]

@@ -15,7 +15,7 @@ from gateway.features.documents.engine.search.models import FileType
 def with_parser_for_type(
     pipeline: PipelineDAG, file_type: FileType, *, parser: str = "", options: JsonObject | None = None
 ) -> PipelineDAG:
-    """Returns the pipeline that reads this type with another parser, or with these options added to the current ones.
+    """The pipeline that reads this type with another parser, or with these options added to the current ones.
 
     Includes a type that was excluded. Raises `PipelineInvalidError` if the result is invalid.
     """
@@ -58,7 +58,7 @@ def with_parser_for_type(
 def with_chunker_for_type(
     pipeline: PipelineDAG, file_type: FileType, *, chunker: str = "", options: JsonObject | None = None
 ) -> PipelineDAG:
-    """Returns the pipeline with another chunker, or other options, on this type's route. Raises
+    """The pipeline with another chunker, or other options, on this type's route. Raises
     `PipelineInvalidError`."""
     route = find_route(pipeline, file_type)
     if route is None:

@@ -68,13 +68,13 @@ _OF_TYPE: dict[FileType, str] = {"pptx": "presentation", "xlsx": "spreadsheet", 
 
 
 def compute_code_share(text: str) -> float:
-    """Returns the share of non-blank lines that look like code, from 0 to 1."""
+    """The share of non-blank lines that look like code, from 0 to 1."""
     lines = [line[:400] for line in text[:_READ_CHARS].splitlines() if line.strip()]
     return sum(bool(_CODE_LINE.match(line)) for line in lines) / len(lines) if lines else 0.0
 
 
 def detect_document_types(samples: Sequence[str], file_type: FileType | None, extension: str) -> list[str]:
-    """Returns the recognised kinds; `prose` if there is text of no other kind, nothing without text."""
+    """The recognised kinds; `prose` if there is text of no other kind, nothing without text."""
     if extension in CODE:
         return ["code"]
     if file_type in _OF_TYPE:

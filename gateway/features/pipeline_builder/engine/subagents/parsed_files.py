@@ -55,7 +55,7 @@ class ParsedFiles:
         return self._kept[key]
 
     async def parse(self, name: str, parser: str = AUTO, *, force_ocr: bool = False) -> tuple[ParserOutput, float]:
-        """Returns the whole document and the seconds it took. Raises what `read` raises."""
+        """The whole document and the seconds it took. Raises what `read` raises."""
         file = await self._files.get_file(name)
         if file.file_type is None:
             raise ParserUnsupportedError(f"{file.extension} files are not read", found=file.extension)

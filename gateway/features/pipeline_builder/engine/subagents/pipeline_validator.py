@@ -106,7 +106,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
         )
 
     def make_tools(self) -> Sequence[Tool]:
-        """Returns the five tools, sharing one session."""
+        """The five tools, sharing one session."""
         bench = self._prepared
         return (
             RunDryRunTool(bench),
@@ -117,19 +117,19 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
         )
 
     def build_first_message(self) -> str:
-        """Returns the pipeline and the sample size."""
+        """The pipeline and the sample size."""
         return (
             f"Validate this pipeline on a sample of {self.task.sample_count} files of its source and report on its "
             f"quality.\n\n{format_block('data', _format_pipeline(self._prepared.pipeline), name='pipeline')}"
         )
 
     def build_partial_data(self) -> JsonObject:
-        """Returns the report of the dry run, if there is one."""
+        """The report of the dry run, if there is one."""
         base = self._prepared.base_report
         return base.model_dump(mode="json") if base is not None else {}
 
     async def conclude(self, final: ValidationFinal, calls: ToolCalls) -> SubAgentResult:
-        """Returns the counted report, the changes that helped, and the model's summary."""
+        """The counted report, the changes that helped, and the model's summary."""
         report = await self._validate(calls, final)
         extra = [one.to_uncertainty() for one in final.uncertainties[:MAX_MODEL_ITEMS]]
         wrong = _find_contradiction(final, report)
@@ -138,11 +138,11 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
         return _build_result(report, extra, final.summary.strip()[:2_000])
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
-        """Returns the counted report, and the dry run's own changes that helped."""
+        """The counted report, and the dry run's own changes that helped."""
         return _build_result(await self._validate(calls, None), (), "")
 
     async def _validate(self, calls: ToolCalls, final: ValidationFinal | None) -> ValidationReport:
-        """Returns the report, recommending only changes that raise the rate on the same sample."""
+        """The report, recommending only changes that raise the rate on the same sample."""
         bench = self._prepared
         if bench.base_report is None:
             called = await calls("run_dry_run", {})
@@ -184,7 +184,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
 
 
 def _list_candidate_fixes(bench: ValidationSession, final: ValidationFinal | None) -> list[PipelineFix]:
-    """Returns the changes that may help, once each: those tried, the dry run's, those that helped a file, the
+    """The changes that may help, once each: those tried, the dry run's, those that helped a file, the
     model's."""
     found: dict[str, PipelineFix] = {}
     for fix in _iter_proposed_fixes(bench, final):
@@ -214,7 +214,7 @@ def _iter_proposed_fixes(bench: ValidationSession, final: ValidationFinal | None
 
 
 def _find_contradiction(final: ValidationFinal, report: ValidationReport) -> Uncertainty | None:
-    """Returns an uncertainty if the model's figures differ from the counted ones."""
+    """An uncertainty if the model's figures differ from the counted ones."""
     rate = final.success_rate
     if rate is not None and 1 < rate <= 100:
         rate /= 100

@@ -211,7 +211,7 @@ class PreviewTool(SourceTool[PreviewInput, PreviewOutput]):
 
 
 def _split_passages(text: str) -> list[str]:
-    """Returns the paragraphs of a text; long ones in pieces, short ones dropped."""
+    """The paragraphs of a text; long ones in pieces, short ones dropped."""
     passages: list[str] = []
     for paragraph in text.split("\n\n"):
         for start in range(0, len(paragraph), PASSAGE_CHARS):

@@ -106,7 +106,7 @@ class SourceEvidence:
     previews: dict[str, PreviewOutput] = field(default_factory=dict)
 
     def list_trials(self, extension: str) -> list[ParserTrial]:
-        """Returns the trials of files with this extension, by name."""
+        """The trials of files with this extension, by name."""
         return [trial for _, trial in sorted(self.trials.items()) if trial.extension == extension]
 
 
@@ -203,7 +203,7 @@ def _recommend_from_trials(extension: str, trials: Sequence[ParserTrial]) -> Par
 
 
 def _limit_confidence(trials: Sequence[ParserTrial]) -> float:
-    """Returns the highest confidence that the trials support."""
+    """The highest confidence that the trials support."""
     if not trials:
         return UNTRIED_CONFIDENCE
     return round((sum(trial.success for trial in trials) + 1) / (len(trials) + 1), 2)
@@ -217,7 +217,7 @@ def _summarize_trials(trial: ParserTrial) -> JsonObject:
 
 
 def describe_counts(counts: EnumerateOutput) -> str:
-    """Returns the figures as a sentence."""
+    """The figures as a sentence."""
     kinds = [f"{extension} {one.count:,}" for extension, one in list(counts.by_extension.items())[:5]]
     more = len(counts.by_extension) - len(kinds)
     listed = ", ".join(kinds) + (f" and {more} more kinds" if more > 0 else "")

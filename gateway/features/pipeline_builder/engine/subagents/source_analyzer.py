@@ -81,7 +81,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         self._files = await open_source_files(self.task.source_id, self.caller, self.resources, self.exit_stack)
 
     def make_tools(self) -> Sequence[Tool]:
-        """Returns the five tools, limited to this source."""
+        """The five tools, limited to this source."""
         assert self._files is not None
         readings = ParsedFiles(self._files, self.exit_stack)
         return (
@@ -102,16 +102,16 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         )
 
     def build_partial_data(self) -> JsonObject:
-        """Returns the analysis so far."""
+        """The analysis so far."""
         return build_analysis(self._evidence).model_dump(mode="json")
 
     async def conclude(self, final: AnalysisFinal, calls: ToolCalls) -> SubAgentResult:
-        """Returns the counted analysis with the model's additions."""
+        """The counted analysis with the model's additions."""
         await self._ensure_counts(calls)
         return _build_result(build_analysis(self._evidence, final))
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
-        """Returns the analysis by rule: parses a few files of each extension and detects their language."""
+        """The analysis by rule: parses a few files of each extension and detects their language."""
         counts = await self._ensure_counts(calls)
         readable = [extension for extension, one in counts.by_extension.items() if one.readable]
         others = [
@@ -127,7 +127,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         return _build_result(build_analysis(self._evidence))
 
     async def _ensure_counts(self, calls: ToolCalls) -> EnumerateOutput:
-        """Returns the file counts; lists the source if the model has not."""
+        """The file counts; lists the source if the model has not."""
         if self._evidence.counts is None:
             called = await calls("enumerate_files", {})
             if self._evidence.counts is None:

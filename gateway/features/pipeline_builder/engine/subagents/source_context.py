@@ -14,7 +14,7 @@ from gateway.features.pipeline_builder.engine.subagents.source_resources import 
 
 
 def find_by_address(roots: Sequence[Path]) -> FindSource:
-    """Returns a `FindSource` for paths beneath `roots`, URLs and `gdrive:<id>`."""
+    """A `FindSource` for paths beneath `roots`, URLs and `gdrive:<id>`."""
 
     async def find(source_id: str, _: Caller) -> ConnectorInput:
         if not source_id.strip():

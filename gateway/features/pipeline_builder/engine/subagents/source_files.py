@@ -118,7 +118,7 @@ class SourceFiles:
         self._copied = 0
 
     async def list_files(self) -> Listing:
-        """Returns the listing. Raises `ConnectorError` if the source cannot be read, `StoreError` for the workspace."""
+        """The listing. Raises `ConnectorError` if the source cannot be read, `StoreError` for the workspace."""
         async with self._lock:
             if self._listing is None:
                 local = self.request.source_type == "local"
@@ -126,7 +126,7 @@ class SourceFiles:
             return self._listing
 
     async def get_file(self, name: str) -> SourceFile:
-        """Returns the file of this name. Raises `ToolInputError` for a name that was not listed."""
+        """The file of this name. Raises `ToolInputError` for a name that was not listed."""
         found = (await self.list_files()).files.get(name)
         if found is None:
             raise ToolInputError(
@@ -135,7 +135,7 @@ class SourceFiles:
         return found
 
     async def read_bytes(self, name: str, start: int, count: int) -> bytes:
-        """Returns some bytes of a file. Raises `ToolInputError` if it cannot be opened any more."""
+        """Some bytes of a file. Raises `ToolInputError` if it cannot be opened any more."""
         await self.get_file(name)
         return await asyncio.to_thread(self._read_bytes, name, start, count)
 

@@ -25,7 +25,7 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
 
 
 def find_quality_issues(trials: Sequence[ParserTrial], languages: Sequence[LanguageResult]) -> list[str]:
-    """Returns the names of quality issues for `quality_issues`."""
+    """The names of quality issues for `quality_issues`."""
     found = [name for code, (name, _) in _FAULTS.items() if _list_failed_files(trials, code)]
     if any(trial.scanned for trial in trials):
         found.insert(0, "scanned_pdfs")
@@ -135,7 +135,7 @@ _SPLIT_BY_ROWS = frozenset({"table", "spreadsheet"})
 
 
 def _list_failed_files(trials: Sequence[ParserTrial], code: str) -> list[str]:
-    """Returns the files that failed with this error and that no other parser read. Files of a type without a parser are
+    """The files that failed with this error and that no other parser read. Files of a type without a parser are
     counted, not tried.
     """
     return _list_unread_files(
@@ -153,7 +153,7 @@ def _list_unread_files(trials: Sequence[ParserTrial], has_failed: Callable[[Pars
 
 
 def _with_examples(severity: Severity, message: str, files: Sequence[str], *, names_all: bool = True) -> Uncertainty:
-    """Returns an uncertainty about these files. `total` tells that all are named: excluding them resolves it."""
+    """An uncertainty about these files. `total` tells that all are named: excluding them resolves it."""
     context: JsonObject = {"examples": [*files]} if files else {}
     if files and names_all:
         context["total"] = len(files)

@@ -57,7 +57,7 @@ class ValidationSession:
     alternatives: list[AlternativeOutput] = field(default_factory=list)
 
     def find_report(self, diff: PipelineDiff | None) -> ValidationReport | None:
-        """Returns the report of the dry run with this change (None: of the pipeline itself), if there is one."""
+        """The report of the dry run with this change (None: of the pipeline itself), if there is one."""
         if diff is None:
             return self.base_report
         return next((one.report for one in self.changed_runs if one.pipeline_diff == diff), None)
@@ -83,7 +83,7 @@ class ValidationSession:
             return await workshop.process(str(copy.path), file.file_type, self.files.request.source_type)
 
     async def resolve_name(self, file: str) -> str:
-        """Returns the name of a file given by name or source id. Raises `ToolInputError`."""
+        """The name of a file given by name or source id. Raises `ToolInputError`."""
         failed = next((one for one in self.failures if file in (one.source, one.name)), None)
         return (await self.files.get_file(failed.name if failed is not None else file)).name
 
@@ -93,7 +93,7 @@ class ValidationSession:
         return self.base_report.files if self.base_report is not None else ()
 
     def get_failure(self, file: str) -> FileResult:
-        """Returns the failure of a file. Raises `ToolInputError` if it did not fail."""
+        """The failure of a file. Raises `ToolInputError` if it did not fail."""
         for one in self.failures:
             if file in (one.source, one.name):
                 return one

@@ -17,7 +17,7 @@ MAX_METADATA_CHARS: Final = 4_000
 
 
 def build_payload(events: Sequence[Event], run_url: str) -> bytes:
-    """Returns the JSON body for a run's whole log: `type`, `timestamp` of the end, and `data`."""
+    """The JSON body for a run's whole log: `type`, `timestamp` of the end, and `data`."""
     state, response = fold(events[0].run_id, events), build_response(events)
     answer, metadata = response.response, state.request.get_caller_metadata()
     data: JsonObject = {

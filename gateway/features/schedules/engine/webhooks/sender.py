@@ -53,7 +53,7 @@ class RunEvents(Protocol):
     """Reads the logs of runs. `agent.runs.service.AgentService` implements it."""
 
     async def read_events(self, run_id: str, *, owner: str = ..., after: int = 0) -> list[Event]:
-        """Returns the events of a run. Raises `NotFoundError`."""
+        """The events of a run. Raises `NotFoundError`."""
         ...
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def build_headers(delivery_id: str, at: float, body: bytes, secrets: Sequence[bytes]) -> dict[str, str]:
-    """Returns the headers of a post at `at` (UTC seconds), with one signature for each secret; none without secrets.
+    """The headers of a post at `at` (UTC seconds), with one signature for each secret; none without secrets.
 
     Neither the id nor the time may contain a full stop, which separates the signed parts.
     """

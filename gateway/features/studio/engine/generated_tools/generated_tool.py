@@ -71,7 +71,7 @@ class _NumberedCalls:
 
 
 def _build_spec(version: ToolVersion, tool: CheckedTool, called: tuple[ToolSpec, ...]) -> ToolSpec:
-    """Returns the spec. Effect class, taint and approval are those of the worst tool that it may call."""
+    """The spec. Effect class, taint and approval are those of the worst tool that it may call."""
     manifest = version.manifest
     uses_host = bool(manifest.hosts or manifest.folders or manifest.tools)
     effects = {spec.effect for spec in called}

@@ -174,7 +174,7 @@ class ToolGeneration:
         )
 
     def _select_own_tests(self, made: GeneratedCode, tool: CheckedTool, tests: ToolTests) -> list[str]:
-        """Returns the tests of the code's author that are usable and new. They can only make it harder for the code."""
+        """The tests of the code's author that are usable and new. They can only make it harder for the code."""
         room = MAX_TEST_CASES - len(tests.test_cases)
         usable = [
             case for case in made.test_cases if not check_test_case(case, tool, 0) and case not in tests.test_cases
@@ -184,7 +184,7 @@ class ToolGeneration:
     async def _find_tier(
         self, tool: CheckedTool, manifest: Manifest, cases: Sequence[str]
     ) -> tuple[SandboxTier | None, list[TestFailure]]:
-        """Returns the first tier in which all tests pass, or None with the failures of the last one."""
+        """The first tier in which all tests pass, or None with the failures of the last one."""
         failures: list[TestFailure] = []
         for tier in self._runner.tiers:
             failures = await self._runner.run_tests(tool, tier, manifest, cases)
@@ -193,7 +193,7 @@ class ToolGeneration:
         return None, failures
 
     async def _review(self, code: str, tests: ToolTests, tool: CheckedTool) -> CodeReview | _Refusal:
-        """Returns the review, or why the code is refused. An unreadable review is asked for once more."""
+        """The review, or why the code is refused. An unreadable review is asked for once more."""
         self._report("reviewing the code")
         for attempt in (1, 2):
             try:
@@ -210,7 +210,7 @@ class ToolGeneration:
 
 
 def _narrow(manifest: Manifest, tool: CheckedTool) -> Manifest:
-    """Returns the manifest without the permissions that the code does not use."""
+    """The manifest without the permissions that the code does not use."""
     return manifest.model_copy(
         update={
             "hosts": manifest.hosts if "http_get" in tool.host_functions else (),

@@ -42,7 +42,7 @@ class HostFunctions:
         raise ToolInputError(f"{name[:50]} was called with arguments of the wrong type")
 
     async def _get_page(self, manifest: Manifest, url: str) -> str:
-        """Returns the body of a page as text. A redirect is followed to permitted hosts only."""
+        """The body of a page as text. A redirect is followed to permitted hosts only."""
         for _ in range(MAX_REDIRECTS + 1):
             self._check_host(manifest, self._client.parse_url(url))
             async with self._client.open(url, silence_s=PAGE_SECONDS) as answer:
@@ -86,7 +86,7 @@ async def _call_tool(manifest: Manifest, context: ToolContext, name: str, args: 
 
 
 def _find_charset(content_type: str) -> str:
-    """Returns the character set that a content type names, UTF-8 if there is none that is known."""
+    """The character set that a content type names, UTF-8 if there is none that is known."""
     import httpx  # noqa: PLC0415 - 5 MB with httpcore that only tools which fetch need
 
     charset = httpx.Headers({"content-type": content_type})

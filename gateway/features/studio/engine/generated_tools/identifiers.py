@@ -13,7 +13,7 @@ _SEPARATORS = re.compile(r"[\s\-]+")
 
 
 def sanitize_identifier(name: str) -> str:
-    """Returns the name as an identifier in snake case: `Part Number` and `part-number` become `part_number`.
+    """The name as an identifier in snake case: `Part Number` and `part-number` become `part_number`.
 
     Raises `ValidationError` with the stage `identifier` for a name that needs more than another spelling.
     """

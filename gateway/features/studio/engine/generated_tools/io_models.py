@@ -50,7 +50,7 @@ class IoModels:
     types: dict[str, type[BaseModel]] = field(default_factory=dict)
 
     def build_stand_in(self, name: str) -> str:
-        """Returns the source of the class that stands for a model in the sandbox."""
+        """The source of the class that stands for a model in the sandbox."""
         specs = self.fields[name]
         parameters = "".join(f", {spec.name}" if spec.default_code is None else f", {spec.name}=..." for spec in specs)
         lines = [f"class {name}:"]
@@ -69,7 +69,7 @@ class IoModels:
         return "\n".join(lines)
 
     def build_empty(self, name: str) -> str:
-        """Returns the code of an instance whose required fields are empty: "", 0, None, [] and so on."""
+        """The code of an instance whose required fields are empty: "", 0, None, [] and so on."""
         given = [
             f"{spec.name}={self._build_empty_value(spec.annotation)}"
             for spec in self.fields[name]
@@ -106,7 +106,7 @@ def read_models(classes: Sequence[ast.ClassDef]) -> IoModels:
 
 
 def is_model_class(node: ast.AST) -> bool:
-    """Returns whether a node defines a Pydantic model."""
+    """Whether a node defines a Pydantic model."""
     return isinstance(node, ast.ClassDef) and any(
         isinstance(base, ast.Name) and base.id == "BaseModel" for base in node.bases
     )
@@ -146,7 +146,7 @@ def _read_field(node: ast.AnnAssign, models: IoModels) -> FieldSpec:
 
 
 def _read_default(node: ast.expr | None) -> tuple[dict[str, Any], str | None]:
-    """Returns the options of `Field` and the code of the default; None without one."""
+    """The options of `Field` and the code of the default; None without one."""
     if node is None:
         return {}, None
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Field"):
@@ -179,7 +179,7 @@ def _read_literal(node: ast.expr) -> Any:
 
 
 def _read_type(node: ast.expr, models: IoModels, depth: int = 0) -> tuple[Any, str]:
-    """Returns a type and a format string with the code that makes a value of it from the JSON value `{0}`."""
+    """A type and a format string with the code that makes a value of it from the JSON value `{0}`."""
     if depth > 8:
         raise ModelError("the type is nested too deeply", node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in models.types:

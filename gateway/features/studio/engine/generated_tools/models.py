@@ -127,6 +127,6 @@ class Candidate:
 
 
 def compute_sha256(code: str, manifest: Manifest) -> str:
-    """Returns the SHA-256 (hex) of code and manifest, which an approval is bound to."""
+    """The SHA-256 (hex) of code and manifest, which an approval is bound to."""
     content: JsonObject = {"code": code, "manifest": manifest.model_dump(mode="json")}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()

@@ -32,7 +32,7 @@ class ToolProducer:
     async def write_tests(
         self, name: str | None, earlier: str | None, permissions: Manifest | None, feedback: Sequence[str]
     ) -> ToolTests:
-        """Returns the interface and the tests. The model does not see any new code, only that of the version that is
+        """The interface and the tests. The model does not see any new code, only that of the version that is
         refined.
         """
         fixed = f"The function is named {name}." if name is not None else ""
@@ -44,7 +44,7 @@ class ToolProducer:
         return await self._ask(ToolTests, render("tool_tests", name=fixed.strip()), parts, feedback, "high")
 
     async def write_code(self, tests: ToolTests, earlier: str | None, feedback: Sequence[str]) -> GeneratedCode:
-        """Returns the code for an interface and its tests. `feedback` lists what was wrong with the last one."""
+        """The code for an interface and its tests. `feedback` lists what was wrong with the last one."""
         parts = [
             format_block("user_request", self._request),
             format_block("result", tests.interface, source="the interface"),
@@ -57,7 +57,7 @@ class ToolProducer:
         return await self._ask(GeneratedCode, render("tool_code", imports=modules), parts, feedback, "high")
 
     async def review(self, code: str, tests: ToolTests, warnings: Sequence[str]) -> CodeReview:
-        """Returns the critic's opinion."""
+        """The critic's opinion."""
         parts = [
             format_block("user_request", self._request),
             format_block("result", code, source="the code"),

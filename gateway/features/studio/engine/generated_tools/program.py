@@ -133,7 +133,7 @@ _ENDS: dict[SandboxTier, str] = {
 
 
 def build_call(tool: CheckedTool, tier: SandboxTier) -> str:
-    """Returns the program that calls the tool with `inputs['data']`: it evaluates to JSON with `value`, or in a process
+    """The program that calls the tool with `inputs['data']`: it evaluates to JSON with `value`, or in a process
     `pending`, the call of the host that it needs the answer of.
     """
     body = _CALL.format(name=tool.name, input=tool.input_name, output=tool.output_name)
@@ -142,7 +142,7 @@ def build_call(tool: CheckedTool, tier: SandboxTier) -> str:
 
 
 def build_test(tool: CheckedTool, case: str, tier: SandboxTier) -> str:
-    """Returns the program that runs one test: it evaluates to JSON with `failed` and the tool's `outputs`."""
+    """The program that runs one test: it evaluates to JSON with `failed` and the tool's `outputs`."""
     body = _TEST.format(name=tool.name, output=tool.output_name, body=indent_statements(case))
     calls = _RECORDED_CALLS + (_DRIVE if tier == "process" else "")
     return _assemble(tool, calls, body, tier)
@@ -170,7 +170,7 @@ def _list_future_imports(tree: ast.Module) -> Sequence[str]:
 
 
 def _list_statements(tool: CheckedTool) -> Sequence[str]:
-    """Returns the module's statements: stand-ins in the place of models, nothing in that of Pydantic's imports."""
+    """The module's statements: stand-ins in the place of models, nothing in that of Pydantic's imports."""
     return [
         tool.models.build_stand_in(node.name)
         if isinstance(node, ast.ClassDef) and is_model_class(node)

@@ -91,7 +91,7 @@ class GeneratedTools:
         return await self._stage(principal, made, run_id, parent=None)
 
     async def check_request(self, principal: Principal, description: str, name: str | None) -> str | None:
-        """Returns the name as it will be. Raises what `generate` would raise before it asks a model."""
+        """The name as it will be. Raises what `generate` would raise before it asks a model."""
         _check_description(description)
         if name is not None:
             name = sanitize_identifier(name)
@@ -122,11 +122,11 @@ class GeneratedTools:
         return await self._stage(principal, made, run_id, parent=parent.version)
 
     async def list_tools(self, principal: Principal) -> list[ToolVersion]:
-        """Returns the newest version of each of the principal's tools, by name."""
+        """The newest version of each of the principal's tools, by name."""
         return await self._store.list_newest(principal.owner)
 
     async def get(self, principal: Principal, name: str, version: int | None = None) -> ToolVersion:
-        """Returns a version; by default the newest one that is not discarded, else the newest."""
+        """A version; by default the newest one that is not discarded, else the newest."""
         versions = await self._store.list_versions(principal.owner, name)
         if version is None:
             return next((one for one in versions if one.state != "discarded"), versions[0])
@@ -137,12 +137,12 @@ class GeneratedTools:
         return found
 
     async def get_active(self, principal: Principal, name: str) -> ToolVersion | None:
-        """Returns the version in use, or None."""
+        """The version in use, or None."""
         versions = await self._store.list_versions(principal.owner, name)
         return next((one for one in versions if one.is_active), None)
 
     async def list_versions(self, principal: Principal, name: str) -> list[ToolVersion]:
-        """Returns every version of a tool, the newest first."""
+        """Every version of a tool, the newest first."""
         return await self._store.list_versions(principal.owner, name)
 
     async def apply(
@@ -165,7 +165,7 @@ class GeneratedTools:
     async def get_restorable(
         self, principal: Principal, name: str, version: int, *, sha256: str | None = None
     ) -> ToolVersion:
-        """Returns a version that was in use. Raises `ConflictError` if it never was or `sha256` is another one."""
+        """A version that was in use. Raises `ConflictError` if it never was or `sha256` is another one."""
         chosen = await self.get(principal, name, version)
         if chosen.state != "applied":
             raise ConflictError(
@@ -195,7 +195,7 @@ class GeneratedTools:
         return removed
 
     async def check_removal(self, principal: Principal, name: str) -> ToolVersion:
-        """Returns the newest version of a tool. Raises `ConflictError` while rooms name it."""
+        """The newest version of a tool. Raises `ConflictError` while rooms name it."""
         newest = (await self._store.list_versions(principal.owner, name))[0]
         rooms = self._list_rooms_with(name) if await self.get_active(principal, name) is not None else ()
         if rooms:
@@ -292,7 +292,7 @@ class GeneratedTools:
         return replace(await self.get(principal, chosen.name, chosen.version), is_active=True)
 
     def _build(self, version: ToolVersion) -> GeneratedTool:
-        """Returns the version as a tool. Raises `ValidationError`, `SandboxMissingError`, `ToolUnknownError`."""
+        """The version as a tool. Raises `ValidationError`, `SandboxMissingError`, `ToolUnknownError`."""
         if version.tier not in self.runner.tiers:
             raise ValidationError(
                 f"{version.name} needs the sandbox {version.tier!r}, which this machine does not have",
@@ -312,7 +312,7 @@ class GeneratedTools:
     async def get_staged(
         self, principal: Principal, name: str, version: int | None, *, sha256: str | None = None
     ) -> ToolVersion:
-        """Returns a staged version; without a number the newest one. Raises `ConflictError` if it is not staged or
+        """A staged version; without a number the newest one. Raises `ConflictError` if it is not staged or
         `sha256` is another one.
         """
         if version is not None:

@@ -80,7 +80,7 @@ class Finding:
 
 
 def check_source(tree: ast.Module) -> list[Finding]:
-    """Returns everything that the rules refuse."""
+    """Everything that the rules refuse."""
     return [*_check_top_level(tree), *check_nodes(tree)]
 
 
@@ -187,7 +187,7 @@ def _check_import(node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
 
 
 def _reads_internals(text: str) -> bool:
-    """Returns whether `str.format` with this text would read an attribute that begins with an underscore."""
+    """Whether `str.format` with this text would read an attribute that begins with an underscore."""
     try:
         return any("._" in (name or "") for _, name, _, _ in Formatter().parse(text))
     except ValueError:  # no format text
@@ -202,7 +202,7 @@ def _explain_import(name: str) -> str:
 
 
 def _is_offered(module: str, name: str) -> bool:
-    """Returns whether a module offers a name: a listed one, or a public one that is no module itself."""
+    """Whether a module offers a name: a listed one, or a public one that is no module itself."""
     allowed = ALLOWED_IMPORTS[module]
     if allowed != _ALL:
         return name in allowed
@@ -230,7 +230,7 @@ def _list_module_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _list_bound_names(tree: ast.AST) -> frozenset[str]:
-    """Returns every name that is bound anywhere: by assignment, definition, import, parameter, pattern or handler."""
+    """Every name that is bound anywhere: by assignment, definition, import, parameter, pattern or handler."""
     bound: set[str] = set()
     for node in ast.walk(tree):
         match node:

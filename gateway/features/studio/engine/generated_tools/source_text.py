@@ -23,7 +23,7 @@ _BLANKS: Final = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f\u18
 
 
 def check_visibility(code: str) -> list[Finding]:
-    """Returns the lines that do not show what they hold."""
+    """The lines that do not show what they hold."""
     lines = code.replace("\r\n", "\n").split("\n")
     found = [(number, problem) for number, line in enumerate(lines, start=1) for problem in _find_problems(line)]
     if not code.isascii():

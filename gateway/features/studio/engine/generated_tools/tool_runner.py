@@ -34,7 +34,7 @@ class TestFailure:
     outputs: Sequence[JsonValue] = ()
 
     def describe(self) -> str:
-        """Returns the failure as a model reads it."""
+        """The failure as a model reads it."""
         got = f"\nThe tool returned: {json.dumps([*self.outputs])[:1_000]}" if self.outputs else ""
         return f"Test {self.number} failed: {self.reason}{got}\nTest {self.number} is:\n{self.case.strip()}"
 
@@ -142,7 +142,7 @@ def describe_problems(error: ValidationError) -> str:
 
 
 async def _answer(call: JsonValue, call_host: HostCall) -> JsonValue:
-    """Returns a call with its answer or its error, as the program reads it."""
+    """A call with its answer or its error, as the program reads it."""
     if not (isinstance(call, list) and len(call) == 2 and isinstance(call[0], str) and isinstance(call[1], list)):
         raise ToolOutputError("the tool asked the gateway for something that cannot be read")
     try:

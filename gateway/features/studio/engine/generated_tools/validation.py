@@ -83,7 +83,7 @@ class ToolValidationPipeline:
         return tool
 
     async def validate(self, name: str, code: str, manifest: Manifest | None = None) -> list[ValidationError]:
-        """Returns all errors of the code."""
+        """All errors of the code."""
         return self.check(name, code, manifest or Manifest()).errors
 
     def _check_identifier(self, tool: CheckedTool) -> None:
@@ -162,7 +162,7 @@ class ToolValidationPipeline:
 
 
 def parse_code(code: str) -> tuple[ast.Module | None, Finding | None]:
-    """Returns the syntax tree, and why the code cannot be parsed (`syntax`) or compiled (`compile`)."""
+    """The syntax tree, and why the code cannot be parsed (`syntax`) or compiled (`compile`)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -198,7 +198,7 @@ def check_test_case(case: str, tool: CheckedTool, number: int) -> list[Validatio
 
 
 def build_stub(tool: CheckedTool) -> CheckedTool:
-    """Returns the interface with a function that always returns an empty result."""
+    """The interface with a function that always returns an empty result."""
     tree = copy.deepcopy(tool.tree)
     for node in tree.body:
         if isinstance(node, ast.AsyncFunctionDef) and node.name == tool.name:
@@ -207,7 +207,7 @@ def build_stub(tool: CheckedTool) -> CheckedTool:
 
 
 def indent_statements(case: str) -> str:
-    """Returns the statements as the body of a function. Lines within texts keep their indentation."""
+    """The statements as the body of a function. Lines within texts keep their indentation."""
     try:
         body = ast.unparse(ast.parse(case.strip("\n")))
     except _PARSE_ERRORS:
@@ -231,7 +231,7 @@ def _list_warnings(tree: ast.Module, function: ast.AsyncFunctionDef | ast.Functi
 
 
 def _walk_own(function: ast.AST) -> Sequence[ast.AST]:
-    """Returns the nodes of a function without those of functions inside of it."""
+    """The nodes of a function without those of functions inside of it."""
     found: list[ast.AST] = []
     waiting: list[ast.AST] = list(ast.iter_child_nodes(function))
     while waiting:

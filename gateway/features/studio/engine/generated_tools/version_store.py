@@ -53,7 +53,7 @@ class ToolVersionStore:
         return replace(made, version=int(rows[0][0]))
 
     async def list_newest(self, owner: str | None) -> list[ToolVersion]:
-        """Returns the newest version of every tool of an owner, or of all owners, by name."""
+        """The newest version of every tool of an owner, or of all owners, by name."""
         rows = await self._statements.read(
             f"{_SELECT} WHERE (? = 1 OR v.owner = ?) AND v.version = "  # noqa: S608 - a constant
             "(SELECT MAX(w.version) FROM tool_versions w WHERE w.owner = v.owner AND w.name = v.name) "
@@ -63,7 +63,7 @@ class ToolVersionStore:
         return [_parse(row) for row in rows]
 
     async def list_versions(self, owner: str, name: str) -> list[ToolVersion]:
-        """Returns every version of a tool, the newest first. Raises `NotFoundError` if there is none."""
+        """Every version of a tool, the newest first. Raises `NotFoundError` if there is none."""
         rows = await self._statements.read(
             f"{_SELECT} WHERE v.owner = ? AND v.name = ? ORDER BY v.version DESC", owner, name
         )
@@ -72,7 +72,7 @@ class ToolVersionStore:
         return [_parse(row) for row in rows]
 
     async def list_active(self) -> list[ToolVersion]:
-        """Returns the versions in use, of all owners, by name."""
+        """The versions in use, of all owners, by name."""
         return [
             _parse(row) for row in await self._statements.read(f"{_SELECT} WHERE a.version IS NOT NULL ORDER BY v.name")
         ]
@@ -82,7 +82,7 @@ class ToolVersionStore:
         return tuple(await self._statements.read("SELECT name, owner, version, sha256 FROM active_tools ORDER BY name"))
 
     async def is_taken(self, owner: str, name: str) -> bool:
-        """Returns whether another owner's tool of this name is in use."""
+        """Whether another owner's tool of this name is in use."""
         return bool(
             await self._statements.read("SELECT 1 FROM active_tools WHERE name = ? AND owner <> ?", name, owner)
         )

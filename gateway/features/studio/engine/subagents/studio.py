@@ -73,7 +73,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return ()
 
     def build_first_message(self) -> str:
-        """Returns the conversation so far, the results of earlier tasks, and the request."""
+        """The conversation so far, the results of earlier tasks, and the request."""
         spoken = [one for one in self.caller.history if one.role in ("user", "assistant") and one.content]
         parts = []
         if spoken:
@@ -87,11 +87,11 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return "\n".join(parts)
 
     def build_opening_call(self) -> OpeningCall | None:
-        """Returns the call that the router named, if it named a tool. One call then does it all, without a model."""
+        """The call that the router named, if it named a tool. One call then does it all, without a model."""
         return OpeningCall(self.task.action, self.task.entities) if self.task.action in self.granted else None
 
     def conclude_opening(self) -> SubAgentResult | None:
-        """Returns the result of that call; None if it failed, so that the model decides what to do."""
+        """The result of that call; None if it failed, so that the model decides what to do."""
         if any(done.output.error_code is not None for done in self._done) or not self._done:
             return None
         return self._build_result(self._done[-1].output.text)
@@ -110,7 +110,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return {"intent": self.CATEGORY, "changes": [*changes]}
 
     async def conclude(self, final: StudioFinal, calls: ToolCalls) -> SubAgentResult:
-        """Returns the answer or the question. An answer about changes that all failed, or were never tried, says so."""
+        """The answer or the question. An answer about changes that all failed, or were never tried, says so."""
         answer, question = final.answer.strip(), final.question.strip()
         undone = self._find_undone(answer, question)
         if undone is not None and not self._list_changes():
@@ -122,7 +122,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return self._build_result("\n\n".join(part for part in (answer, question) if part), question, undone)
 
     def _find_undone(self, answer: str, question: str) -> Undone | None:
-        """Returns the newest change that was tried and never succeeded, or that a model claims without a call."""
+        """The newest change that was tried and never succeeded, or that a model claims without a call."""
         changed = {one.tool for one in self._list_changes()}
         failed = [one.output for one in self._done if self._may_change(one.tool) and one.tool not in changed]
         if failed:
@@ -146,11 +146,11 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         )
 
     def _list_changes(self) -> list[_Call]:
-        """Returns the calls that changed something."""
+        """The calls that changed something."""
         return [one for one in self._done if one.output.error_code is None and self._may_change(one.tool)]
 
     def _should_have_changed(self) -> bool:
-        """Returns whether the router read a change; of an action that is no tool's name, whether nothing was called."""
+        """Whether the router read a change; of an action that is no tool's name, whether nothing was called."""
         return self._may_change(self.task.action) or (self.CHANGES_THINGS and not self._done)
 
     def _may_change(self, tool: str) -> bool:
@@ -231,7 +231,7 @@ STUDIO_AGENTS: tuple[type[StudioAgent], ...] = (RoomAgent, ToolAgent, QueryAgent
 
 
 def make_studio_agents(tools: Container[str]) -> list[type[StudioAgent]]:
-    """Returns the sub-agents that a run with these tools may start."""
+    """The sub-agents that a run with these tools may start."""
     return [kind for kind in STUDIO_AGENTS if f"spawn_{kind.AGENT_ID}" in tools]
 
 

@@ -15,7 +15,7 @@ class Chunker(Protocol):
     a chunk."""
 
     def chunk(self, output: ParserOutput) -> list[Chunk]:
-        """Returns the chunks in text order. The same document and options give the same chunks and ids."""
+        """The chunks in text order. The same document and options give the same chunks and ids."""
         ...
 
 

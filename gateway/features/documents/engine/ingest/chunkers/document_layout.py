@@ -27,7 +27,7 @@ class PlacedBlock(NamedTuple):
 
 
 def join_document_text(output: ParserOutput) -> str:
-    """Returns the text that chunk offsets refer to: the blocks in order, joined by blank lines."""
+    """The text that chunk offsets refer to: the blocks in order, joined by blank lines."""
     return SEPARATOR.join(block.content for block in output.chunks)
 
 
@@ -52,7 +52,7 @@ class Document:
         return found
 
     def find_blocks(self, span: Span) -> list[PlacedBlock]:
-        """Returns the blocks that lie, wholly or in part, in a span."""
+        """The blocks that lie, wholly or in part, in a span."""
         first = max(bisect_right(self._starts, span.start) - 1, 0)
         found = []
         for placed in self.blocks[first:]:
@@ -106,12 +106,12 @@ def _make_chunk_block(placed: PlacedBlock) -> ChunkBlock:
 
 
 def _find_heading_path(blocks: list[ParsedChunk]) -> tuple[str, ...]:
-    """Returns the headings above the first block that is not a heading: a chunk's own heading counts as above it."""
+    """The headings above the first block that is not a heading: a chunk's own heading counts as above it."""
     return next((block.heading_path for block in blocks if block.layout_type != "header"), blocks[-1].heading_path)
 
 
 def _find_common_layout(blocks: list[ParsedChunk]) -> LayoutType:
-    """Returns the layout that all blocks below the headings share, or `text`."""
+    """The layout that all blocks below the headings share, or `text`."""
     kinds = {block.layout_type for block in blocks if block.layout_type != "header"}
     if not kinds:
         return "header"

@@ -31,7 +31,7 @@ class SentenceChunker:
         self._options = options or SentenceOptions()
 
     def chunk(self, output: ParserOutput) -> list[Chunk]:
-        """Returns chunks of whole sentences in text order."""
+        """Chunks of whole sentences in text order."""
         document = Document(output)
         whole = Span(0, len(document.text))
         parts = list(cut_oversized(document.text, split_sentences(document.text, whole), self._options.size))
@@ -49,7 +49,7 @@ class SentenceChunker:
             first = self._overlap_start(parts, first, after)
 
     def _overlap_start(self, parts: Sequence[Span], first: int, after: int) -> int:
-        """Returns the first sentence of the next window: as far back as the overlap allows, but always with
+        """The first sentence of the next window: as far back as the overlap allows, but always with
         progress."""
         place = after
         while place - 1 > first and self._may_repeat(parts, place - 1, after):

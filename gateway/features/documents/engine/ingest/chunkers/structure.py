@@ -36,7 +36,7 @@ class StructureChunker:
         self._options = options or StructureOptions()
 
     def chunk(self, output: ParserOutput) -> list[Chunk]:
-        """Returns chunks without overlap, in order."""
+        """Chunks without overlap, in order."""
         document = Document(output)
         return document.build_chunks(
             span for section in _split_sections(document.blocks) for span in self._split_section(document.text, section)

@@ -19,19 +19,19 @@ _TEXT_TYPES = frozenset({
 
 
 def read_media_type(header: str | None) -> str:
-    """Returns the media type of a `content-type` header in lower case, without parameters."""
+    """The media type of a `content-type` header in lower case, without parameters."""
     return (header or "").split(";")[0].strip().lower()
 
 
 def read_charset(header: str | None) -> str | None:
-    """Returns the charset of a `content-type` header."""
+    """The charset of a `content-type` header."""
     message = Message()
     message["content-type"] = header or ""
     return message.get_content_charset()
 
 
 def detect_file_type(content_type: str | None, name: str) -> FileType | None:
-    """Returns a document's file type by its `content-type` header and its name or URL; None if no parser reads it."""
+    """A document's file type by its `content-type` header and its name or URL; None if no parser reads it."""
     kind = read_media_type(content_type)
     if kind in MEDIA_TYPES:
         return MEDIA_TYPES[kind]
@@ -41,6 +41,6 @@ def detect_file_type(content_type: str | None, name: str) -> FileType | None:
 
 
 def get_suffix(name: str) -> str:
-    """Returns the suffix of a file name or URL path in lower case with its dot; empty if there is none."""
+    """The suffix of a file name or URL path in lower case with its dot; empty if there is none."""
     path = urlsplit(name).path if "://" in name else name
     return PurePosixPath(unquote(path)).suffix.lower()

@@ -192,7 +192,7 @@ class Crawl:
         return {**conditions, **await self._authenticate(hop)}
 
     async def _authenticate(self, url: str) -> Mapping[str, str]:
-        """Returns the credential's headers for a page of the site; no other site gets them."""
+        """The credential's headers for a page of the site; no other site gets them."""
         return await self._account.build_headers(url) if self._account is not None else {}
 
     async def _on_download(self, final: str, depth: int, answer: Download) -> FetchedDocument | MissedDocument | None:
@@ -335,13 +335,13 @@ class Crawl:
 
 
 def _detect_file_type(url: str, headers: Mapping[str, str]) -> FileType | None:
-    """Returns the file type of a response. Without a content type it is HTML, as in browsers."""
+    """The file type of a response. Without a content type it is HTML, as in browsers."""
     header = headers.get("content-type")
     return detect_file_type(header, url) or ("html" if not read_media_type(header) else None)
 
 
 def _report_limit(urls: Sequence[str], message: str) -> MissedDocument:
-    """Returns the note that these addresses lie beyond a limit of the walk."""
+    """The note that these addresses lie beyond a limit of the walk."""
     error = ConnectorTooLargeError(message, count=len(urls))
     return MissedDocument(urls[0], f"{len(urls)} more", error, is_walk_limit=True)
 

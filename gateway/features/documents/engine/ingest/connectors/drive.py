@@ -90,7 +90,7 @@ class DriveConnector:
         return source == own or (below != source and (request.recursive or "/" not in below))
 
     async def _get_account(self, name: str | None) -> Account:
-        """Returns the account for a credential; a new one if the credential changed."""
+        """The account for a credential; a new one if the credential changed."""
         try:
             if not name:
                 there = (
@@ -113,7 +113,7 @@ class DriveConnector:
     async def _fetch_entry(
         self, api: DriveApi, entry: _WalkEntry, known: str, workspace: Path
     ) -> FetchedDocument | MissedDocument:
-        """Returns one file: unchanged, fetched, or missed for a reason of its own."""
+        """One file: unchanged, fetched, or missed for a reason of its own."""
         try:
             if isinstance(entry.file, ConnectorError):
                 raise entry.file
@@ -127,7 +127,7 @@ class DriveConnector:
     async def _build_output(
         self, api: DriveApi, file: DriveFile, known: str, workspace: Path
     ) -> tuple[DriveFile, ConnectorOutput | None]:
-        """Returns the file's current metadata, and its content unless that is known or no parser reads it."""
+        """The file's current metadata, and its content unless that is known or no parser reads it."""
         changed: FileChangedError | None = None
         for _ in range(FETCH_TIMES):
             if changed is not None:

@@ -23,7 +23,7 @@ class Reference:
 
 
 def is_id(text: object) -> bool:
-    """Returns whether the value can be a Drive id."""
+    """Whether the value can be a Drive id."""
     return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 

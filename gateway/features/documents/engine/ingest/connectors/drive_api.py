@@ -107,7 +107,7 @@ class DriveApi:
         return parse_file(await self._fetch_json(url, reference))
 
     async def list_children(self, folder: DriveFile) -> list[DriveFile]:
-        """Returns everything in a folder outside the trash, by name, without opening subfolders."""
+        """Everything in a folder outside the trash, by name, without opening subfolders."""
         query = {
             "q": f"'{folder.id}' in parents and trashed = false",
             "pageSize": str(PAGE_SIZE),
@@ -163,7 +163,7 @@ class DriveApi:
         return found
 
     def _build_url(self, path: str = "", **query: str) -> str:
-        """Returns an API address; every request includes shared drives."""
+        """An API address; every request includes shared drives."""
         where = f"{self._files}/{quote(path)}" if path else self._files
         return f"{where}?{urlencode({**query, 'supportsAllDrives': 'true'})}"
 
@@ -180,7 +180,7 @@ class DriveApi:
         return value
 
     async def _with_token(self, reference: Reference, call: Callable[[Headers], Awaitable[T]]) -> T:
-        """Returns the result of the call; repeats it once with a new token if the token was refused."""
+        """The result of the call; repeats it once with a new token if the token was refused."""
         used = await self._account.get_token()
 
         async def headers(url: str) -> Mapping[str, str]:
@@ -201,7 +201,7 @@ class DriveApi:
             raise AccountError(f"Google Drive refuses even a new token of {self._account.display_name}") from error
 
     def _make_api_error(self, url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
-        """Returns the error for an API response; for other addresses, the error of the status."""
+        """The error for an API response; for other addresses, the error of the status."""
         if not url.startswith(self._files):
             return build_status_error(url, status, headers, body)
         reasons, message = _parse_error(body)
@@ -234,7 +234,7 @@ class DriveApi:
 
 
 def _parse_error(body: bytes) -> tuple[list[str], str]:
-    """Returns the reasons and the message of an error in either of Google's formats."""
+    """The reasons and the message of an error in either of Google's formats."""
     try:
         error = json.loads(body)["error"]
         entries = [*(error.get("errors") or []), *(error.get("details") or [])]

@@ -51,7 +51,7 @@ class Account:
         return f"the account that {whose} of the credential {self._name!r}"
 
     async def get_token(self) -> str:
-        """Returns a token that is valid for at least a minute. Raises `AccountError` if Google issues none."""
+        """A token that is valid for at least a minute. Raises `AccountError` if Google issues none."""
         async with self._lock:
             if self._clock() >= self._until - EARLY_SECONDS:
                 self._token, life = await self._request_token()
@@ -86,7 +86,7 @@ class Account:
         return await request_token(self._client, credential.token_uri, form)
 
     def _sign_assertion(self, credential: GoogleServiceAccount) -> str:
-        """Returns the signed claim that is exchanged for a token (RFC 7523)."""
+        """The signed claim that is exchanged for a token (RFC 7523)."""
         import jwt  # noqa: PLC0415 - brings 9 MB of cryptography, which only a service account needs
 
         issued = int(self._now())
@@ -108,7 +108,7 @@ class Account:
         raise AccountError(f"{unusable}: take it from Google's key file as it is, with its line breaks")
 
     def _make_token_error(self, url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
-        """Returns the error for a response of the token endpoint (RFC 6749, 5.2)."""
+        """The error for a response of the token endpoint (RFC 6749, 5.2)."""
         reply_data = parse_object(body)
         code = reply_data.get("error")
         if status not in (400, 401, 403) or not isinstance(code, str):
@@ -129,5 +129,5 @@ class Account:
 
 
 def make_printable_line(reply_data: object) -> str:
-    """Returns external text as one printable line of at most 200 characters."""
+    """External text as one printable line of at most 200 characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in str(reply_data)).split())[:200]

@@ -152,7 +152,7 @@ def _parse_path(request: ConnectorInput) -> Path:
 
 
 def _list_missed_below(one: UnreadableEntry, known: Mapping[str, str]) -> list[MissedDocument]:
-    """Returns the unreadable folder and every known document in it as missed, so they are not removed."""
+    """The unreadable folder and every known document in it as missed, so they are not removed."""
     shown = one.name if one.name != "." else make_printable_name(str(one.path))
     error: ConnectorError = ConnectorAuthError(f"{shown} may not be read by this process: {one.error.strerror}")
     if not isinstance(one.error, PermissionError):
@@ -164,7 +164,7 @@ def _list_missed_below(one: UnreadableEntry, known: Mapping[str, str]) -> list[M
 
 
 def _read_stable(path: Path, copy: Path | None) -> _FileState | None:
-    """Returns the file's checksum and status if it did not change while it was read, else None after `MAX_READS`.
+    """The file's checksum and status if it did not change while it was read, else None after `MAX_READS`.
 
     With `copy`, also copies the bytes, for callers that cannot handle a file name that is not valid text.
     """

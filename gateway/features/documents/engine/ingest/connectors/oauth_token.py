@@ -15,7 +15,7 @@ _MAX_REPLY_BYTES = 100_000
 
 
 async def request_token(client: SourceClient, token_uri: str, form: Mapping[str, str]) -> tuple[str, float]:
-    """Returns a token and its lifetime in seconds. Raises `ConnectorError` and its subclasses."""
+    """A token and its lifetime in seconds. Raises `ConnectorError` and its subclasses."""
     content = urlencode(form).encode()
     reply = await client.read(
         token_uri, method="POST", content=content, headers=_build_form_headers, max_bytes=_MAX_REPLY_BYTES

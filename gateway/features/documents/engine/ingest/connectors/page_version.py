@@ -28,7 +28,7 @@ class PageVersion:
 
     @classmethod
     def from_headers(cls, headers: "httpx.Headers", checksum: str, links: tuple[str, ...]) -> Self:
-        """Returns the version of a page that was just read."""
+        """The version of a page that was just read."""
         kept = links if sum(map(len, links)) <= _MAX_LINK_CHARS else None
         return cls(checksum, headers.get("etag", "").strip(), headers.get("last-modified", "").strip(), kept)
 
@@ -39,7 +39,7 @@ class PageVersion:
         return {name: value for name, value in asked.items() if value}
 
     def dumps(self, url: str) -> str:
-        """Returns the text stored in `FetchedDocument.version`."""
+        """The text stored in `FetchedDocument.version`."""
         here = build_host_url(url, "")
         links = None if self.links is None else [link.removeprefix(here) for link in self.links]
         return json.dumps({"sha256": self.checksum, "etag": self.etag, "modified": self.modified, "links": links})

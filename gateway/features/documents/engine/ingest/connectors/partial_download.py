@@ -52,7 +52,7 @@ class PartialDownload:
         return 0 if self._total_size is None else max(0, self._total_size - self.size)
 
     def request_headers(self) -> dict[str, str]:
-        """Returns the headers to request the missing bytes; none at the start, or if the download cannot be
+        """The headers to request the missing bytes; none at the start, or if the download cannot be
         continued."""
         self._began = False
         if not self.size or not self._validator:
@@ -61,7 +61,7 @@ class PartialDownload:
         return {"range": f"bytes={self.size}-", "if-range": self._validator, "accept-encoding": "identity"}
 
     def is_cut_at_same_place(self) -> bool:
-        """Returns whether the body ended at the same place as before, so that it is cut at its source and retrying is
+        """Whether the body ended at the same place as before, so that it is cut at its source and retrying is
         useless.
 
         Call it once for each failed response.
@@ -136,7 +136,7 @@ def _translate_disk_errors() -> Iterator[None]:
 
 
 def _get_validator(headers: Mapping[str, str]) -> str:
-    """Returns the strong ETag that a continuation is bound to, or an empty text.
+    """The strong ETag that a continuation is bound to, or an empty text.
 
     A date has a resolution of seconds only, and a weak tag does not identify bytes (RFC 9110, 13.1.5).
     """

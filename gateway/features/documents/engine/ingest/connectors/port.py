@@ -61,5 +61,5 @@ class Connector(Protocol):
         ...
 
     def covers(self, request: ConnectorInput, source: str) -> bool:
-        """Returns whether a walk of this request would find the document if it still existed, by its `source` alone."""
+        """Whether a walk of this request would find the document if it still existed, by its `source` alone."""
         ...

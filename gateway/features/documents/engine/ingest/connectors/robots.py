@@ -29,7 +29,7 @@ class HostRules:
     reachable: bool = True
 
     def allow(self, url: str) -> bool:
-        """Returns whether this address may be requested."""
+        """Whether this address may be requested."""
         return self.reachable and self.rules.can_fetch(url, ROBOT_NAME)
 
     @property
@@ -67,7 +67,7 @@ class RobotsCache:
         self._known: dict[str, HostRules] = {}
 
     async def get_rules(self, url: str) -> HostRules:
-        """Returns the rules of the host of `url`."""
+        """The rules of the host of `url`."""
         where = build_host_url(url, "/robots.txt")
         if where not in self._known:
             self._known[where] = await self._read(where)

@@ -17,7 +17,7 @@ def select_connector(
     connectors: Mapping[SourceType, Connector],
     roots: Sequence[Path] | None,
 ) -> Connector:
-    """Returns the connector for this source. Local files are read beneath `roots` only.
+    """The connector for this source. Local files are read beneath `roots` only.
 
     Raises `BadRequestError` if there is no connector for it, or the pipeline is for another kind of source.
     """

@@ -28,7 +28,7 @@ class Sitemap:
 async def list_sitemap_pages(
     client: SourceClient, starts: Iterable[str], own: str, headers: Headers, *, most: int
 ) -> tuple[str, ...]:
-    """Returns up to `most` normalised, unique pages of the site `own` from its sitemaps and sitemap indexes.
+    """Up to `most` normalised, unique pages of the site `own` from its sitemaps and sitemap indexes.
 
     A sitemap that cannot be read counts as empty.
     """

@@ -90,7 +90,7 @@ class RetryPolicy:
     now: Callable[[], datetime] = _get_now
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Returns the result of `attempt`, repeating it after each `ConnectorTransientError`; raises the last one."""
+        """The result of `attempt`, repeating it after each `ConnectorTransientError`; raises the last one."""
         silences = 0
         for number in range(self.attempts):
             try:
@@ -104,12 +104,12 @@ class RetryPolicy:
         raise ValueError("attempts must be at least 1")
 
     def wait_s(self, number: int) -> float:
-        """Returns the pause in seconds after failed attempt `number`, counted from 0."""
+        """The pause in seconds after failed attempt `number`, counted from 0."""
         wait: float = min(self.longest_s, self.first_s * 2.0**number)
         return wait * (0.75 + self.chance() / 2)
 
     def read_retry_after(self, header: str | None) -> float | None:
-        """Returns the seconds of a `Retry-After` header (seconds or a date), or None if it is missing or invalid."""
+        """The seconds of a `Retry-After` header (seconds or a date), or None if it is missing or invalid."""
         text = (header or "").strip()
         if text.isascii() and text.isdigit():
             return float(text[:12])
@@ -121,7 +121,7 @@ class RetryPolicy:
 
 
 def build_status_error(url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
-    """Returns the error for a status, by the status alone."""
+    """The error for a status, by the status alone."""
     if status in (401, 403):
         return ConnectorAuthError(
             f"{url} refuses us (HTTP status {status}): give a credential that may read it", status=status
@@ -186,7 +186,7 @@ class SourceClient:
         content: bytes | None = None,
         cut: bool = False,
     ) -> Reply:
-        """Returns a response read into memory. Redirects are followed for GET only.
+        """A response read into memory. Redirects are followed for GET only.
 
         Raises `ConnectorError` and its subclasses, also for a body of more than `max_bytes` unless `cut` allows
         truncation.

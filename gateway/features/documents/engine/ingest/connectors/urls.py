@@ -21,7 +21,7 @@ _NO_PAGE = frozenset({
 
 
 def normalise_url(url: str, base: str | None = None) -> str | None:
-    """Returns the normalised http(s) address, resolved against `base`; None if it is no such address.
+    """The normalised http(s) address, resolved against `base`; None if it is no such address.
 
     Lower-cases scheme and host, removes default port, dot segments, fragment and white space, upper-cases escapes. The
     query is kept: what looks like tracking may select the content.
@@ -49,22 +49,22 @@ def get_site(url: str) -> str:
 
 
 def make_url_key(url: str) -> str:
-    """Returns the same text for spellings of one page that cannot be two pages."""
+    """The same text for spellings of one page that cannot be two pages."""
     return url.partition("://")[2].removeprefix("www.")
 
 
 def build_host_url(url: str, path: str) -> str:
-    """Returns the address of `path` on the host of `url`."""
+    """The address of `path` on the host of `url`."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
 def may_be_page(url: str) -> bool:
-    """Returns whether the suffix allows the address to be a page."""
+    """Whether the suffix allows the address to be a page."""
     return get_suffix(url) not in _NO_PAGE
 
 
 def display_url(url: str) -> str:
-    """Returns the address as people read it."""
+    """The address as people read it."""
     text = unquote(url.partition("://")[2] or url)
     return text.rstrip("/") or text

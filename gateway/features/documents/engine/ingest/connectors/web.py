@@ -71,7 +71,7 @@ class WebConnector:
         return get_site(page) == get_site(start) if request.recursive else make_url_key(page) == make_url_key(start)
 
     async def _open_account(self, name: str | None, start: str) -> WebAccount | None:
-        """Returns the named credential in use. Raises `ConnectorAuthError` if it does not exist or does not fit."""
+        """The named credential in use. Raises `ConnectorAuthError` if it does not exist or does not fit."""
         if name is None:
             return None
         if self._credentials is None:

@@ -39,7 +39,7 @@ class WebAccount:
         self._expires = 0.0
 
     async def build_headers(self, url: str) -> Mapping[str, str]:
-        """Returns the headers for an address; none for other sites and for plain http.
+        """The headers for an address; none for other sites and for plain http.
 
         Raises `ConnectorError` if an OAuth client gets no token.
         """
@@ -75,6 +75,6 @@ class WebAccount:
 
 
 def _is_private(url: str) -> bool:
-    """Returns whether nobody on the way can read what is sent to this address."""
+    """Whether nobody on the way can read what is sent to this address."""
     parts = urlsplit(url)
     return parts.scheme == "https" or parts.hostname in _LOOPBACK

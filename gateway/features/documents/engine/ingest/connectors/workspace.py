@@ -61,7 +61,7 @@ def _remove(path: Path, lock: int) -> None:
 
 
 def _try_lock(path: Path, *, create: bool = False) -> int | None:
-    """Returns the locked file descriptor, or None if a living process holds the lock or the file is gone.
+    """The locked file descriptor, or None if a living process holds the lock or the file is gone.
 
     The lock, not the process id, tells who lives: ids are reused, and differ between containers on the same disk.
     """

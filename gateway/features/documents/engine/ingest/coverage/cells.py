@@ -66,7 +66,7 @@ class _Document:
         return 0 if is_fraction else times
 
     def _is_date(self, number: float) -> bool:
-        """Returns whether the parts of the date, the time or the span that the number may be are in the document."""
+        """Whether the parts of the date, the time or the span that the number may be are in the document."""
         minutes = round(number * 1440)
         hours = (str(minutes // 60), str(minutes // 60 % 24), str(minutes // 60 % 12 or 12))
         if number % 1 and any(self._has(hour, f"{minutes % 60:02}") for hour in hours):
@@ -103,5 +103,5 @@ def _iter_digits(number: float) -> Iterator[str]:
 
 
 def _get_digits(text: str) -> str:
-    """Returns the digits of a number without zeros at its ends: 1,234.50 and 0.12345 are both 12345."""
+    """The digits of a number without zeros at its ends: 1,234.50 and 0.12345 are both 12345."""
     return re.sub(r"\D", "", text).strip("0")

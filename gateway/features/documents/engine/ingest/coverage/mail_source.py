@@ -33,7 +33,7 @@ class _Part(NamedTuple):
         return disposition.strip().lower().startswith("attachment")
 
     def find(self, name: str) -> str:
-        """Returns a parameter of the content type."""
+        """A parameter of the content type."""
         for key, value in _PARAMETER.findall(self.fields.get("content-type", "")):
             if key.lower() == name:
                 return str(value).strip('"')

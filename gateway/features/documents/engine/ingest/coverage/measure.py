@@ -26,7 +26,7 @@ ReadSource = Callable[[bytes, FileType, str], SourceText]
 
 
 def load_source(file_type: FileType) -> ReadSource:
-    """Returns the function that reads the source of a type: bytes, type and encoding (empty if unknown)."""
+    """The function that reads the source of a type: bytes, type and encoding (empty if unknown)."""
     return cast(
         "ReadSource",
         import_module(f"gateway.features.documents.engine.ingest.coverage.{_SOURCES[file_type]}").read_source,

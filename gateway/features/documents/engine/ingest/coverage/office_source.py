@@ -12,12 +12,12 @@ from gateway.features.documents.engine.ingest.coverage.source_text import Cell, 
 
 
 def get_name(element: Element) -> str:
-    """Returns an element's name without its namespace."""
+    """An element's name without its namespace."""
     return element.tag.rpartition("}")[2]
 
 
 def get_attribute(element: Element, name: str) -> str | None:
-    """Returns an attribute by its name without a namespace."""
+    """An attribute by its name without a namespace."""
     for key, value in element.attrib.items():
         if key.rpartition("}")[2] == name:
             return value
@@ -39,7 +39,7 @@ class Package:
         self.names = frozenset(self._archive.namelist())
 
     def read(self, path: str) -> Element | None:
-        """Returns the element of a part; None if it is not there, or no XML."""
+        """The element of a part; None if it is not there, or no XML."""
         if path not in self.names:
             return None
         try:
@@ -48,7 +48,7 @@ class Package:
             return None
 
     def holds(self, path: str, text: bytes) -> bool:
-        """Returns whether a part is there and has these bytes."""
+        """Whether a part is there and has these bytes."""
         return path in self.names and text in self._archive.read(path)
 
     def open(self, path: str) -> "zipfile.ZipExtFile":
@@ -56,7 +56,7 @@ class Package:
         return self._archive.open(path)  # type: ignore[return-value]  # typeshed says IO[bytes]
 
     def list_relations(self, path: str) -> Mapping[str, Relation]:
-        """Returns the relationships of a part by their ids, those to other places left out."""
+        """The relationships of a part by their ids, those to other places left out."""
         folder, name = posixpath.split(path)
         root = self.read(posixpath.join(folder, "_rels", f"{name}.rels"))
         found: dict[str, Relation] = {}
@@ -68,7 +68,7 @@ class Package:
         return found
 
     def find_main_part(self) -> str:
-        """Returns the path of the main part; empty if there is none."""
+        """The path of the main part; empty if there is none."""
         for relation in self.list_relations("").values():
             if relation.kind == "officeDocument":
                 return relation.target
@@ -76,7 +76,7 @@ class Package:
 
 
 def choose_branch(element: Element) -> Element:
-    """Returns the branch of an `mc:AlternateContent` that is shown: the first with anything in it."""
+    """The branch of an `mc:AlternateContent` that is shown: the first with anything in it."""
     return next((branch for branch in element if len(branch)), element)
 
 
@@ -157,7 +157,7 @@ def _read_value(point: Element) -> str:
 
 
 def _round(text: str) -> str:
-    """Returns a number with the 15 digits that programs show."""
+    """A number with the 15 digits that programs show."""
     if len(text) <= 15:
         return text
     try:

@@ -56,7 +56,7 @@ class PageStyles:
         return bool(self._rules)
 
     def hides(self, path: Sequence[Tag], style: str) -> bool:
-        """Returns whether the last element of a path from the root is hidden; `style` is its own attribute."""
+        """Whether the last element of a path from the root is hidden; `style` is its own attribute."""
         found = {rule.property: rule.value for rule in self._rules if _matches(rule.compounds, path)}
         found |= {name.lower(): value.lower() for name, value, _ in _DECLARATION.findall(style)}
         return found.get("display") == "none" or found.get("visibility") in ("hidden", "collapse")
@@ -88,7 +88,7 @@ def _iter_rules(sheet: str) -> Iterator[tuple[str, str]]:
 
 
 def _read_selector(selector: str) -> tuple[_Compound, ...]:
-    """Returns the compounds of a simple selector; nothing for any other."""
+    """The compounds of a simple selector; nothing for any other."""
     compounds = []
     is_child = False
     for part in selector.replace(">", " > ").split():
@@ -116,7 +116,7 @@ def _get_specificity(compounds: Sequence[_Compound]) -> tuple[int, int, int]:
 
 
 def _matches(compounds: Sequence[_Compound], path: Sequence[Tag]) -> bool:
-    """Returns whether a selector is true of the last element of a path."""
+    """Whether a selector is true of the last element of a path."""
     if not path or not _is_like(compounds[-1], path[-1]):
         return False
     if len(compounds) == 1:

@@ -57,7 +57,7 @@ def _read_strings(package: Package, path: str) -> list[str]:
 
 
 def _collect_string(item: Element) -> str:
-    """Returns the runs of a string without its phonetic reading."""
+    """The runs of a string without its phonetic reading."""
     parts = []
     for one in item:
         name = get_name(one)

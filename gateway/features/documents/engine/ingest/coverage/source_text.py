@@ -16,7 +16,7 @@ _WORD = re.compile(
 
 
 def split_words(text: str) -> list[str]:
-    """Returns the words of a text in Unicode's compatibility form, case folded."""
+    """The words of a text in Unicode's compatibility form, case folded."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 

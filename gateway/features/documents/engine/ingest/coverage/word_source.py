@@ -53,7 +53,7 @@ def _count_notes(counter: "_Counter", part: Element, root: Element, kind: str) -
 
 
 def _list_shown_heads(root: Element, package: Package, main: str) -> set[str]:
-    """Returns the relationships of the headers and footers that a section uses."""
+    """The relationships of the headers and footers that a section uses."""
     settings = next((r.target for r in package.list_relations(main).values() if r.kind == "settings"), "")
     options = package.read(settings)
     has_even = options is not None and any(get_name(o) == "evenAndOddHeaders" and _is_on(o) for o in options)
@@ -71,7 +71,7 @@ def _list_shown_heads(root: Element, package: Package, main: str) -> set[str]:
 
 
 def _list_hidden_styles(package: Package, main: str) -> set[str]:
-    """Returns the styles that hide their text themselves."""
+    """The styles that hide their text themselves."""
     path = next((r.target for r in package.list_relations(main).values() if r.kind == "styles"), "")
     root = package.read(path) if package.holds(path, b"vanish") else None  # styles are the largest part of most files
     hidden = set()
@@ -222,18 +222,18 @@ def _has_style(paragraph: Element, styles: set[str]) -> bool:
 
 
 def _counts_pages(part: Element) -> bool:
-    """Returns whether a field of a header or footer shows the number of the page."""
+    """Whether a field of a header or footer shows the number of the page."""
     texts = [one.text or get_attribute(one, "instr") or "" for one in part.iter()]
     return any("PAGE" in text.upper() for text in texts)
 
 
 def _is_removed(element: Element, properties: str, mark: str) -> bool:
-    """Returns whether a row or a cell is marked as deleted in its properties."""
+    """Whether a row or a cell is marked as deleted in its properties."""
     return any(get_name(o) == mark for p in element if get_name(p) == properties for o in p)
 
 
 def _collect(element: Element) -> str:
-    """Returns all text of an element, its paragraphs apart."""
+    """All text of an element, its paragraphs apart."""
     parts = []
     for one in element.iter():
         if get_name(one) in {"t", "delText"}:

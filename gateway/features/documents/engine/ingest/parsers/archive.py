@@ -29,7 +29,7 @@ _DECLARATION = re.compile(rb"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
 def check_archive(data: bytes, name: str) -> list[str]:
-    """Returns the names of the members, reading each once without keeping it.
+    """The names of the members, reading each once without keeping it.
 
     Raises `ParserCorruptError` for damage and bombs, `ParserEncryptedError` for zip encryption.
     """

@@ -76,12 +76,12 @@ class Draft:
 
 
 def compute_document_id(data: bytes) -> str:
-    """Returns the SHA-256 of a file's bytes, hex: the same file is the same document wherever it came from."""
+    """The SHA-256 of a file's bytes, hex: the same file is the same document wherever it came from."""
     return hashlib.sha256(data).hexdigest()
 
 
 def make_parsed_chunks(document: str, blocks: Iterable[Block]) -> tuple[ParsedChunk, ...]:
-    """Returns the blocks that have text, numbered, with their heading paths.
+    """The blocks that have text, numbered, with their heading paths.
 
     Ids depend on document, position and text only, so reading the same file again gives the same ids.
     """
@@ -104,7 +104,7 @@ def make_parsed_chunks(document: str, blocks: Iterable[Block]) -> tuple[ParsedCh
 
 
 def clean_text(text: str) -> str:
-    """Returns the text without control characters, foreign line ends and surrounding white space."""
+    """The text without control characters, foreign line ends and surrounding white space."""
     return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
@@ -147,7 +147,7 @@ def _format_line(cells: Sequence[str]) -> str:
 
 
 def _drop_empty(grid: list[list[str]]) -> list[list[str]]:
-    """Returns the grid squared off, without empty rows and columns."""
+    """The grid squared off, without empty rows and columns."""
     width = max((len(row) for row in grid), default=0)
     if width * len(grid) > _SQUARE_CELLS:
         return [row for row in grid if any(row)]

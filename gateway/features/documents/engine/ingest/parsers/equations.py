@@ -24,7 +24,7 @@ _LEFT_OUT = frozenset({"del", "moveFrom", "delText", "instrText"})
 
 
 def format_equation(element: Element) -> str:
-    """Returns an `m:oMath` or `m:oMathPara` as LaTeX."""
+    """An `m:oMath` or `m:oMathPara` as LaTeX."""
     return " ".join(_format(element).split())
 
 
@@ -55,7 +55,7 @@ def _read_part(element: Element, name: str) -> str:
 
 
 def _read_property(element: Element, name: str, default: str) -> str:
-    """Returns a property of the element, which stands in its `...Pr`; an empty value stays empty."""
+    """A property of the element, which stands in its `...Pr`; an empty value stays empty."""
     for properties in element:
         if isinstance(properties.tag, str) and properties.tag.endswith("Pr"):
             found = properties.find(f"{MATH}{name}")
@@ -134,12 +134,12 @@ def _format_bar(element: Element) -> str:
 
 
 def _group(text: str) -> str:
-    """Returns the text in braces unless it is one character, so that a script belongs to the whole of it."""
+    """The text in braces unless it is one character, so that a script belongs to the whole of it."""
     return text if len(text) < 2 else f"{{{text}}}"
 
 
 def _name(text: str) -> str:
-    """Returns the LaTeX name of a function; any other text as a group."""
+    """The LaTeX name of a function; any other text as a group."""
     return f"\\{text}" if text in _FUNCTIONS else _group(text)
 
 

@@ -89,7 +89,7 @@ def read_chart(root: Element) -> Chart:
 
 
 def _read_label(element: Element) -> str:
-    """Returns the text of a title or of a data label that somebody wrote."""
+    """The text of a title or of a data label that somebody wrote."""
     if not isinstance(element.tag, str) or element.tag.rpartition("}")[2] not in {"title", "dLbl", "dispUnitsLbl"}:
         return ""
     paragraphs = ["".join(run.text or "" for run in p.iter(f"{_DRAWING}t")) for p in element.iter(f"{_DRAWING}p")]
@@ -144,7 +144,7 @@ def _make_table(categories: Sequence[str], head: str, columns: Sequence[tuple[st
 
 
 def _read_points(element: Element | None) -> list[str]:
-    """Returns the stored values of a reference, or the value that stands in the chart itself."""
+    """The stored values of a reference, or the value that stands in the chart itself."""
     if element is None:
         return []
     levels = element.findall(f".//{_CHART}lvl")
@@ -169,7 +169,7 @@ def _read_cache(element: Element) -> list[str]:
 
 
 def _place_points(points: Sequence[Element], read: Any) -> list[str]:
-    """Returns the points at the places that they name; places without a point are empty."""
+    """The points at the places that they name; places without a point are empty."""
     placed: dict[int, str] = {}
     for order, point in enumerate(points):
         index = point.get("idx", "")
@@ -180,7 +180,7 @@ def _place_points(points: Sequence[Element], read: Any) -> list[str]:
 
 
 def format_value(text: str, code: str = "") -> str:
-    """Returns a stored number as a chart means it: 0.175 in a format of percent is 17.5%, 46082 in one of dates a day.
+    """A stored number as a chart means it: 0.175 in a format of percent is 17.5%, 46082 in one of dates a day.
 
     Digits that no program shows go (0.17499999999999999 is 0.175); others stay, also where the format rounds.
     """
@@ -238,7 +238,7 @@ def _read_point_text(point: Element | None) -> str:
 
 
 def choose_content(element: Element) -> Element:
-    """Returns the branch of an `mc:AlternateContent` that is shown: the first choice that has anything, else the
+    """The branch of an `mc:AlternateContent` that is shown: the first choice that has anything, else the
     fall-back for old programs."""
     branches = [child for child in element if child.tag in {f"{CHOICES}Choice", f"{CHOICES}Fallback"}]
     return next((branch for branch in branches if len(branch)), element)

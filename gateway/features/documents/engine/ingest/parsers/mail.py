@@ -135,7 +135,7 @@ class _Body:
                 self.uncertainties.append(f"a shorter alternative of the text was left out ({words} words)")
 
     def count_words(self) -> int:
-        """Returns the number of words."""
+        """The number of words."""
         return sum(len(_WORD.findall(block.text)) for block in self.blocks)
 
     def _read_report(self, part: MIMEPart) -> None:
@@ -174,7 +174,7 @@ class _Body:
 
 
 def _decode_content(part: MIMEPart) -> Decoded:
-    """Returns a part's text in its own charset; an unknown or wrong charset is guessed."""
+    """A part's text in its own charset; an unknown or wrong charset is guessed."""
     payload = _decode_transfer(part)
     charset = part.get_content_charset("utf-8")
     if (found := decode_declared(payload, charset)) is not None:
@@ -185,7 +185,7 @@ def _decode_content(part: MIMEPart) -> Decoded:
 
 
 def _decode_transfer(part: MIMEPart) -> bytes:
-    """Returns a part's bytes. A text that only claims to be base64 is taken as it is."""
+    """A part's bytes. A text that only claims to be base64 is taken as it is."""
     text = part.get_payload()
     raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else b""
     encoding = _get_header(part, "Content-Transfer-Encoding").lower()

@@ -41,7 +41,7 @@ def _add_loose(draft: Draft, lines: Sequence[str]) -> None:
 
 
 def _take_front_matter(lines: list[str], draft: Draft) -> list[str]:
-    """Returns the lines without a YAML header, whose title becomes metadata.
+    """The lines without a YAML header, whose title becomes metadata.
 
     Only a mapping is a header: otherwise the first line is a rule, and what follows is text.
     """

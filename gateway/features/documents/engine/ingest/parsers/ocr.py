@@ -86,7 +86,7 @@ class Tesseract:
 
 
 def find_tesseract(languages: str) -> Tesseract | None:
-    """Returns this machine's tesseract if it has all these languages, else None."""
+    """This machine's tesseract if it has all these languages, else None."""
     program = shutil.which("tesseract")
     if program is None or not set(languages.split("+")) <= (installed := _list_installed(program)):
         return None
@@ -94,13 +94,13 @@ def find_tesseract(languages: str) -> Tesseract | None:
 
 
 def list_installed_languages() -> frozenset[str]:
-    """Returns the OCR languages installed here; none without tesseract."""
+    """The OCR languages installed here; none without tesseract."""
     program = shutil.which("tesseract")
     return frozenset() if program is None else frozenset(_list_installed(program) - {_ORIENTATION_DATA})
 
 
 def install_hint(languages: str) -> str:
-    """Returns the sentence that says how to install tesseract with these languages."""
+    """The sentence that says how to install tesseract with these languages."""
     packages = " ".join(f"tesseract-ocr-{language.replace('_', '-').lower()}" for language in languages.split("+"))
     return (
         f"install tesseract with the languages {languages} to have them read (on Debian: apt-get install "

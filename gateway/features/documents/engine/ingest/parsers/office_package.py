@@ -21,7 +21,7 @@ _CORE = b"/core-properties"
 
 
 def prepare_package(data: bytes) -> bytes:
-    """Returns the package, mended where that is needed."""
+    """The package, mended where that is needed."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
         relations = [name for name in names if name.endswith(".rels")]
@@ -41,7 +41,7 @@ def prepare_package(data: bytes) -> bytes:
 
 
 def has_core_properties(data: bytes) -> bool:
-    """Returns whether a package has core properties. Libraries invent some where it has none."""
+    """Whether a package has core properties. Libraries invent some where it has none."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return _ROOT in archive.namelist() and _CORE in archive.read(_ROOT)
 
@@ -51,7 +51,7 @@ def _make_transitional(match: re.Match[bytes]) -> bytes:
 
 
 def _drop_dangling(name: str, data: bytes, names: set[str]) -> bytes:
-    """Returns the relationships whose targets are in the package, or outside of it."""
+    """The relationships whose targets are in the package, or outside of it."""
     try:
         root = etree.fromstring(data)
     except etree.XMLSyntaxError:

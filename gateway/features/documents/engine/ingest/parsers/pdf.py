@@ -158,7 +158,7 @@ def _is_unreadable(page: "ParsedPage") -> bool:
 
 
 def _parse_words(source: InputFile, page: "ParsedPage") -> "ParsedPage":
-    """Returns the page with the place of each word."""
+    """The page with the place of each word."""
     parser = LiteParse(
         ocr_enabled=False,
         quiet=True,
@@ -271,7 +271,7 @@ def _add(draft: Draft, block: "LayoutBlock", page: "ParsedPage", heads: Mapping[
 
 
 def _remove_marks(text: str) -> str:
-    """Returns the words alone, without liteparse's emphasis marks and Markdown escapes."""
+    """The words alone, without liteparse's emphasis marks and Markdown escapes."""
     return _ESCAPED.sub(r"\1", _BOLD.sub(lambda match: match[1] or match[2], text))
 
 

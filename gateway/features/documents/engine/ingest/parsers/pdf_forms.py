@@ -16,7 +16,7 @@ _PART = re.compile(r"\[\d+\]$")
 
 
 def list_fields(page: "ParsedPage") -> list[str]:
-    """Returns the fields of a page that hold something, from top to bottom: `Rent: 1240`, `Pets allowed: yes`."""
+    """The fields of a page that hold something, from top to bottom: `Rent: 1240`, `Pets allowed: yes`."""
     fields = [one for one in page.form_fields or () if one.type not in _BUTTONS]
     fields.sort(key=lambda one: (round(one.rect.y / 4), one.rect.x) if one.rect is not None else (0, 0))
     lines = (_format_field(one, page.text_items or ()) for one in fields)
@@ -32,7 +32,7 @@ def _format_field(field: "FormField", items: "Sequence[TextItem]") -> str:
 
 
 def _read_value(field: "FormField") -> str:
-    """Returns the value as a person sees it. A box that is not ticked says no, a button of several nothing."""
+    """The value as a person sees it. A box that is not ticked says no, a button of several nothing."""
     if field.type == "checkbox":
         return "yes" if field.checked else "no"
     if field.type == "radiobutton":
@@ -44,7 +44,7 @@ def _read_value(field: "FormField") -> str:
 
 
 def _find_label(field: "FormField", items: "Sequence[TextItem]") -> str:
-    """Returns the printed text before the field in its line, or right above it; a tick box has it behind."""
+    """The printed text before the field in its line, or right above it; a tick box has it behind."""
     if field.rect is None:
         return ""
     row = sorted((one for one in items if _is_beside(one, field.rect)), key=lambda one: one.x)
@@ -81,5 +81,5 @@ def _is_above(item: "TextItem", rect: "AnnotationRect") -> bool:
 
 
 def _shorten_name(name: str) -> str:
-    """Returns the last part of a field's name: `form1[0].#subform[0].Tenant_name[0]` is "Tenant name"."""
+    """The last part of a field's name: `form1[0].#subform[0].Tenant_name[0]` is "Tenant name"."""
     return _PART.sub("", name.rpartition(".")[2]).replace("_", " ").strip()

@@ -20,13 +20,13 @@ _MAX_UNPACKED = 64 * 2**20
 
 
 def strip_head(data: bytes) -> bytes:
-    """Returns the file without what stands before its head: addresses count from there."""
+    """The file without what stands before its head: addresses count from there."""
     start = data[:_HEAD_BYTES].find(_HEAD)
     return data[start:] if start > 0 else data
 
 
 def repair_trailer(data: bytes) -> bytes | None:
-    """Returns the file with a new table of its objects; None if it has no catalog, or is encrypted."""
+    """The file with a new table of its objects; None if it has no catalog, or is encrypted."""
     if b"/Encrypt" in data:
         return None
     body = data.rstrip()

@@ -30,7 +30,7 @@ class _Line(NamedTuple):
 
 
 def read_table_rows(block: "LayoutBlock", items: Sequence["TextItem"], plain: Plain) -> list[list[str]]:
-    """Returns the header, if there is one, and the rows; merged rows are split. `plain` removes text marks."""
+    """The header, if there is one, and the rows; merged rows are split. `plain` removes text marks."""
     rows = block.rows or []
     tops = [_find_top(row) for row in rows]
     bottom = block.bbox.y + block.bbox.height + 1 if block.bbox else None
@@ -47,7 +47,7 @@ def _find_top(row: Iterable["LayoutCell"]) -> float | None:
 
 
 def _split(row: Sequence["LayoutCell"], texts: Sequence[str], items: Sequence["TextItem"]) -> list[list[str]]:
-    """Returns the rows that this one consists of; empty unless the page's lines show several and account for every
+    """The rows that this one consists of; empty unless the page's lines show several and account for every
     word."""
     used = sum(1 for text in texts if text)
     lines = _group_lines(row, items)
@@ -60,7 +60,7 @@ def _split(row: Sequence["LayoutCell"], texts: Sequence[str], items: Sequence["T
 
 
 def _split_cells(own: _Line, lines: Sequence[_Line], full: Sequence[_Line], width: int) -> list[str]:
-    """Returns a line's cells; a cell between the lines (spanning rows) belongs to each row."""
+    """A line's cells; a cell between the lines (spanning rows) belongs to each row."""
     cells = []
     for column in range(width):
         here = own.cells.get(column)
@@ -83,7 +83,7 @@ def _group_lines(row: Sequence["LayoutCell"], items: Sequence["TextItem"]) -> li
 
 
 def _find_column(row: Sequence["LayoutCell"], item: "TextItem") -> int | None:
-    """Returns the cell whose middle is nearest to the item."""
+    """The cell whose middle is nearest to the item."""
     middle = item.x + item.width / 2
     distances = [
         (max(cell.bbox.x - middle, middle - cell.bbox.x - cell.bbox.width, 0.0), abs(cell.bbox.x - item.x), index)

@@ -26,7 +26,7 @@ _GAP = 1.0
 
 
 def list_turned_items(page: "ParsedPage") -> list["TextItem"]:
-    """Returns the turned texts that are in none of the page's blocks."""
+    """The turned texts that are in none of the page's blocks."""
     turned = [item for item in page.text_items if _get_turn(item) and item.text.strip()]
     if not turned:
         return []
@@ -44,7 +44,7 @@ def list_turned_items(page: "ParsedPage") -> list["TextItem"]:
 
 
 def is_upside_down(block: "LayoutBlock", page: "ParsedPage") -> bool:
-    """Returns whether a block is of text turned by 180 degrees only: its words are in no order."""
+    """Whether a block is of text turned by 180 degrees only: its words are in no order."""
     box = block.bbox
     if box is None or not any(_get_turn(item) == 2 for item in page.text_items):
         return False
@@ -58,7 +58,7 @@ def is_upside_down(block: "LayoutBlock", page: "ParsedPage") -> bool:
 
 
 def split_items(items: Iterable["TextItem"]) -> list["TextItem"]:
-    """Returns the words of turned texts with their places, where liteparse was asked for them: it gives those of texts
+    """The words of turned texts with their places, where liteparse was asked for them: it gives those of texts
     turned by 180 degrees out of order, and parts words of others. Slanting texts stay whole."""
     found: list[TextItem] = []
     for item in items:
@@ -74,7 +74,7 @@ def split_items(items: Iterable["TextItem"]) -> list["TextItem"]:
 
 
 def take_column_heads(block: "LayoutBlock", items: list["TextItem"]) -> dict[int, str]:
-    """Returns the turned heads above the columns of a table by their index, and takes them from `items`; empty unless
+    """The turned heads above the columns of a table by their index, and takes them from `items`; empty unless
     there are several."""
     cells = _list_column_cells(block)
     if block.bbox is None or not cells:
@@ -128,7 +128,7 @@ def _by_place(item: "TextItem") -> tuple[int, float, float]:
 
 
 def join_items(items: Sequence["TextItem"]) -> str:
-    """Returns the text of items that follow each other; pieces of one word are not parted."""
+    """The text of items that follow each other; pieces of one word are not parted."""
     text = ""
     for before, item in zip([None, *items], items, strict=False):
         is_part = before is not None and _measure_step(before, item) < _WORD_GAP * _get_size(item)
@@ -138,7 +138,7 @@ def join_items(items: Sequence["TextItem"]) -> str:
 
 
 def _measure_step(before: "TextItem", item: "TextItem") -> float:
-    """Returns the points between the end of one text and the start of the next, along their direction; infinity for
+    """The points between the end of one text and the start of the next, along their direction; infinity for
     one of another line."""
     turn = _get_turn(item)
     if turn == 2:
@@ -160,7 +160,7 @@ def _is_near(one: "TextItem", other: "TextItem") -> bool:
 
 
 def _list_column_cells(block: "LayoutBlock") -> dict[int, float]:
-    """Returns the middle of each column by its widest filled cells."""
+    """The middle of each column by its widest filled cells."""
     places: dict[int, list[float]] = {}
     rows: Iterable[Sequence[LayoutCell]] = [*([block.header] if block.header else []), *(block.rows or [])]
     for row in rows:

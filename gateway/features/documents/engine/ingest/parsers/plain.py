@@ -42,13 +42,13 @@ def read_csv(source: InputFile) -> Draft:
 
 
 def make_draft(decoded: Decoded) -> Draft:
-    """Returns an empty draft with the text's encoding in its metadata."""
+    """An empty draft with the text's encoding in its metadata."""
     metadata: JsonObject = {"encoding": decoded.encoding} | ({LOST_CHARACTERS: decoded.lost} if decoded.lost else {})
     return Draft(metadata=metadata, uncertainties=list(decoded.uncertainties))
 
 
 def _guess_delimiter(text: str) -> str:
-    """Returns the delimiter that splits most of the first lines into equally many fields; a comma if none does.
+    """The delimiter that splits most of the first lines into equally many fields; a comma if none does.
 
     Where several do, a comma is the likeliest to be part of a text or a number.
     """

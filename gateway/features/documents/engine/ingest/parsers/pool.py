@@ -235,7 +235,7 @@ class _Worker:
 
 
 def _read_resident_bytes(pid: int) -> int:
-    """Returns the resident bytes of a process (proc_pid_statm(5)); 0 if unknown."""
+    """The resident bytes of a process (proc_pid_statm(5)); 0 if unknown."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
     except (OSError, IndexError):

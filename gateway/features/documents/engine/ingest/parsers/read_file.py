@@ -83,7 +83,7 @@ def _measure(source: InputFile, draft: Draft, texts: Sequence[str]) -> Coverage 
 
 
 def _try_readers(readers: Sequence[Reader], source: InputFile) -> tuple[Draft, Reader]:
-    """Returns the first draft that has text.
+    """The first draft that has text.
 
     If there is none, damage that a reader reported counts more than an empty draft. Only damage is worth another
     reader: what is unsafe for one is unsafe for all.
@@ -107,7 +107,7 @@ def _try_readers(readers: Sequence[Reader], source: InputFile) -> tuple[Draft, R
 
 
 def _read(reader: Reader, source: InputFile) -> Draft:
-    """Returns a reader's draft. Whatever its library raises, Rust panics included, is this file's failure."""
+    """A reader's draft. Whatever its library raises, Rust panics included, is this file's failure."""
     try:
         return reader.load()(source)
     except (AgentError, MemoryError, KeyboardInterrupt, SystemExit):

@@ -129,7 +129,7 @@ def register_reader(reader: Reader) -> None:
 
 
 def list_readers(file_type: FileType, name: str | None = None) -> tuple[Reader, ...]:
-    """Returns the installed readers of a type, best first, or the named one.
+    """The installed readers of a type, best first, or the named one.
 
     Raises `ParserUnsupportedError` if there is none, or if the named one is not installed.
     """
@@ -150,6 +150,6 @@ def list_readers(file_type: FileType, name: str | None = None) -> tuple[Reader, 
 
 
 def find_missing_extra(file_type: FileType) -> str | None:
-    """Returns the optional part with another reader of the type that is not installed; None if there is none."""
+    """The optional part with another reader of the type that is not installed; None if there is none."""
     missing = (reader.extra for reader in READERS if file_type in reader.file_types and not reader.is_installed)
     return next(missing, None)

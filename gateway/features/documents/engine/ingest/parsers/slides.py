@@ -173,7 +173,7 @@ def _get_description(shape: "BaseShape") -> str:
 
 
 def _read_rows(table: "Table") -> list[list[str]]:
-    """Returns the cells' texts. One merged downwards stands in every row, one merged to the right in its first
+    """The cells' texts. One merged downwards stands in every row, one merged to the right in its first
     column."""
     rows = [["\n".join(_iter_paragraphs(cell.text_frame)) for cell in row.cells] for row in table.rows]
     for y, row in enumerate(table.rows):

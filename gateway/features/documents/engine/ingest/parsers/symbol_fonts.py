@@ -23,7 +23,7 @@ _PRIVATE = 0xF000
 
 
 def convert_symbol(font: str, place: int) -> str:
-    """Returns the character at a font's place. One that is not known stays in the private use area."""
+    """The character at a font's place. One that is not known stays in the private use area."""
     low = place & 0xFF if place & 0xFF00 in {0, _PRIVATE} else -1
     name = font.lower()
     if name == "symbol":
@@ -37,5 +37,5 @@ def convert_symbol(font: str, place: int) -> str:
 
 
 def convert_symbol_text(font: str, text: str) -> str:
-    """Returns the text of a run in a symbol font; characters outside of its private area stay."""
+    """The text of a run in a symbol font; characters outside of its private area stay."""
     return "".join(convert_symbol(font, ord(letter)) if ord(letter) >> 8 == 0xF0 else letter for letter in text)

@@ -150,7 +150,7 @@ class _Walk:
 
 
 def extract_visible_text(element: Element) -> str:
-    """Returns the text of an element in one line, with the descriptions of its pictures."""
+    """The text of an element in one line, with the descriptions of its pictures."""
     return " ".join("".join(_iter_visible(element)).split())
 
 

@@ -231,7 +231,7 @@ class _Walk:
         return self._context.styles.find(paragraph.style).hidden
 
     def _format_marker(self, paragraph: Element) -> str:
-        """Returns the marker of a list item or the number of a heading, as Word shows it."""
+        """The marker of a list item or the number of a heading, as Word shows it."""
         style = self._context.styles.find(paragraph.style)
         own = paragraph.xpath("./w:pPr/w:numPr/w:numId/@w:val")
         level = paragraph.xpath("./w:pPr/w:numPr/w:ilvl/@w:val")
@@ -253,7 +253,7 @@ def _add_running_heads(draft: Draft, heads: list[Note], context: _Context) -> No
 
 
 def _read_text(element: Element, part: Part, context: _Context) -> str:
-    """Returns the text of a note, a header or a footer."""
+    """The text of a note, a header or a footer."""
     inner = Draft()
     _Walk(inner, part, context).add_blocks(element)
     return "\n".join(block.text.strip() for block in inner.blocks if block.text.strip() != "[image]")
@@ -271,12 +271,12 @@ def _names_own_number(heading: str, number: str) -> bool:
 
 
 def _is_mark_deleted(paragraph: Element) -> bool:
-    """Returns whether the end of a paragraph was deleted, so that the next one goes on in it."""
+    """Whether the end of a paragraph was deleted, so that the next one goes on in it."""
     return bool(paragraph.xpath("./w:pPr/w:rPr/w:del"))
 
 
 def _find_page_breaks(paragraph: Element) -> list[bool]:
-    """Returns a flag for each page break in a paragraph; true for those before its first text."""
+    """A flag for each page break in a paragraph; true for those before its first text."""
     found, seen_text, asked = [], False, False
     for element in paragraph.iter(qn("w:t"), qn("w:br"), qn("w:lastRenderedPageBreak")):
         if element.tag == qn("w:t"):

@@ -51,7 +51,7 @@ class ListNumbers:
         self._begun: set[str] = set()
 
     def format_marker(self, number: str, level: str = "", style: str = "") -> str:
-        """Returns the marker of the next item of the list `number`, with a space behind it: `- `, `3. ` or `3.1(a) `.
+        """The marker of the next item of the list `number`, with a space behind it: `- `, `3. ` or `3.1(a) `.
 
         Without a `level`, that of the paragraph's `style` counts, else the first. Empty if it shows no marker.
         """
@@ -83,7 +83,7 @@ class ListNumbers:
         return self._lists[name]
 
     def _resolve_link(self, definition: Element | None) -> Element | None:
-        """Returns the definition, or the one of the list style that it refers to."""
+        """The definition, or the one of the list style that it refers to."""
         link = read_value(definition, "w:numStyleLink") if definition is not None else ""
         linked = (one for one in self._definitions.values() if link and read_value(one, "w:styleLink") == link)
         return next(linked, definition)
@@ -143,7 +143,7 @@ def _read_level(element: Element) -> _Level:
 
 
 def format_count(count: int, name: str) -> str:
-    """Returns a number in one of Word's formats; in digits where the format is another."""
+    """A number in one of Word's formats; in digits where the format is another."""
     match name:
         case "none":
             return ""

@@ -46,7 +46,7 @@ class Notes:
 
     @staticmethod
     def of(part: Part) -> "Notes":
-        """Returns the notes that the main part refers to."""
+        """The notes that the main part refers to."""
         notes: dict[tuple[str, str], Note] = {}
         for kind, name in _PARTS.items():
             found = find_part(part, name)
@@ -59,7 +59,7 @@ class Notes:
         return Notes(notes)
 
     def take(self, reference: NoteReference) -> Note | None:
-        """Returns the note of a reference, numbered; None for one that is missing or was taken before."""
+        """The note of a reference, numbered; None for one that is missing or was taken before."""
         note = self.notes.pop((reference.kind, reference.id), None)
         if note is None or note.kind == "comment":
             return note
@@ -73,7 +73,7 @@ class Notes:
 
 
 def find_part(part: Part, name: str) -> FoundPart | None:
-    """Returns the part that is related as `name`, such as `footnotes`; None if there is none, or it is no XML."""
+    """The part that is related as `name`, such as `footnotes`; None if there is none, or it is no XML."""
     for relation in part.rels.values():
         if relation.reltype.rpartition("/")[2] == name and not relation.is_external:
             found = _load(relation.target_part)
@@ -83,7 +83,7 @@ def find_part(part: Part, name: str) -> FoundPart | None:
 
 
 def list_running_heads(part: Part, body: Element) -> list[Note]:
-    """Returns the headers and footers that the sections of a document show, each part once."""
+    """The headers and footers that the sections of a document show, each part once."""
     settings = find_part(part, "settings")
     even = None if settings is None else settings.root.find(qn("w:evenAndOddHeaders"))
     found: dict[str, Note] = {}
@@ -102,7 +102,7 @@ def list_running_heads(part: Part, body: Element) -> list[Note]:
 
 
 def is_page_number(text: str, head: Element) -> bool:
-    """Returns whether a header or footer shows the number of its page alone, which says nothing."""
+    """Whether a header or footer shows the number of its page alone, which says nothing."""
     if any(letter.isalpha() for letter in text):
         return False
     instructions = [one.text or "" for one in head.iter(qn("w:instrText"))]

@@ -37,7 +37,7 @@ class Styles:
                 self._default = self._default or name
 
     def find(self, name: str | None) -> Style:
-        """Returns the style with this id; without one, that of paragraphs which name none."""
+        """The style with this id; without one, that of paragraphs which name none."""
         key = name if name in self._elements else self._default
         if key not in self._read:
             self._read[key] = self._resolve(key)
@@ -62,11 +62,11 @@ class Styles:
 
 
 def is_on(element: Element) -> bool:
-    """Returns whether a property that is either on or off is on; without a value it is."""
+    """Whether a property that is either on or off is on; without a value it is."""
     return element.get(_VALUE, "1") not in {"0", "false", "off"}
 
 
 def read_value(element: Element, path: str) -> str:
-    """Returns the value of the element at a path, or an empty string."""
+    """The value of the element at a path, or an empty string."""
     found = element.find("/".join(map(qn, path.split("/"))))
     return "" if found is None else found.get(_VALUE, "")
