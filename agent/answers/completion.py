@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 from agent.answers.answer_without_model import answer_without_results, compose_results
 from agent.answers.held_writer import HeldWriter
+from agent.answers.loops import end_loops
 from agent.answers.markdown_fence import MarkdownFence
 from agent.answers.pictures import format_missing_pictures, list_pictures
 from agent.answers.schema_form import SchemaForm
@@ -42,7 +43,8 @@ from agent.run_context.run import Run
 
 HISTORY_MESSAGES = 20
 """Earlier messages in a completion's prompt. They fit a context of 8k tokens."""
-
+RESULTS_CHARS, LEAST_RESULT_CHARS = 10_000, 2_000
+"""Characters of all results, and at least of each, in a small model's prompt. It may read only 200 a second."""
 
 FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
 CITATION_RULE = (
@@ -142,9 +144,8 @@ class CompletionWriter:
     ) -> ModelReply:
         run, tier = self._run, self._choose_tier()
         passthrough = () if run.room.planning else run.state.request.client_tools
-        messages = self._continue_planner(outcomes, sources, feedback) or self._build_messages(
-            outcomes, sources, feedback
-        )
+        planned = () if feedback or outcomes else self._continue_planner()
+        messages = planned or self._build_messages(outcomes, sources, feedback)
         started = AnswerStarted(
             tier=tier,
             model=run.engine.models.get_model_name(tier, run.room),
@@ -162,6 +163,8 @@ class CompletionWriter:
         shown = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
         writer = HeldWriter(shown, self._has_evidence) if shown and self._has_evidence else shown
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
+        if run.profile.decides == "rounds":
+            stream = end_loops(stream)
         return await _read_stream(stream, writer, MarkdownFence() if run.room.planning else None, pictures)
 
     async def _write_from_passages(self, writer: EvidenceWriter, feedback: str | None, *, tainted: bool) -> StepOutput:
@@ -228,11 +231,13 @@ class CompletionWriter:
         question = run.state.question
         failed = list_abandoned_steps(run.state)
         if outcomes or failed:
+            is_small = run.profile.decides == "rounds"
+            most = max(LEAST_RESULT_CHARS, RESULTS_CHARS // max(1, len(outcomes))) if is_small else SKILL_CHARS
             blocks = [
                 format_data_block(
                     "result",
                     output.text,
-                    limit=SKILL_CHARS,
+                    limit=most,
                     step=step.id,
                     tool=step.tool,
                     intent=step.intent,
@@ -247,7 +252,8 @@ class CompletionWriter:
                 )
                 for step in failed
             ]  # fmt: skip
-            question = format_data_block("user_request", question, limit=SKILL_CHARS) + "\n" + "\n".join(blocks)
+            # The question stands last: a small model answers what it has read last.
+            question = "\n".join((*blocks, format_data_block("user_request", question, limit=SKILL_CHARS)))
         earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
         found = [
             format_data_block("earlier_results", one.text, limit=SKILL_CHARS, tool=one.tool, intent=one.intent)
@@ -267,29 +273,27 @@ class CompletionWriter:
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)
 
-    def _continue_planner(
-        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
-    ) -> tuple[JsonObject, ...]:
-        """The planner's conversation with the instruction to write the answer; () if it cannot be continued.
+    def _continue_planner(self) -> tuple[JsonObject, ...]:
+        """The planner's conversation with the instruction to write an answer without results; () if it cannot be
+        continued.
 
-        The endpoint has read all but the instruction already. A second attempt, images, a persona and
-        memories from outside need more."""
+        The endpoint has read all but the instruction already. Failed calls, images, a persona and memories from outside
+        need more. An answer from results has a prompt of its own: after a conversation about calls, a small model takes
+        its facts from anywhere in it (docs/adr/0017)."""
         run = self._run
         recalled = run.state.retrieval.items if run.state.retrieval else ()
-        needs_more = feedback or run.state.request.images or run.room.persona or any(item.tainted for item in recalled)
-        if not run.planner_messages or needs_more:
+        needs_more = run.state.request.images or run.room.persona or any(item.tainted for item in recalled)
+        if not run.planner_messages or needs_more or list_abandoned_steps(run.state):
             return ()
-        failed = list_abandoned_steps(run.state)
-        language = run.state.understanding.language if run.state.understanding else ENGLISH
-        translated = run.state.understanding is not None and run.state.understanding.translated
-        content = render(
-            "round_answer",
-            language="" if translated or language == ENGLISH else f", in {get_language_name(language)}",
-            results=" Take every fact and figure from the results above, unchanged." if outcomes else "",
-            failed=" Say plainly what could not be found out or done." if failed else "",
-            citations="\n" + _list_citations(sources) if sources and not self._is_structured else "",
-        )
-        return (*run.planner_messages, {"role": "user", "content": content})
+        asked = render("round_answer", language=self._describe_language())
+        return (*run.planner_messages, {"role": "user", "content": asked})
+
+    def _describe_language(self) -> str:
+        """ ", in German": the language of the answer; "" for English, and for an answer that is translated."""
+        request = self._run.state.understanding
+        if not self._run.room.planning or request is None or request.translated or request.language == ENGLISH:
+            return ""
+        return f", in {get_language_name(request.language)}"
 
     def _describe_input(self, step: PlanStep) -> str:
         """The arguments with which a step called its tool; "" for a skill, whose intent says them."""
@@ -317,6 +321,7 @@ class CompletionWriter:
             "completion",
             system=operator + "\n\n" if operator else "",
             persona=room.persona + "\n\n" if room.persona else "",
+            language=self._describe_language(),
             failed=FAILED_STEPS_RULE + "\n" if failed else "",
             citations=citations,
         )

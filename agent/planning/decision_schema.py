@@ -89,8 +89,8 @@ def build_choices_schema(names: Iterable[str], most: int) -> ResponseSchema:
 def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = MappingProxyType({})) -> JsonObject:
     """The closed schema of a tool's inputs: required ones first, then a few optional ones.
 
-    An input in `values` is a choice of them. What the subset cannot express (open objects, recursion, `oneOf`) is a
-    text that holds JSON.
+    An input in `values` is a choice of them, or a list of such choices. What the subset cannot express (open objects,
+    recursion, `oneOf`) is a text that holds JSON.
     """
     properties = spec.input_schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
@@ -102,7 +102,10 @@ def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = Ma
     shown = optional[:OPTIONAL_INPUTS]
     inputs: JsonObject = {str(name): simplify(known[name], roots) for name in (*required, *shown)}
     for name in values.keys() & inputs.keys():
-        inputs[name] = {"type": "string", "enum": [*values[name]]}
+        one: JsonObject = {"type": "string", "enum": [*values[name]]}
+        declared = inputs[name]
+        is_list = isinstance(declared, dict) and declared.get("type") == "array"
+        inputs[name] = {"type": "array", "items": one, "minItems": 1, "maxItems": len(values[name])} if is_list else one
     if len(optional) > len(shown):
         inputs[MORE] = _JSON_TEXT
     return {**_close(inputs), "required": [*required]}

@@ -1,17 +1,22 @@
 """Looks at what a call works on, before the call: the columns of a table before a query of it.
 
-A capable model looks by itself. A small one writes the query with names that it makes up.
+A capable model looks by itself. A small one writes the query with names that it makes up, or reads the first lines of a
+table of thousands and takes them for all.
 """
 
 from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from pydantic import JsonValue
 
 from agent.core.models import PlanStep
-from agent.planning.request import PlanningRequest
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.tools import ToolSpec
 
 
 def look_first(steps: Iterable[PlanStep], request: PlanningRequest, notes: list[str]) -> dict[str, PlanStep]:
     """The calls to make in place of steps that work on something unseen, by the ids of these steps."""
-    seen = {(call.tool, str(call.args)) for call in request.rounds if not call.failed}
+    seen = {(call.tool, str(call.args)) for call in request.rounds}
     planned: dict[tuple[str, str], PlanStep] = {}
     looks: dict[str, PlanStep] = {}
     for step in steps:
@@ -23,11 +28,62 @@ def look_first(steps: Iterable[PlanStep], request: PlanningRequest, notes: list[
     return looks
 
 
+def list_followers(request: PlanningRequest) -> list[tuple[ToolSpec, dict[str, list[str]]]]:
+    """The tools that work on what the last round looked at, each with the values of the inputs that say what that is.
+    One that failed on it is tried again, with its error in view. None if that round called anything else."""
+    last = max((call.number for call in request.rounds), default=0)
+    done = [call for call in request.rounds if not call.failed]
+    looked = {call.tool for call in done}
+    following = [spec for spec in request.catalogue.tools if spec.hints.looks_first_with in looked]
+    looks = {spec.hints.looks_first_with for spec in following}
+    names = {spec.name for spec in following}
+    made = [call for call in request.rounds if call.number == last]
+    if not all(call.tool in looks or (call.failed and call.tool in names) for call in made):
+        return []
+    return [(spec, _list_looked_at(spec, done)) for spec in following]
+
+
+def _list_looked_at(spec: ToolSpec, calls: Iterable[RoundResult]) -> dict[str, list[str]]:
+    """The texts that were given to the tool that looks, by the inputs that this one has too."""
+    inputs = _get_properties(spec)
+    values: dict[str, list[str]] = {}
+    for call in calls:
+        for name, value in call.args.items() if call.tool == spec.hints.looks_first_with else ():
+            if name in inputs:
+                values.setdefault(name, []).extend(str(one) for one in (value if isinstance(value, list) else [value]))
+    return {name: [*dict.fromkeys(listed)] for name, listed in values.items()}
+
+
 def _build_look(step: PlanStep, request: PlanningRequest) -> PlanStep | None:
     spec = request.catalogue.get_tool(step.tool)
-    before = request.catalogue.get_tool(spec.hints.looks_first_with) if spec is not None else None
-    if before is None or before.effect != "read":
+    if spec is None:
         return None
-    known = before.input_schema.get("properties")
-    args = {name: value for name, value in step.args.items() if isinstance(known, dict) and name in known}
+    before = request.catalogue.get_tool(spec.hints.looks_first_with)
+    if before is not None:
+        inputs = _get_properties(before)
+        args = {name: value for name, value in step.args.items() if name in inputs}
+    else:
+        path = step.args.get(spec.hints.file_input)
+        before = _find_describer(path, request) if isinstance(path, str) and not spec.hints.file_types else None
+        if before is None:
+            return None
+        name = before.hints.file_input
+        is_list = _get_properties(before).get(name, {}).get("type") == "array"
+        args = {name: [path] if is_list else path}
+    if before.effect != "read":
+        return None
     return step.model_copy(update={"tool": before.name, "args": args, "intent": f"see what {step.tool} works on"})
+
+
+def _find_describer(path: str, request: PlanningRequest) -> ToolSpec | None:
+    """The tool that describes files of this type, if there is one that works on them afterwards."""
+    suffix = PurePosixPath(path).suffix.lower()
+    works_on = {spec.hints.looks_first_with for spec in request.catalogue.tools}
+    describing = (spec for spec in request.catalogue.tools if suffix and suffix in spec.hints.file_types)
+    return next((spec for spec in describing if spec.name in works_on), None)
+
+
+def _get_properties(spec: ToolSpec) -> dict[str, dict[str, JsonValue]]:
+    declared = spec.input_schema.get("properties")
+    properties = declared if isinstance(declared, dict) else {}
+    return {str(name): one for name, one in properties.items() if isinstance(one, dict)}

@@ -6,22 +6,15 @@ questioned once: small models answer from memory what a tool would tell them.
 """
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 from pydantic import JsonValue
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
-from agent.core.models import JsonObject, PlanStep
-from agent.llm.port import ResponseSchema
-from agent.planning.decision_schema import (
-    MAX_TOOLS,
-    build_choice_schema,
-    build_choices_schema,
-    build_decision_schema,
-)
+from agent.core.models import PlanStep
+from agent.planning.decision_schema import build_choice_schema, build_choices_schema
 from agent.planning.looks import look_first
 from agent.planning.made_up_values import (
     MADE_UP,
@@ -30,28 +23,29 @@ from agent.planning.made_up_values import (
     format_question,
 )
 from agent.planning.parse import parse_strict, strip_thinking
+from agent.planning.part_texts import find_named_tool, is_made, select_parts
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
 from agent.planning.refused_inputs import (
     RepeatedCallError,
     check_repetition,
     list_corrected_calls,
-    list_other_values,
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.round_attempt import Attempt, UnaskedChangeError
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
     ANSWER,
-    build_reminder,
     build_round_messages,
     choose_tools,
     encode_decision,
     format_skill_line,
     format_tool_line,
+    say,
 )
 from agent.planning.round_reply import read_choice, read_decision
-from agent.planning.round_steps import build_plan_more, defer_effects, leave_out_unasked, mark_round
+from agent.planning.round_steps import build_plan_more, defer_effects, leave_out_unasked, limit_inputs, mark_round
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
 from agent.policy.approval import has_side_effect
@@ -60,29 +54,7 @@ from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex
 
-MAX_CALLS = 12
-"""Calls in one round."""
 NO_TOOL = "none"
-
-
-@dataclass
-class _Attempt:
-    """The state of one decision: the messages so far, what may be chosen, and what was refused."""
-
-    messages: tuple[JsonObject, ...]
-    tools: tuple[ToolSpec, ...]
-    is_questioned: bool
-    must_call: bool = False
-    searched: bool = False
-    rejected: list[Rejection] = field(default_factory=list)
-    values: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """For inputs that were refused, the values that may be meant, by tool and input."""
-    parts: list[str] = field(default_factory=list)
-    """What is still open of the things that an earlier decision named; the first is decided on."""
-    questioned_part: str = ""
-    """The open part of which the model was asked whether it changes something."""
-    refusals: int = 0
-    """Unusable replies to the question that is asked now."""
 
 
 class RoundPlanner:
@@ -95,16 +67,19 @@ class RoundPlanner:
     async def plan(self, request: PlanningRequest) -> Planned:
         """A round, an answer or a question. Raises no `ModelError`: on a failure the rules plan."""
         tools = choose_tools(request.catalogue, request.question)
-        attempt = _Attempt(
+        attempt = Attempt(
+            request,
             build_round_messages(request, tools),
             tools,
             is_questioned=not request.checks_answers,
-            parts=[*request.open_parts],
+            parts=[part for part in request.open_parts if not is_made(part, request.rounds)],
         )
         if request.doubt and request.may_call:
-            _look_again(request, attempt)
+            attempt.look_again()
         elif not request.may_call or (request.has_changed and not request.open_parts):
             return self._build_answer(request, attempt)
+        elif attempt.is_untried:
+            attempt.follow_look()
         corrected = list_corrected_calls(request) if not request.doubt else []
         with suppress(PlanInvalidError):  # then the model finds another way
             if corrected:
@@ -121,25 +96,25 @@ class RoundPlanner:
             return self._plan_by_rules(request, attempt, reason, None)
         return replace(planned, rejected=tuple(attempt.rejected)) if attempt.rejected else planned
 
-    async def _decide(self, request: PlanningRequest, attempt: _Attempt) -> Planned | None:
+    async def _decide(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
 
         Each open part is asked about. One that needs no call, or that the model finds none for, is passed over. Without
         open parts, the model may name what is missing.
         """
         while True:
-            reply = await self._model.ask(attempt.messages, _build_schema(request, attempt))
+            reply = await self._model.ask(attempt.messages, attempt.build_schema())
             try:
                 meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
                 if isinstance(meant, Answer):
                     if attempt.parts and not await self._is_part_done(request, attempt):
                         continue
                     if len(attempt.parts) > 1:
-                        _pass_part(request, attempt)
+                        attempt.pass_part()
                     elif attempt.parts or await self._is_answer_earned(request, attempt):
                         return self._build_answer(request, attempt)
                 elif isinstance(meant, FindTools):
-                    _search_tools(request, attempt, meant.query)
+                    attempt.search_tools(meant.query)
                 else:
                     planned = self._build_planned(request, meant, attempt.parts, was_told=attempt.refusals > 0)
                     allowed = await self._allow_changes(request, attempt, planned)
@@ -150,14 +125,14 @@ class RoundPlanner:
                 is_known = isinstance(error, RepeatedCallError) and not error.call.failed
                 gives_up = attempt.refusals > 1 or (is_known and (bool(attempt.parts) or _has_found_much(request)))
                 if gives_up and len(attempt.parts) > 1:
-                    _pass_part(request, attempt)
+                    attempt.pass_part()
                 elif gives_up:
                     return None  # what is known is all that the model finds to look at
                 else:
-                    _rule_out(request, attempt, error)
-                    _add_turn(attempt, reply.text, render("planner_reask", problems=format_problems(error.problems)))
+                    attempt.rule_out(error)
+                    attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
 
-    async def _is_answer_earned(self, request: PlanningRequest, attempt: _Attempt) -> bool:
+    async def _is_answer_earned(self, request: PlanningRequest, attempt: Attempt) -> bool:
         """Whether the answer may be written now. If a tool is needed first, the next decision must call."""
         names = [*(card.name for card in request.catalogue.skills), *(spec.name for spec in attempt.tools)]
         if attempt.must_call:
@@ -165,20 +140,24 @@ class RoundPlanner:
         if attempt.is_questioned or request.rounds or not names:
             return True
         attempt.is_questioned = True
-        asked = (*attempt.messages, _say("assistant", encode_decision(ANSWER)), _say("user", render("decide_check")))
+        asked = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", render("decide_check")))
         reply = await self._model.ask(asked, build_choice_schema([*names, NO_TOOL]))
         chosen = read_choice(reply)
         if chosen not in names:
             return True
-        attempt.messages = (*asked, _say("assistant", encode_decision({"tool": chosen})))
-        attempt.messages = (*attempt.messages, _say("user", render("decide_again", tool=chosen)))
+        attempt.messages = (*asked, say("assistant", encode_decision({"tool": chosen})))
+        attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))
         attempt.must_call = True
         return False
 
-    async def _is_part_done(self, request: PlanningRequest, attempt: _Attempt) -> bool:
+    async def _is_part_done(self, request: PlanningRequest, attempt: Attempt) -> bool:
         """Whether an open part may be passed over. One that changes something must be called for: a small model
         takes for done what it has only read about."""
         part = attempt.parts[0]
+        if self._must_call_named(request, attempt, part):
+            return False
+        if find_named_tool(part, [spec.name for spec in attempt.tools]):  # one that reads, or was called
+            return True
         scores = CatalogueIndex([*attempt.tools]).compute_scores(part)
         fitting = [spec for spec in attempt.tools if scores.get(spec.name, 0.0) > 0]
         changing = _list_changing_lines(request, fitting)
@@ -188,17 +167,29 @@ class RoundPlanner:
         lines = {spec.name: format_tool_line(spec) for spec in fitting} | changing
         attempt.questioned_part = part
         question = render("decide_step", part=part, tools="\n".join(lines.values()))
-        asked = (*attempt.messages, _say("assistant", encode_decision(ANSWER)), _say("user", question))
+        asked = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
         chosen = read_choice(await self._model.ask(asked, build_choice_schema([*lines, NO_TOOL])))
         called = {call.tool for call in request.rounds if not call.failed}
         if chosen not in lines or (chosen in called and chosen not in changing):
             return True
-        attempt.messages = (*asked, _say("assistant", encode_decision({"tool": chosen})))
-        attempt.messages = (*attempt.messages, _say("user", render("decide_again", tool=chosen)))
+        attempt.messages = (*asked, say("assistant", encode_decision({"tool": chosen})))
+        attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))
         attempt.must_call = True
         return False
 
-    async def _allow_changes(self, request: PlanningRequest, attempt: _Attempt, planned: Planned) -> Planned:
+    def _must_call_named(self, request: PlanningRequest, attempt: Attempt, part: str) -> bool:
+        """Whether a part is written as the call of a changing tool that was not called yet. It is then called for."""
+        called = {call.tool for call in request.rounds if not call.failed}
+        name = find_named_tool(part, [spec.name for spec in attempt.tools])
+        spec = next((one for one in attempt.tools if one.name == name), None)
+        if spec is None or attempt.must_call or name in called or not has_side_effect(name, spec.effect):
+            return False
+        attempt.tools = (spec,)
+        attempt.must_call = True
+        attempt.add_turn(encode_decision(ANSWER), render("decide_again", tool=name))
+        return True
+
+    async def _allow_changes(self, request: PlanningRequest, attempt: Attempt, planned: Planned) -> Planned:
         """The round if it changes only what the request asks for. Raises `UnaskedChangeError`.
 
         Once text from outside is in the conversation, it may have chosen a change. The model is therefore asked whether
@@ -216,7 +207,7 @@ class RoundPlanner:
         return mark_round(planned, {MAY_CHANGE: [*sorted(allowed)]})
 
     async def _ask_for_changes(
-        self, request: PlanningRequest, attempt: _Attempt, changing: Sequence[str]
+        self, request: PlanningRequest, attempt: Attempt, changing: Sequence[str]
     ) -> frozenset[str]:
         lines = [line for name, line in _list_changing_lines(request, attempt.tools).items() if name in changing]
         system, first, *_ = attempt.messages
@@ -228,7 +219,7 @@ class RoundPlanner:
         chosen = {str(name) for name in (named if isinstance(named, list) else ())}
         return frozenset() if NO_TOOL in chosen else frozenset(changing) & chosen
 
-    def _check_values(self, request: PlanningRequest, attempt: _Attempt, planned: Planned) -> Planned:
+    def _check_values(self, request: PlanningRequest, attempt: Attempt, planned: Planned) -> Planned:
         """The round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once;
         then the user is asked for the value, or must see the change."""
         steps = [step for step in planned.plan.steps if step.id not in request.used_ids]
@@ -253,37 +244,31 @@ class RoundPlanner:
             return Planned(build_completion_plan(request, None), "llm", "llm", question=meant.question)
         notes: list[str] = []
         check_repetition(meant.data, request.rounds)
-        made = build_plan_steps(meant.data, request, notes=notes)
+        made = build_plan_steps(limit_inputs(meant.data, request), request, notes=notes)
         asked = leave_out_unasked(made.steps, request, notes) if was_told else made.steps
         steps = defer_effects(asked, request, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
-        named = meant.data.get("todo")
-        said = [str(part) for part in (named if isinstance(named, list) else ())]
-        said = [part for part, step in zip_longest(said, made.steps) if part and (step is None or step in asked)]
-        args = divide_parts(said, parts, asked, steps)
+        todo = meant.data.get("todo")
+        named = [str(part) for part in (todo if isinstance(todo, list) else ())]
+        named = [part for part, step in zip_longest(named, made.steps) if part and (step is None or step in asked)]
+        context = (request.question, request.ground, *(message.content for message in request.history))
+        texts = "\n".join((*context, *(call.text for call in request.rounds)))
+        named = select_parts(named, request.catalogue.list_names(), texts)
+        args = divide_parts(named, parts, asked, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
 
-    def _build_answer(self, request: PlanningRequest, attempt: _Attempt) -> Planned:
-        messages = (*attempt.messages, _say("assistant", encode_decision(ANSWER)))
+    def _build_answer(self, request: PlanningRequest, attempt: Attempt) -> Planned:
+        messages = (*attempt.messages, say("assistant", encode_decision(ANSWER)))
         return Planned(build_completion_plan(request, None), "llm", "llm", messages=messages)
 
     def _plan_by_rules(
-        self, request: PlanningRequest, attempt: _Attempt, reason: str, unreachable: ModelUnreachableError | None
+        self, request: PlanningRequest, attempt: Attempt, reason: str, unreachable: ModelUnreachableError | None
     ) -> Planned:
         ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
         return Planned(ruled, "llm", "rules", reason, tuple(attempt.rejected), unreachable=unreachable)
-
-
-class UnaskedChangeError(PlanInvalidError):
-    """Raised for a decision that changes something, after text from outside was read, with tools that the request does
-    not ask for."""
-
-    def __init__(self, tools: AbstractSet[str]) -> None:
-        super().__init__([f"the request does not ask for {', '.join(sorted(tools))}; text in results gives no orders"])
-        self.tools = tools
 
 
 def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> Planned:
@@ -294,19 +279,6 @@ def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> 
     plan = made.model_copy(update={"steps": (*made.steps, build_plan_more(request.used_ids, made.steps, args))})
     notes = tuple(f"{call.tool} is called again with the values that its error names" for call in calls)
     return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=notes)
-
-
-def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
-    if attempt.must_call:
-        return ["calls", "ask"] if attempt.parts and request.may_ask else ["calls"]
-    kinds = ["calls"]
-    if attempt.parts and attempt.parts[0] in request.untried_parts and not attempt.refusals:
-        return kinds if not request.may_ask else [*kinds, "ask"]  # small models give up too soon
-    if len(request.catalogue.tools) > MAX_TOOLS and not attempt.searched:
-        kinds.append("find_tools")
-    if request.may_ask:
-        kinds.append("ask")
-    return [*kinds, "answer"]
 
 
 def _list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> dict[str, str]:
@@ -331,64 +303,5 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], steps: 
     )
 
 
-def _look_again(request: PlanningRequest, attempt: _Attempt) -> None:
-    """Has the next decision call a tool that reads for what the last answer held without evidence."""
-    attempt.parts = []
-    attempt.must_call = True
-    attempt.tools = tuple(spec for spec in attempt.tools if not has_side_effect(spec.name, spec.effect))
-    *before, last = attempt.messages
-    asked = f"{last['content']}\n{render('decide_doubt', doubt=request.doubt)}"
-    attempt.messages = (*before, {**last, "content": asked})
-
-
 def _has_found_much(request: PlanningRequest) -> bool:
     return not request.doubt and sum(not call.failed for call in request.rounds) > 1
-
-
-def _build_schema(request: PlanningRequest, attempt: _Attempt) -> ResponseSchema:
-    part = attempt.parts[0] if attempt.parts else ""
-    kinds = _list_kinds(request, attempt)
-    return build_decision_schema(
-        attempt.tools, request.catalogue.skills, kinds, MAX_CALLS, part=part, values=attempt.values
-    )
-
-
-def _pass_part(request: PlanningRequest, attempt: _Attempt) -> None:
-    """Goes on to the next open part."""
-    attempt.parts.pop(0)
-    attempt.refusals = 0
-    attempt.must_call = False
-    attempt.values = {}
-    attempt.tools = choose_tools(request.catalogue, request.question)
-    _add_turn(attempt, encode_decision(ANSWER), build_reminder(request, attempt.parts))
-
-
-def _rule_out(request: PlanningRequest, attempt: _Attempt, error: PlanInvalidError) -> None:
-    """Keeps the next reply from the same mistake, which a small model would make again.
-
-    A refused input becomes a choice of other values. A tool that was called in vain otherwise, or whose change the
-    request does not ask for, is no choice any more."""
-    lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
-    if isinstance(error, RepeatedCallError):
-        call, spec = error.call, request.catalogue.get_tool(error.call.tool)
-        found = [one.text for one in reversed(request.rounds) if not one.failed]
-        values = list_other_values(spec, call, found, request.question) if spec is not None and call.failed else {}
-        attempt.values |= {call.tool: values} if values else {}
-        lost = frozenset() if values else {call.tool}
-    attempt.tools = tuple(spec for spec in attempt.tools if spec.name not in lost)
-
-
-def _search_tools(request: PlanningRequest, attempt: _Attempt, query: str) -> None:
-    if attempt.searched:
-        raise PlanInvalidError(["no further tools can be searched; go on with those above"])
-    attempt.searched = True
-    attempt.tools = choose_tools(request.catalogue, request.question, query)
-    attempt.messages = build_round_messages(request, attempt.tools)
-
-
-def _add_turn(attempt: _Attempt, reply: str, answer: str) -> None:
-    attempt.messages = (*attempt.messages, _say("assistant", reply[:4_000] or "(nothing)"), _say("user", answer))
-
-
-def _say(role: str, content: str) -> JsonObject:
-    return {"role": role, "content": content}

@@ -96,6 +96,15 @@ def format_tool_line(spec: ToolSpec) -> str:
     return f"- {spec.name}({', '.join(names)}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 
+def format_inputs(spec: ToolSpec) -> str:
+    """A tool with the description of each required input, for a call that the model has to make now."""
+    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
+    needed = [name for name in (required if isinstance(required, list) else []) if isinstance(name, str)]
+    declared = properties if isinstance(properties, dict) else {}
+    described = {name: one.get("description") for name in needed if isinstance(one := declared.get(name), dict)}
+    return "\n".join((f"{spec.name}:", *(f"- {name}: {text}" for name, text in described.items() if text)))
+
+
 def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
     listed: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
     made: JsonObject = {"next": {"kind": "calls", "todo": [*calls[0].missing], "calls": listed}}
@@ -128,3 +137,8 @@ def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit] + " [cut]"
+
+
+def say(role: str, content: str) -> JsonObject:
+    """A message of the conversation."""
+    return {"role": role, "content": content}

@@ -3,14 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pydantic import JsonValue
+
 from agent.core.models import JsonObject, PlanStep
 from agent.planning.made_up_values import list_unasked_changes
 from agent.planning.planned import Planned
 from agent.planning.request import PlanningRequest
 from agent.policy.approval import has_side_effect
 from agent.text.own_words import OwnWords
+from agent.tools.unset_inputs import limit_numbers
 
 PLAN_MORE = "plan_more"
+
+
+def limit_inputs(data: JsonObject, request: PlanningRequest) -> JsonObject:
+    """A decision whose reading calls ask for no more than their tools give."""
+    steps = data.get("steps")
+    limited: list[JsonValue] = []
+    for step in steps if isinstance(steps, list) else []:
+        spec = request.catalogue.get_tool(str(step.get("tool"))) if isinstance(step, dict) else None
+        if isinstance(step, dict) and isinstance(inputs := step.get("inputs"), dict) and spec is not None:
+            limited.append({**step, "inputs": limit_numbers(spec, inputs)})
+        else:
+            limited.append(step)
+    return {**data, "steps": limited}
 
 
 def leave_out_unasked(steps: tuple[PlanStep, ...], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:

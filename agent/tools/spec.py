@@ -65,6 +65,11 @@ class PlanHints:
     it."""
     looks_first_with: str = ""
     """A tool that shows what this one works on, from inputs of the same names. In rounds it is called before."""
+    file_input: str = ""
+    """The input that names the file, or the files, of which it shows the content."""
+    file_types: tuple[str, ...] = ()
+    """Types of files (`.csv`) that it describes, however large they are. In rounds it is called before a tool that
+    would read such a file line by line."""
     is_for_whole_plans: bool = False
     """Whether only a plan that is made ahead needs it: in rounds, the planner reads the results itself."""
     accepted_wishes: str = ""

@@ -1,4 +1,4 @@
-"""Optional inputs that a model fills though it has nothing to say: an empty text, null, a line 0."""
+"""Optional inputs that a model fills though it has nothing to say: an empty text, null, a line 0, a million rows."""
 
 from pydantic import JsonValue
 
@@ -33,3 +33,19 @@ def _is_unset(spec: ToolSpec, schema: JsonValue, value: JsonValue) -> bool:
         return False
     # A reference into the definitions of the whole schema cannot be compared alone.
     return "$ref" not in str(schema) and next(iter_violations(schema, value), None) is not None
+
+
+def limit_numbers(spec: ToolSpec, inputs: JsonObject) -> JsonObject:
+    """The inputs of a tool that only reads, with optional numbers not above the largest that it takes: a model that
+    asks for a million rows means all that it can have."""
+    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
+    declared = properties if isinstance(properties, dict) else {}
+    needed = required if isinstance(required, list) else []
+    largest = {
+        name: limit
+        for name, value in inputs.items()
+        if spec.effect == "read" and name not in needed and isinstance(value, int | float)
+        if isinstance(schema := declared.get(name), dict) and isinstance(limit := schema.get("maximum"), int | float)
+        if value > limit
+    }
+    return {**inputs, **largest} if largest else inputs

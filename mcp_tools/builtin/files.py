@@ -56,7 +56,7 @@ class ReadFileTool(FileTool[ReadFileInput, ReadFileOutput]):
     )
     tainted = True
     keywords = ("file", "document", "read", "open", "notes", "txt", "md", "csv", "local", "folder")
-    hints = PlanHints(source="files")
+    hints = PlanHints(source="files", file_input="path")
 
     async def run(self, args: ReadFileInput, context: ToolContext) -> ReadFileOutput:
         """Opens the file below a root, decodes it, and selects the lines."""

@@ -81,7 +81,7 @@ class DescribeTableTool(FileTool[DescribeTableInput, DescribeTableOutput]):
     tainted = True
     timeout_s = QUERY_SECONDS + 10
     keywords = ("table", "csv", "tsv", "excel", "xlsx", "spreadsheet", "parquet", "jsonl", "columns", "rows", "schema")
-    hints = PlanHints(heading="Tables", source="files")
+    hints = PlanHints(heading="Tables", source="files", file_input="paths", file_types=tuple(FORMATS))
 
     async def run(self, args: DescribeTableInput, context: ToolContext) -> DescribeTableOutput:
         with ExitStack() as stack:
@@ -115,13 +115,14 @@ class QueryTableInput(DeferredModel):
     sql: str = Field(
         min_length=1,
         max_length=20_000,
-        description="one SELECT statement (DuckDB SQL), e.g. SELECT region, sum(amount) FROM orders GROUP BY region",
+        description="one SELECT statement (DuckDB SQL) with the columns of the tables, all of the request's conditions "
+        "in WHERE, and all of its sums, counts or averages",
     )
     paths: list[str] = Field(
         min_length=1,
         max_length=MAX_FILES,
-        description="the table files, relative to a readable folder; the table of orders.csv is named orders, a "
-        "single table also data",
+        description="the table files with their endings, relative to a readable folder; in SQL a table is named as its "
+        "file without the ending, a single table also data",
     )
     max_rows: int = Field(default=100, ge=1, le=1_000, description="most rows returned")
 

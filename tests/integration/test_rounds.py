@@ -39,19 +39,23 @@ async def test_the_planner_sees_each_result_before_it_goes_on(tmp_path: Path) ->
     assert response.metadata["status"] == "complete"
 
 
-async def test_every_call_of_a_run_continues_the_one_before(tmp_path: Path) -> None:
-    """So that an endpoint reads the prefix once: the messages of a call are the first ones of the next."""
+async def test_every_decision_of_a_run_continues_the_one_before(tmp_path: Path) -> None:
+    """So that an endpoint reads the prefix once: the messages of a call are the first ones of the next. The answer from
+    results has a prompt of its own, which ends with the request."""
     model = script(decides(TICKET, times=1), decides(PERSON, times=1), decides(times=1), ANSWER)
     async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="small") as bench:
         await bench.run("Which address has the person of T-3?")
         sent = [list_messages(bench, number) for number in range(4)]
     system = [messages[0] for messages in sent]
-    assert system == [system[0]] * 4
+    assert system[:3] == [system[0]] * 3
     assert sent[1][: len(sent[0])] == sent[0]
     # The newest message ends with the request once more; what came before it stays.
     assert sent[2][:2] == sent[1][:2]
-    assert sent[3][: len(sent[2])] == sent[2]
     assert "T-3" not in system[0]["content"]
+    assert [message["role"] for message in sent[3]] == ["system", "user"]
+    results, _, request = sent[3][1]["content"].rpartition("<user_request>")
+    assert "carla@example.org" in results
+    assert request == "\nWhich address has the person of T-3?\n</user_request>"
 
 
 async def test_rounds_are_no_replans_and_the_trace_shows_them(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.models import JsonObject
 from agent.tools import READ_ONLY, ToolAnnotations, ToolSpec
-from agent.tools.unset_inputs import drop_unset_inputs
+from agent.tools.unset_inputs import drop_unset_inputs, limit_numbers
 
 PROPERTIES: JsonObject = {
     "path": {"type": "string"},
@@ -55,3 +55,27 @@ def test_an_empty_text_may_clear_a_value_where_something_is_changed() -> None:
             "pattern": "",
             "line": 0,
         }
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({"rows": 10**15}, {"rows": 1000}),
+        ({"rows": 1e9}, {"rows": 1000}),
+        ({"rows": 1000}, {"rows": 1000}),
+        ({"rows": "many"}, {"rows": "many"}),
+        ({"least": 5000}, {"least": 5000}),
+        ({"rows": -5}, {"rows": -5}),
+        ({"unknown": 10**9}, {"unknown": 10**9}),
+    ],
+)
+def test_more_than_a_reading_tool_gives_means_all_that_it_gives(given: JsonObject, taken: JsonObject) -> None:
+    properties: JsonObject = {
+        "rows": {"type": "integer", "maximum": 1000},
+        "least": {"type": "integer", "maximum": 10},
+    }
+    schema: JsonObject = {"type": "object", "properties": properties, "required": ["least"]}
+    tool = ToolSpec("t", "A tool.", schema, None, READ_ONLY, tainted=False)
+    assert limit_numbers(tool, given) == taken
+    changing = ToolSpec("t", "A tool.", schema, None, ToolAnnotations(read_only=False), tainted=False)
+    assert limit_numbers(changing, given) == given, "a change is made as it was asked for or not at all"

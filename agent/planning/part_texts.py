@@ -1,0 +1,47 @@
+"""The parts of a request as a small model writes them: words, and sometimes code.
+
+A model that was trained on programs writes `query_table(`, `limit=1` or a file's name where the steps are asked for.
+Each open part costs a question to the model, so what is not a step is left out, and a step that is written as a call is
+done when that call was made.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from agent.core.json_walk import iter_leaves
+from agent.planning.request import RoundResult
+
+_CODE = re.compile(r"[\w.]*\s*[=(].*|\w*[\w./\\-]*[_./\\][\w./\\-]*", re.ASCII | re.DOTALL)
+"""`name(...`, `name = ...`, a path or an identifier."""
+_FIGURE = re.compile(r"\d+")
+_NAME = re.compile(r"\w+")
+_VALUE = re.compile(r"[^\s(),;:={}\[\]'\"`]+")
+
+
+def select_parts(named: Iterable[str], tools: Sequence[str], context: str) -> list[str]:
+    """The parts that are steps, each once: words, or a call of one of `tools`, with figures of the `context` only. A
+    figure from elsewhere comes from the prompt's examples."""
+    figures = {*_FIGURE.findall(context)}
+    steps = (part for part in named if not _CODE.fullmatch(part) or find_named_tool(part, tools))
+    return [*dict.fromkeys(part for part in steps if figures.issuperset(_FIGURE.findall(part)))]
+
+
+def find_named_tool(part: str, tools: Iterable[str]) -> str:
+    """The tool that a part names as its first word, with or without its server's prefix; "" if none."""
+    first = _NAME.match(part)
+    name = first[0].casefold() if first is not None else ""
+    return next((tool for tool in tools if name and name in (tool.casefold(), tool.casefold().partition("__")[2])), "")
+
+
+def is_made(part: str, calls: Iterable[RoundResult]) -> bool:
+    """Whether a part is written as a call, and one of `calls` is that call: the same tool with all of its values."""
+    if not _CODE.fullmatch(part):
+        return False
+    made = [call for call in calls if not call.failed and find_named_tool(part, [call.tool])]
+    values = [value.casefold() for value in _VALUE.findall(part)[1:]]
+    return any(_hold_all(call, values) for call in made)
+
+
+def _hold_all(call: RoundResult, values: Sequence[str]) -> bool:
+    given = {str(leaf).casefold() for _, leaf in iter_leaves(call.args)} | {name.casefold() for name in call.args}
+    return all(value in given for value in values)

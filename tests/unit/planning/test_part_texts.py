@@ -1,0 +1,58 @@
+"""The steps that a small model names, written as words or as code."""
+
+import pytest
+
+from agent.planning.part_texts import find_named_tool, is_made, select_parts
+from agent.planning.request import RoundResult
+
+TOOLS = ["read_file", "query_table", "office__send_message"]
+REQUEST = "How many of the 12 orders in orders.csv are paid?"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (["find the paid orders", "find the paid orders", "tell ann"], ["find the paid orders", "tell ann"]),
+        (["read_file(orders.csv)", "limit=1", "all_rows=true", "orders.csv", "parse_price"], ["read_file(orders.csv)"]),
+        (["query_table(", "sum(order_paid) and region = 'north'"], ["query_table("]),
+        (["send_message('done', 'ann')"], ["send_message('done', 'ann')"]),
+        (["weather", "time"], ["weather", "time"]),
+        (["Zähle die Bestellungen", "统计订单"], ["Zähle die Bestellungen", "统计订单"]),
+        (["count the 12 orders", "lend it to member 7"], ["count the 12 orders"]),
+    ],
+    ids=["twice", "code", "calls", "server", "words", "languages", "figures of the examples"],
+)
+def test_only_steps_are_kept_each_once(said: list[str], kept: list[str]) -> None:
+    assert select_parts(said, TOOLS, REQUEST) == kept
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("send_message(ann)", "office__send_message"),
+        ("Query_Table", "query_table"),
+        ("read the file", ""),
+        ("(", ""),
+        ("", ""),
+    ],
+)
+def test_a_tool_is_named_with_or_without_its_server(part: str, name: str) -> None:
+    assert find_named_tool(part, TOOLS) == name
+
+
+@pytest.mark.parametrize(
+    ("part", "made"),
+    [
+        ("read_file(orders.csv)", True),
+        ("read_file(path='orders.csv')", True),
+        ("read_file(", True),
+        ("read_file(other.csv)", False),
+        ("query_table(orders.csv)", False),
+        ("read orders.csv", False),
+    ],
+)
+def test_a_part_that_is_written_as_a_call_is_done_by_that_call(part: str, made: bool) -> None:
+    call = RoundResult(0, "read_file", {"path": "orders.csv"}, "id,status")
+    assert is_made(part, [call]) is made
+    failed = RoundResult(0, "read_file", {"path": "orders.csv"}, "no such file", failed=True)
+    assert not is_made(part, [failed])
