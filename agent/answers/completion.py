@@ -11,13 +11,14 @@ from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.markdown_fence import MarkdownFence
 from agent.answers.pictures import format_missing_pictures, list_pictures
+from agent.answers.result_blocks import build_result_blocks
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.core.errors import ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
-from agent.core.plan_outcome import EMPTY_REPLIES, find_failure_reason, list_abandoned_steps
+from agent.core.plan_outcome import EMPTY_REPLIES, list_abandoned_steps
 from agent.llm.port import ModelChunk, ModelReply
 from agent.llm.streamed_reply import StreamedReply
 from agent.llm.tool_calls import to_openai_call
@@ -32,9 +33,7 @@ from agent.run_context.conversation import (
 from agent.run_context.evidence_answers import EvidenceWriter
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import (
-    JUDGE_CHARS,
     SKILL_CHARS,
-    format_args,
     format_data_block,
     list_results,
     number_sources,
@@ -43,9 +42,6 @@ from agent.run_context.run import Run
 
 HISTORY_MESSAGES = 20
 """Earlier messages in a completion's prompt. They fit a context of 8k tokens."""
-RESULTS_CHARS, LEAST_RESULT_CHARS = 10_000, 2_000
-"""Characters of all results, and at least of each, in a small model's prompt. It may read only 200 a second."""
-
 FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
 CITATION_RULE = (
     "- Cite sources as [n] right after what they support; but put no [n] into a text that is to be used elsewhere, "
@@ -231,27 +227,7 @@ class CompletionWriter:
         question = run.state.question
         failed = list_abandoned_steps(run.state)
         if outcomes or failed:
-            is_small = run.profile.decides == "rounds"
-            most = max(LEAST_RESULT_CHARS, RESULTS_CHARS // max(1, len(outcomes))) if is_small else SKILL_CHARS
-            blocks = [
-                format_data_block(
-                    "result",
-                    output.text,
-                    limit=most,
-                    step=step.id,
-                    tool=step.tool,
-                    intent=step.intent,
-                    input=self._describe_input(step),
-                )
-                for step, output in outcomes
-            ]
-            blocks += [
-                format_data_block(
-                    "failed", find_failure_reason(run.state, step), limit=JUDGE_CHARS, step=step.id, tool=step.tool,
-                    intent=step.intent,
-                )
-                for step in failed
-            ]  # fmt: skip
+            blocks = build_result_blocks(run, outcomes, failed)
             # The question stands last: a small model answers what it has read last.
             question = "\n".join((*blocks, format_data_block("user_request", question, limit=SKILL_CHARS)))
         earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
@@ -294,12 +270,6 @@ class CompletionWriter:
         if not self._run.room.planning or request is None or request.translated or request.language == ENGLISH:
             return ""
         return f", in {get_language_name(request.language)}"
-
-    def _describe_input(self, step: PlanStep) -> str:
-        """The arguments with which a step called its tool; "" for a skill, whose intent says them."""
-        attempt = self._run.state.get_step(step.id).last
-        calls = attempt.calls if attempt is not None and step.action != "skill" else ()
-        return format_args(calls[-1].intent.args) if calls else ""
 
     def _build_system_prompt(
         self,

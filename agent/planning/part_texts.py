@@ -22,8 +22,12 @@ def select_parts(named: Iterable[str], tools: Sequence[str], context: str) -> li
     """The parts that are steps, each once: words, or a call of one of `tools`, with figures of the `context` only. A
     figure from elsewhere comes from the prompt's examples."""
     figures = {*_FIGURE.findall(context)}
-    steps = (part for part in named if not _CODE.fullmatch(part) or find_named_tool(part, tools))
+    steps = (part for part in named if _is_text(part) or find_named_tool(part, tools))
     return [*dict.fromkeys(part for part in steps if figures.issuperset(_FIGURE.findall(part)))]
+
+
+def _is_text(part: str) -> bool:
+    return not _CODE.fullmatch(part) and sum(map(str.isalnum, part)) > 1
 
 
 def find_named_tool(part: str, tools: Iterable[str]) -> str:

@@ -71,6 +71,7 @@ def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str],
         name
         for name, value in call.args.items()
         if isinstance(value, str)
+        and len(value) <= VALUE_CHARS  # a longer one is a text or a statement, which no choice of words replaces
         and value.casefold() in error
         and _is_free_text(known.get(name))
         and not (_IDENTIFIER.fullmatch(value) and value.casefold() in request.casefold())

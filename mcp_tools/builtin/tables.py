@@ -53,6 +53,7 @@ class ColumnDescription(DeferredModel):
     missing: int = Field(description="number of rows without a value")
     min: JsonValue = None
     max: JsonValue = None
+    values: list[str] = Field(default_factory=list, description="all values of a text column that has only a few")
 
 
 class TableDescription(DeferredModel):
@@ -93,13 +94,13 @@ class DescribeTableTool(FileTool[DescribeTableInput, DescribeTableOutput]):
         parts = []
         for table in output.tables:
             columns = [
-                [column.name, column.type, column.format, column.missing, column.min, column.max]
+                [column.name, column.type, column.format, column.missing, *_list_range(column)]
                 for column in table.columns
             ]
             parts += [
                 f"Table `{table.table}` of {table.path}: {table.row_count:,} rows.",
                 *(f"Note: {note}" for note in table.notes),
-                format_markdown_table(["column", "type", "format", "missing", "min", "max"], columns),
+                format_markdown_table(["column", "type", "format", "missing", "min", "max", "values"], columns),
                 "First rows:",
                 format_markdown_table([column.name for column in table.columns], table.sample),
             ]
@@ -115,8 +116,8 @@ class QueryTableInput(DeferredModel):
     sql: str = Field(
         min_length=1,
         max_length=20_000,
-        description="one SELECT statement (DuckDB SQL) with the columns of the tables, all of the request's conditions "
-        "in WHERE, and all of its sums, counts or averages",
+        description="one SELECT statement (DuckDB SQL) that computes what is asked: sum(), count() or avg() for totals "
+        "and averages, GROUP BY for each, every condition in WHERE",
     )
     paths: list[str] = Field(
         min_length=1,
@@ -185,6 +186,11 @@ class QueryTableTool(FileTool[QueryTableInput, QueryTableOutput]):
 
     def list_sources(self, output: QueryTableOutput) -> tuple[Source, ...]:
         return _make_sources([table.path for table in output.tables], self.format_text(output))
+
+
+def _list_range(column: ColumnDescription) -> list[JsonValue]:
+    """The extremes of a column, or all of its values if they are few."""
+    return ["", "", ", ".join(column.values)] if column.values else [column.min, column.max, ""]
 
 
 def format_markdown_table(names: Sequence[str], rows: Sequence[Sequence[JsonValue]]) -> str:

@@ -23,6 +23,8 @@ from agent.core.process_limits import leave_network, limit_memory, limit_time
 from mcp_tools.tables.loading import Connection, LoadedTable, add_aliases, load_file, quote
 from mcp_tools.tables.text_files import InputError
 
+MAX_VALUES, MAX_VALUE_CHARS = 10, 40
+"""A column with at most so many values, none longer than that, has them listed in its description."""
 MAX_CELL_CHARS = 2_000
 """Longer text in a cell of the result is cut."""
 MAX_ITEMS = 100
@@ -112,8 +114,8 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
 
 
 def describe(connection: Connection, loaded: LoadedTable, path: str, sample: int) -> dict[str, Any]:
-    """The size of a table and, for each column, its type and format, how many values are missing, and the
-    extremes."""
+    """The size of a table and, for each column, its type and format, how many values are missing, the extremes, and
+    all values of a text that has only a few."""
     table = loaded.name
     formats = loaded.formats
     schema = connection.execute(f"DESCRIBE {quote(table)}").fetchall()
@@ -121,16 +123,18 @@ def describe(connection: Connection, loaded: LoadedTable, path: str, sample: int
     for name, kind, *_ in schema:
         is_nested = "(" in kind.removeprefix("DECIMAL(") or kind.endswith("]")
         extremes = ("NULL", "NULL") if is_nested else (f"min({quote(name)})", f"max({quote(name)})")
-        parts += [f"count({quote(name)})", *extremes]
+        different = f"approx_count_distinct({quote(name)})" if kind == "VARCHAR" else "NULL"
+        parts += [f"count({quote(name)})", *extremes, different]
     count, *figures = connection.execute(f"SELECT {', '.join(parts)} FROM {quote(table)}").fetchone()
     columns = [
         {
             "name": name,
             "type": kind,
             "format": formats[at] if at < len(formats) else "",
-            "missing": count - figures[3 * at],
-            "min": to_json(figures[3 * at + 1]),
-            "max": to_json(figures[3 * at + 2]),
+            "missing": count - figures[4 * at],
+            "min": to_json(figures[4 * at + 1]),
+            "max": to_json(figures[4 * at + 2]),
+            "values": list_values(connection, table, name, figures[4 * at + 3]),
         }
         for at, (name, kind, *_) in enumerate(schema)
     ]
@@ -144,6 +148,20 @@ def describe(connection: Connection, loaded: LoadedTable, path: str, sample: int
         "sample": sample_rows,
         "notes": list(loaded.notes),
     }
+
+
+def list_values(connection: Connection, table: str, column: str, different: int | None) -> list[str]:
+    """All values of a text column with at most `MAX_VALUES` short ones; else none. They say what a condition can ask
+    for. `different` is about how many there are; None for other columns."""
+    if different is None or different > 2 * MAX_VALUES:
+        return []
+    name = quote(column)
+    rows = connection.execute(
+        f"SELECT DISTINCT {name} FROM {quote(table)} WHERE {name} IS NOT NULL ORDER BY {name} LIMIT {MAX_VALUES + 1}"
+    ).fetchall()
+    texts = [str(value) for (value,) in rows]
+    is_few = len(texts) <= MAX_VALUES and all(len(text) <= MAX_VALUE_CHARS for text in texts)
+    return texts if is_few else []
 
 
 def to_json(value: Any) -> Any:

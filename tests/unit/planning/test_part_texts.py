@@ -14,13 +14,14 @@ REQUEST = "How many of the 12 orders in orders.csv are paid?"
     [
         (["find the paid orders", "find the paid orders", "tell ann"], ["find the paid orders", "tell ann"]),
         (["read_file(orders.csv)", "limit=1", "all_rows=true", "orders.csv", "parse_price"], ["read_file(orders.csv)"]),
+        (["T", "T',", "", "?"], []),
         (["query_table(", "sum(order_paid) and region = 'north'"], ["query_table("]),
         (["send_message('done', 'ann')"], ["send_message('done', 'ann')"]),
         (["weather", "time"], ["weather", "time"]),
         (["Zähle die Bestellungen", "统计订单"], ["Zähle die Bestellungen", "统计订单"]),
         (["count the 12 orders", "lend it to member 7"], ["count the 12 orders"]),
     ],
-    ids=["twice", "code", "calls", "server", "words", "languages", "figures of the examples"],
+    ids=["twice", "code", "letters", "calls", "server", "words", "languages", "figures of the examples"],
 )
 def test_only_steps_are_kept_each_once(said: list[str], kept: list[str]) -> None:
     assert select_parts(said, TOOLS, REQUEST) == kept
