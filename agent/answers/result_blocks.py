@@ -17,8 +17,8 @@ def build_result_blocks(
 ) -> list[str]:
     """A block for each result and each step that failed, for the prompt of an answer."""
     is_small = run.profile.decides == "rounds"
-    shown = _leave_out_looks(run, outcomes) if is_small else outcomes
-    most = max(LEAST_RESULT_CHARS, RESULTS_CHARS // max(1, len(shown))) if is_small else SKILL_CHARS
+    selected = _leave_out_looks(run, outcomes) if is_small else outcomes
+    most = max(LEAST_RESULT_CHARS, RESULTS_CHARS // max(1, len(selected))) if is_small else SKILL_CHARS
     results = [
         format_data_block(
             "result",
@@ -29,7 +29,7 @@ def build_result_blocks(
             intent=step.intent,
             input=_describe_input(run, step),
         )
-        for step, output in shown
+        for step, output in selected
     ]
     failures = [
         format_data_block(
