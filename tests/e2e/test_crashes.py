@@ -42,7 +42,7 @@ def calls(folder: Path, tool: str) -> list[str]:
 
 
 @pytest.mark.row("Scard-08", "Scard-09")
-@pytest.mark.parametrize("moment", ["after", "before"])
+@pytest.mark.parametrize("moment", ["after", pytest.param("before", marks=pytest.mark.long)])
 def test_killed_at_every_event_boundary_the_run_ends_as_if_nothing_had_happened(tmp_path: Path, moment: str) -> None:
     number = 0
     while True:

@@ -29,6 +29,7 @@ def read_job(url: str, job_id: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_a_folder_is_read_by_three_processes_although_two_are_killed(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "docs", FILES)
     with fresh_database() as url, psycopg.connect(url, autocommit=True) as database:

@@ -213,6 +213,7 @@ def test_the_command_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyP
     assert "gateway/features/evaluation/requirements.lock" in error.message
 
 
+@pytest.mark.long
 def test_an_interrupted_evaluation_goes_on_and_what_stands_beside_it_is_in_the_table(
     reference: ReferenceModel, tmp_path: Path
 ) -> None:
