@@ -70,6 +70,8 @@ class PlanHints:
     accepted_wishes: str = ""
     """What a reply to the question about its call may change besides yes and no, where no model reads the reply: `use
     the name NAME`."""
+    is_always_shown: bool = False
+    """Whether people must see its text as it is: what an answer leaves out of it is added to the answer."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 
