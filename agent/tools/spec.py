@@ -119,6 +119,8 @@ class ToolSpec:
     """Whether its untrusted results are public pages: they make nothing in the run private."""
     reads: tuple[UserSource, ...] = ()
     """What of the user's own its results are made of, besides `hints.source`."""
+    room_name: str = ""
+    """Its name inside of `room`: `server__tool`, with the server's name as the room's file writes it."""
     room: str | None = None
     """The only room that may use it, such as the one whose MCP server offers it; None: every room."""
 
