@@ -172,6 +172,7 @@ async def test_a_source_that_is_not_there_is_named_and_the_others_are_read(serve
         missing = await ingest(client, "web", site.at("/nowhere"))
         assert (missing["status"], missing["failure"]["error_code"]) == ("failed", "ERR_CONNECTOR_NOT_FOUND"), missing
         assert missing["failure"]["message"]
+        assert missing["failure"]["stage"] == "connect"
         assert sum(one.path == "/nowhere" for one in site.asked) == 1, "what is not there is not asked for again"
 
 

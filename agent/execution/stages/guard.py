@@ -43,7 +43,12 @@ def validate_request(
             f"the room {room.id!r} takes no images; send text, or ask a room with vision", param="messages"
         )
     wanted = _get_requested_names(request, "tools")
-    _check_names([registry.resolve_in_room(room, name) for name in wanted or ()], _get_requested_names(request, "skills") or (), registry, skills)
+    _check_names(
+        [registry.resolve_in_room(room, name) for name in wanted or ()],
+        _get_requested_names(request, "skills") or (),
+        registry,
+        skills,
+    )
     if not isinstance(request.metadata.get("approve_plan", False), bool):
         raise BadRequestError("metadata.approve_plan must be true or false", param="metadata.approve_plan")
     _check_options(request)
