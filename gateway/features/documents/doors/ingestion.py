@@ -186,7 +186,7 @@ async def get_plugin(name: str) -> PluginInfo:
 
 
 def _name_stage(failure: AgentFailure | None) -> AgentFailure | None:
-    """The failure with the stage that an error response would have: a job is no request."""
+    """The failure with the stage that an error response would have, as a job is not a request."""
     if failure is None:
         return None
     stage = get_stage(failure)
