@@ -229,7 +229,7 @@ def make_local_tool_name(server: str, tool: str) -> str:
 
 
 def _make_room_name(server: ToolServer, tool: str) -> str:
-    """The name inside of the room whose server it is: without the room's id, which distinguishes servers outside of it."""
+    """The name inside of the room whose server it is: without the room's id, which distinguishes servers outside."""
     return make_local_tool_name(server.name.rpartition("@")[0], tool) if server.config.room is not None else ""
 
 
