@@ -43,7 +43,7 @@ async def test_over_http_a_query_returns_chunks_with_their_scores_and_sources(se
     (folder / "rowing.md").write_text("# Rowing\n\nBoats are at the pier.")
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         source = {"source_type": "local", "source_identifier": "."}
-        job = (await client.post("/v1/collections/work/ingest", json={**source, "recursive": True})).json()["id"]
+        job = (await client.post("/v1/collections/notes/ingest", json={**source, "recursive": True})).json()["id"]
         ended = (await client.get(f"/v1/jobs/{job}", params={"wait_s": 30})).json()
         assert (ended["status"], ended["report"]["read"]) == ("done", 3), ended
         documents = {one["name"]: one for one in (await client.get("/v1/documents")).json()["data"]}
