@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep
-from agent.core.plan_outcome import EMPTY_REPLIES, find_halting_step
+from agent.core.plan_outcome import EMPTY_REPLIES, find_halting_step, is_left_undone, list_undone
 from agent.planning.routing import LISTINGS
 from agent.planning.rules import find_unknown_part
 from agent.planning.wire import describe_requested_call
@@ -219,7 +219,9 @@ def describe_stop_reason(run: Run) -> str:
     step = find_halting_step(state)
     if step is None:
         failed = [f"{gate.gate}: {gate.reason}" for gate in state.gates if not gate.passed]
-        return "the result did not pass verification (" + "; ".join(failed) + ")" if failed else "the plan was not done"
+        if failed:
+            return "the result did not pass verification (" + "; ".join(failed) + ")"
+        return "; ".join(list_undone(state)) or "the plan was not done"
     attempt = state.get_step(step.id).last
     if attempt is not None and attempt.unknown_outcome is not None:
         return attempt.unknown_outcome.message
@@ -261,9 +263,10 @@ def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]])
     for number, step in enumerate((one for one in state.plan.steps if one.is_work) if state.plan else (), start=1):
         own = state.get_step(step.id)
         if step.id in results:
-            told = f"done. {cut_text(results[step.id].text, RESULT_CHARS)}"
+            kind = "not done" if is_left_undone(state, step.id) else "done"
+            told = f"{kind}. {cut_text(results[step.id].text, RESULT_CHARS)}"
         elif own.last is None:
-            needed = [name for name in step.depends_on if name not in results]
+            needed = [name for name in step.depends_on if name not in results or is_left_undone(state, name)]
             told = "not begun, because what it needs was not done." if needed else "not begun."
         else:
             told = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"

@@ -4,6 +4,7 @@ import json
 
 from agent.answers.answer_text import assemble_answer
 from agent.answers.answer_without_model import compose_partial_answer, describe_stop_reason
+from agent.answers.shown_results import add_shown_results
 from agent.answers.unexplained import mark_figures
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall
 from agent.core.languages import ENGLISH, get_language_name
@@ -34,7 +35,17 @@ def find_misfit(state: RunState) -> str:
 
 
 async def build_final_answer(run: Run) -> AnswerFinished:
-    """The answer with sources, citations and uncertainties; translated if the log holds a translation."""
+    """The answer with sources, citations and uncertainties; translated if the log holds a translation.
+
+    What people must see as it is, such as generated code, is added last: no translation changes it.
+    """
+    drafted = await _build_translated_answer(run)
+    if drafted.tool_calls or drafted.stopped or "response_format" in run.state.request.options:
+        return drafted
+    return drafted.model_copy(update={"text": await add_shown_results(run, drafted.text)})
+
+
+async def _build_translated_answer(run: Run) -> AnswerFinished:
     asked = run.state.input_request
     if asked is not None and run.state.cancel_request is None:
         drafted = AnswerFinished(text=asked.question)

@@ -77,6 +77,15 @@ def list_undone(state: RunState) -> tuple[str, ...]:
     return tuple(end.result.undone.reason for end in ends if end is not None and end.result.undone is not None)
 
 
+def is_left_undone(state: RunState, step_id: str) -> bool:
+    """Whether the newest sub-agent of a step came to its end without doing what it was asked for, or with a question:
+    the step has a result, but what depends on it has nothing to build on.
+    """
+    ends = (one.end for span, one in state.subagents.items() if span.partition(".")[0] == step_id)
+    last = next((end for end in reversed(list(ends)) if end is not None), None)
+    return last is not None and (last.result.undone is not None or bool(last.result.question))
+
+
 def find_empty_reply(state: RunState) -> str | None:
     """Returns why the model's answer has no text, if its reply was cut off or withheld as a whole; else None."""
     steps = state.plan.steps if state.plan else ()

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from agent.core.models import Outcome, Plan, PlanStep
-from agent.core.plan_outcome import collect_step_statuses, find_halting_step, get_last_verdict
+from agent.core.plan_outcome import collect_step_statuses, find_halting_step, get_last_verdict, is_left_undone
 from agent.core.run_state import AttemptState, RunState, StepState, StepStatus
 from agent.policy.approval import get_plan_feedback
 
@@ -181,6 +181,8 @@ def _get_next_command(state: RunState, step: PlanStep, busy: AbstractSet[str], *
         return Judge(step, last.number) if have_dependencies_succeeded(state, step, last.depends_on_attempts) else None
     if halted or (last is not None and last.pending_approvals):
         return None
+    if step.is_work and any(is_left_undone(state, dependency) for dependency in step.depends_on):
+        return None  # it needs what was not done; a completion still writes what is known
     number, feedback = _get_next_attempt(own)
     dependencies = [state.get_step(dependency) for dependency in step.depends_on]
     attempts = {one.step_id: one.last.number for one in dependencies if one.last is not None}

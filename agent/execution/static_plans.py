@@ -72,16 +72,18 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
     """The plan of a request that names its tool calls. A call waits for those whose results it refers to."""
     calls = read_explicit_tool_calls(run.state.request)
     ids = [f"s{number}" for number in range(1, len(calls) + 1)]
+    registry = run.engine.registry
+    tools = [registry.resolve_in_room(run.room, call.tool) for call in calls]
     steps = tuple(
         PlanStep(
             id=ids[place],
             executor="agent",
-            action=get_step_action(call.tool),
-            tool=call.tool,
+            action=get_step_action(tools[place]),
+            tool=tools[place],
             args=quote_call_args(call, ids[:place]),
             depends_on=tuple(name for name in ids[:place] if name in find_references(call.args)),
             intent=describe_requested_call(call.tool),
-            effect=run.engine.registry.get(call.tool).spec.effect,
+            effect=registry.get(tools[place]).spec.effect,
         )
         for place, call in enumerate(calls)
     )

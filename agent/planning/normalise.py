@@ -150,6 +150,9 @@ def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -
         return COMPLETION
     if catalogue.get_tool(text) is not None or catalogue.get_skill(text) is not None:
         return text
+    own = (spec.name for spec in catalogue.tools if spec.room_name and spec.room_name == text)
+    if (registered := next(own, None)) is not None:  # the name inside of this room
+        return registered
     wanted = plain.replace("-", "_")
     names = {name: name.lower().replace("-", "_") for name in catalogue.list_names()}
     same = [name for name, spelled in names.items() if spelled == wanted]

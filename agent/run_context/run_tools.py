@@ -36,7 +36,8 @@ def _list_called_tools(run: Run) -> tuple[str, ...]:
 def _select_allowed_tools(run: Run, wanted: JsonValue, called: Sequence[str]) -> list[str]:
     specs = run.engine.registry.list_room_specs(run.room, run.state.owner)
     if isinstance(wanted, list):
-        return [spec.name for spec in specs if spec.name in wanted]
+        names = {run.engine.registry.resolve_in_room(run.room, str(name)) for name in wanted}
+        return [spec.name for spec in specs if spec.name in names]
     if run.room.tools is not None:
         return [spec.name for spec in specs]
     return [spec.name for spec in specs if not spec.is_opt_in or spec.name in called]

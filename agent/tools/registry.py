@@ -89,6 +89,15 @@ class ToolRegistry:
         """
         return [spec for spec in self.list_specs() if spec.is_visible_to(owner) and spec.is_allowed_in(room)]
 
+    def resolve_in_room(self, room: Room, name: str) -> str:
+        """The registered name of what a room calls by this name: `server__tool` is a tool of the room's own server,
+        whatever it is called outside. A name that is registered, or that nobody knows, stays as it is.
+        """
+        if name in self._tools or "__" not in name:
+            return name
+        own = (spec for spec in self.list_specs() if spec.room == room.id)
+        return next((spec.name for spec in own if spec.room_name == name), name)
+
     def _invalidate_specs(self) -> None:
         self._specs = None
         self.version += 1

@@ -75,6 +75,8 @@ class PlanHints:
     accepted_wishes: str = ""
     """What a reply to the question about its call may change besides yes and no, where no model reads the reply: `use
     the name NAME`."""
+    is_always_shown: bool = False
+    """Whether people must see its text as it is: what an answer leaves out of it is added to the answer."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 
@@ -122,6 +124,8 @@ class ToolSpec:
     """Whether its untrusted results are public pages: they make nothing in the run private."""
     reads: tuple[UserSource, ...] = ()
     """What of the user's own its results are made of, besides `hints.source`."""
+    room_name: str = ""
+    """Its name inside of `room`: `server__tool`, with the server's name as the room's file writes it."""
     room: str | None = None
     """The only room that may use it, such as the one whose MCP server offers it; None: every room."""
 

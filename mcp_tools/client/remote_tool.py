@@ -93,6 +93,7 @@ class McpTool:
             is_trusted_server=server.config.trusted,
             origin=server.origin,
             room=server.config.room,
+            room_name=_make_room_name(server, choice.get_local_name(tool.name)),
             owner=server.config.owner,
         )
 
@@ -225,6 +226,11 @@ def make_local_tool_name(server: str, tool: str) -> str:
         return name
     digest = hashlib.sha256(f"{server}\x00{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{name[: MAX_TOOL_NAME - 7]}_{digest}"
+
+
+def _make_room_name(server: ToolServer, tool: str) -> str:
+    """The name inside of the room whose server it is: without the room's id, which distinguishes servers outside."""
+    return make_local_tool_name(server.name.rpartition("@")[0], tool) if server.config.room is not None else ""
 
 
 def _describe_tool(tool: types.Tool) -> str:

@@ -57,7 +57,7 @@ async def start_conversation(
     return mine
 
 
-@pytest.mark.row("S000-04", "S000-06", "S000-15", "S000-24", "S000-26", "S000-27", "S000-29", "S000-57")
+@pytest.mark.row("S000-04", "S000-06", "S000-15", "S000-20", "S000-24", "S000-26", "S000-27", "S000-29", "S000-57")
 async def test_the_whole_way_with_a_model_and_a_person_in_control(
     serve: Serve, model_server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -69,6 +69,15 @@ async def test_the_whole_way_with_a_model_and_a_person_in_control(
         )
         found = await mine.say(INDEX)
         assert kinds(found) == {"text", "tool", "subagent", "uncertainty", "pipeline", "done"}
+        analyzer, validator = [one["body"] for one in model_server.requests() if one["purpose"] == "subagent"]
+        assert "You analyse a source of documents" in analyzer["messages"][0]["content"], "its own prompt"
+        assert INDEX in analyzer["messages"][1]["content"], "what the user wants of the source"
+        assert mine.source_id in analyzer["messages"][1]["content"]
+        assert "You test a pipeline on sample files" in validator["messages"][0]["content"]
+        offered = [{tool["function"]["name"] for tool in body.get("tools", ())} for body in (analyzer, validator)]
+        assert {"enumerate_files", "try_parser"} <= offered[0]
+        assert {"run_dry_run", "inspect_chunks"} <= offered[1]
+        assert not offered[0] & offered[1], "each has tools of its own"
         assert read_answer(found) == "I propose the template reports. Shall I apply it?"
         known = await mine.look()
         assert known["source_analysis"]["total_files"] == 6, "counted, not said"

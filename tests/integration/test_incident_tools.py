@@ -302,12 +302,15 @@ async def test_asking_a_model_to_rerank_says_that_none_does(tmp_path: Path) -> N
 
 
 @pytest.mark.row("S004-45")
-async def test_limits_and_types_are_checked_before_the_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", ["search_previous_issues", "search_incident_knowledge"])
+async def test_limits_and_types_are_checked_before_the_call(tmp_path: Path, tool: str) -> None:
     async with company(tmp_path) as bench:
         for name, value in (("limit", 11), ("limit", 0), ("limit", "three"), ("query", "")):
             with pytest.raises(ValueError, match=name):
-                await call(bench, "search_previous_issues", **{"query": PROMPT, name: value})
-        assert len(results(await call(bench, "search_previous_issues", query=PROMPT))) == 3
+                await call(bench, tool, **{"query": PROMPT, name: value})
+        assert len(results(await call(bench, tool, query=PROMPT))) == 3
+        assert len(results(await call(bench, tool, query=PROMPT, limit=1))) == 1
+        assert 3 < len(results(await call(bench, tool, query=PROMPT, limit=10))) <= 10
 
 
 UNKNOWN = (

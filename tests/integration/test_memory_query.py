@@ -34,6 +34,36 @@ async def test_the_defaults_are_promised_in_the_api(serve: Serve) -> None:
     assert (body["top_k"]["default"], body["min_relevance_score"]["default"]) == (5, 0.7)
 
 
+@pytest.mark.row("S003-22", "S003-23", "S003-25")
+async def test_over_http_a_query_returns_chunks_with_their_scores_and_sources(serve: Serve, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "files"
+    folder.mkdir(parents=True)
+    (folder / "travel.md").write_text("# Travel\n\nThe travel budget is 4,000 euros a year. Anna books the trips.")
+    (folder / "budget.md").write_text("# Kitchen\n\nThe budget of the kitchen is small.")
+    (folder / "rowing.md").write_text("# Rowing\n\nBoats are at the pier.")
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        source = {"source_type": "local", "source_identifier": "."}
+        job = (await client.post("/v1/collections/notes/ingest", json={**source, "recursive": True})).json()["id"]
+        ended = (await client.get(f"/v1/jobs/{job}", params={"wait_s": 30})).json()
+        assert (ended["status"], ended["report"]["read"]) == ("done", 3), ended
+        documents = {one["name"]: one for one in (await client.get("/v1/documents")).json()["data"]}
+        found = (await client.post("/v1/search", json={"query_text": "travel budget"})).json()
+        wide = {"query_text": "travel budget", "min_relevance_score": 0.0}
+        both = (await client.post("/v1/search", json=wide)).json()
+        kept = (await client.get(f"/v1/documents/{documents['travel.md']['document_id']}")).json()
+    (best,) = found["results"]
+    assert set(best) >= {"chunk_id", "content", "source_id", "source_url", "relevance_score", "metadata"}
+    assert "4,000 euros" in best["content"]
+    assert best["source_id"] == documents["travel.md"]["document_id"]
+    assert best["chunk_id"] in [chunk["chunk_id"] for chunk in kept["chunks"]]
+    assert best["metadata"]["source"] == "travel.md"
+    assert 0.7 <= best["relevance_score"] <= 1
+    assert found["total_found"] == 1
+    scores = [one["relevance_score"] for one in both["results"]]
+    assert [one["metadata"]["source"] for one in both["results"]] == ["travel.md", "budget.md"], "no word of rowing"
+    assert scores[0] > scores[1] > 0
+
+
 @pytest.mark.row("S003-24")
 async def test_a_filter_is_asked_of_the_index_and_not_of_the_first_results(tmp_path: Path) -> None:
     site = Site({page("web.md"): "# Fruit\n\nThe site has one note, about apples and pears and much else besides."})

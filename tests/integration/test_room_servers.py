@@ -18,6 +18,7 @@ from tests.integration.test_rooms import client_of, create
 from tests.integration.test_rooms_everywhere import call, run_tool
 from tests.support import warm
 from tests.support.mcp_client import offered
+from tests.support.script import decides, needs, plans, says, script, wants
 
 
 def stdio() -> dict[str, Any]:
@@ -60,6 +61,30 @@ async def find_echo(client: httpx.AsyncClient, room: str) -> str:
 
     await wait_until(is_there)
     return found[0]
+
+
+@pytest.mark.row("S002-51")
+@pytest.mark.parametrize("profile", ["capable", "small"])
+async def test_inside_its_room_a_servers_tool_has_its_plain_name(serve: Serve, profile: str) -> None:
+    step = {"tool": "notes__echo", "inputs": {"text": "planned"}}
+    thinking = plans(step) if profile == "capable" else decides(step, times=1)
+    model = script(needs("notes__echo"), wants(), thinking, decides(), says("Echoed.", to="completion"))
+    options = {"allow_programs": True, "model_profile": profile}
+    async with serve(model, **options) as url, client_of(url) as client:
+        for room in ("Ours", "Theirs"):  # both call it notes; outside, their tools have other names
+            await create_with_program(client, name=room, tools=["calculator"], mcp_servers={"notes": stdio()})
+            await find_echo(client, room.lower())
+        await create(client, name="Other")
+        for room in ("ours", "theirs"):
+            said = await run_tool(url, "notes__echo", room=room, text=f"for {room}")
+            assert f"echo: for {room}" in json.dumps(said), said
+            (called,) = said["metadata"]["tool_results"]
+            assert called["tool"] == await find_echo(client, room), "its own, not the other room's"
+        only = {"prompt": "echo planned", "room": "ours", "metadata": {"tools": ["notes__echo"]}}
+        planned = (await client.post("/v1/agent", json=only)).json()
+        assert "echo: planned" in json.dumps(planned["metadata"]["tool_results"]), planned
+        refused = await run_tool(url, "notes__echo", room="other", text="hello")
+        assert refused["error"]["error_code"] == "ERR_BAD_REQUEST", refused
 
 
 @pytest.mark.row("S002-51")

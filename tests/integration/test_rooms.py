@@ -376,6 +376,29 @@ async def test_a_file_keeps_its_style_and_its_list_of_tools_its_form(serve: Serv
         assert refused.status_code == 400, "another form is none"
 
 
+@pytest.mark.row("S002-39")
+async def test_what_could_not_be_undone_is_in_the_error(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve() as url, client_of(url) as client:
+        made = await create(client, name="Sums", tools=["calculator"])
+        read = FileRoomStore._read_bytes
+
+        def read_damaged(store: FileRoomStore, room_id: str) -> bytes | None:
+            data = read(store, room_id)
+            return data + b": [{" if data is not None and b"Changed" in data else data
+
+        def restore(store: FileRoomStore, path: Path, data: bytes) -> None:
+            raise OSError(28, "No space left on device", str(path))
+
+        monkeypatch.setattr(FileRoomStore, "_read_bytes", read_damaged)
+        monkeypatch.setattr(FileRoomStore, "_restore", restore)
+        refused = await client.patch("/v1/rooms/sums", json={"version": made["version"], "description": "Changed"})
+        assert refused.status_code >= 400, refused.text
+        (left,) = refused.json()["error"]["details"]["rollback_errors"]
+        assert "No space left on device" in left
+
+
 @pytest.mark.row("S002-35")
 async def test_a_text_that_is_not_what_was_saved_is_refused_and_the_file_stays(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

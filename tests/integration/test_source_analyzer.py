@@ -1,6 +1,7 @@
 """The `SourceAnalyzer` on real folders: what it counts, tries and doubts, with a scripted model and by rules."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -108,7 +109,7 @@ def asks(*calls: tuple[str, dict[str, Any]], about: str | None = None) -> Any:
     return says("", to="subagent", about=about, calls=made)
 
 
-@pytest.mark.row("S000-31", "S000-32", "S000-33", "S000-34", "S000-35")
+@pytest.mark.row("S000-35")
 async def test_a_model_adds_what_it_understood_and_can_change_no_figure(tmp_path: Path) -> None:
     docs = folder_of_everything(tmp_path)
     final = {
@@ -154,6 +155,61 @@ async def test_a_model_adds_what_it_understood_and_can_change_no_figure(tmp_path
     returned = {event.body.call_id: event.body for event in events if isinstance(event.body, ToolReturned)}
     refused = [one for one in returned.values() if one.error_code == "ERR_TOOL_INPUT"]
     assert ["there is no file '../../etc/passwd'" in (one.error or "") for one in refused] == [True]
+
+
+@pytest.mark.row("S000-30", "S000-31", "S000-32", "S000-33", "S000-34")
+async def test_what_the_analyzers_tools_return_to_its_model(tmp_path: Path) -> None:
+    docs = folder_of_everything(tmp_path)
+    sizes = {path.name: path.stat().st_size for path in docs.rglob("*") if path.is_file()}
+    model = script(
+        ends(about="tool_calls", summary="Seen."),
+        asks(
+            ("enumerate_files", {}),
+            ("sample_files", {"extension": ".md", "count": 5}),
+            ("sample_files", {"pick": "largest", "count": 1}),
+            ("sample_files", {"min_size": sizes["tool.py"], "max_size": sizes["tool.py"]}),
+            ("sample_files", {"count": 4, "seed": 3}),
+            ("sample_files", {"count": 4, "seed": 3}),
+            ("sample_files", {"count": 4, "seed": 8}),
+            ("try_parser", {"file": "paper.pdf"}),
+            ("try_parser", {"file": "broken.docx"}),
+            ("detect_language", {"text": GERMAN}),
+            ("detect_language", {"file": "both.txt"}),
+            ("get_file_content_preview", {"file": "english.txt", "max_bytes": 20}),
+        ),
+    )
+    events = await analysed(tmp_path, docs, model)
+    counted = find_output(events, "enumerate_files")
+    assert counted["total_files"] == 9
+    sample = partial(find_output, events, "sample_files")
+    assert name_files(sample(extension=".md")) == ["deep/svenska.md"]
+    seen = {name: size for name, size in sizes.items() if name != ".hidden"}
+    assert name_files(sample(pick="largest")) == [max(seen, key=lambda name: seen[name])]
+    assert {sizes[Path(name).name] for name in name_files(sample(max_size=sizes["tool.py"]))} == {sizes["tool.py"]}
+    first, again = (name_files(sample(seed=3, at=place)) for place in (0, 1))
+    assert first == again, "the same seed picks the same files"
+    assert first != name_files(sample(seed=8))
+    paper, broken = (find_output(events, "try_parser", file=name) for name in ("paper.pdf", "broken.docx"))
+    assert (paper["success"], paper["pages"]) == (True, 1)
+    assert paper["characters"] > 40
+    assert (broken["success"], broken["error_code"]) == (False, "ERR_PARSER_CORRUPT")
+    assert find_output(events, "detect_language", text=GERMAN)["language"] == "de"
+    assert find_output(events, "detect_language", file="both.txt")["mixed"] is True
+    assert ENGLISH[:10] in str(find_output(events, "get_file_content_preview"))
+
+
+def find_output(events: Sequence[Event], tool: str, *, at: int = 0, **args: Any) -> dict[str, Any]:
+    """The result of the call of this tool with these arguments; of several, the one `at` this place."""
+    called = [event.body for event in events if isinstance(event.body, ToolCalled) and event.body.tool == tool]
+    made = [one.call_id for one in called if args.items() <= one.args.items()]
+    bodies = (event.body for event in events)
+    (output,) = [one.output for one in bodies if isinstance(one, ToolReturned) and one.call_id == made[at]]
+    assert isinstance(output, dict)
+    return output
+
+
+def name_files(sample: Any) -> list[str]:
+    return [one["file"] for one in sample["files"]]
 
 
 @pytest.mark.row("S000-30")

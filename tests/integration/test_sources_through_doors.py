@@ -172,6 +172,7 @@ async def test_a_source_that_is_not_there_is_named_and_the_others_are_read(serve
         missing = await ingest(client, "web", site.at("/nowhere"))
         assert (missing["status"], missing["failure"]["error_code"]) == ("failed", "ERR_CONNECTOR_NOT_FOUND"), missing
         assert missing["failure"]["message"]
+        assert missing["failure"]["stage"] == "connect"
         assert sum(one.path == "/nowhere" for one in site.asked) == 1, "what is not there is not asked for again"
 
 
@@ -237,6 +238,28 @@ async def test_a_file_is_parsed_into_blocks_of_every_layout_with_pages_and_durat
     assert set(layouts) == {"header", "text", "table", "image"}
     assert "| small | 70 |" in layouts["table"]
     assert (kept["pages"], kept["processing_time_ms"] > 0) == (2, True)
+
+
+@pytest.mark.row("S003-19")
+async def test_what_is_at_an_address_is_parsed_and_its_copy_is_deleted(serve: Serve, tmp_path: Path) -> None:
+    async with site_and_client(serve) as (site, client):
+        site.put("/two.pdf", Page(documents.pdf([Words("Towels cost five crowns.")]), kind="application/pdf"))
+        asked = {"ingestion_source": "web_scrape"}
+        two = await parse(client, site.at("/two.pdf"), "pdf", **asked)
+        assert two.status_code == 200, two.text
+        assert [one["content"] for one in two.json()["chunks"]] == ["Towels cost five crowns."]
+        assert two.json()["metadata"]["ingestion_source"] == "web_scrape"
+        for address, kind, status, code in (
+            (site.at("/gone.pdf"), "pdf", 404, "ERR_CONNECTOR_NOT_FOUND"),
+            (site.at("/two.pdf"), "docx", 422, "ERR_PARSER_UNSUPPORTED"),
+            ("http://127.0.0.1:1/two.pdf", "pdf", 403, "ERR_CONNECTOR_REFUSED"),
+            ("http://169.254.169.254/latest", "html", 403, "ERR_CONNECTOR_REFUSED"),
+        ):
+            refused = await parse(client, address, kind, **asked)
+            assert (refused.status_code, refused.json()["error"]["error_code"]) == (status, code), refused.text
+        assert await list_documents(client) == {}, "nothing is stored"
+    left = tmp_path / "data" / "workspaces"
+    assert [one for one in left.rglob("*") if one.is_file() and one.suffix != ".lock"] == []
 
 
 @pytest.mark.row("S003-16", "S003-19")

@@ -11,6 +11,7 @@ from tests.integration.test_studio_routing import approve
 from tests.support.script import script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
+from tests.support.tool_scripts import ToolScript
 
 MESSAGE = "make a room Blue Desk, copy it to Green Desk, and tell me which rooms there are"
 MAKE = intent("room_management", "room_create", name="Blue Desk", request="make a room Blue Desk")
@@ -96,9 +97,12 @@ async def test_a_failure_in_the_middle_names_what_was_done_and_what_was_not(serv
         asked = await send(client, MESSAGE)
         done = await decide(client, url, asked)
     assert done["status"] == "partial", done
-    assert [one["status"] for one in done["outcomes"]][:2] == ["done", "failed"]
+    assert [one["status"] for one in done["outcomes"]] == ["done", "failed", "not_run"]
+    assert "needs the result of s2" in done["outcomes"][2]["reason"]
+    assert "3. which rooms there are: not begun, because what it needs was not done." in done["answer"], done["answer"]
     assert "nowhere" in done["outcomes"][1]["reason"]
-    assert "blue-desk" in done["answer"]
+    assert "1. make a room Blue Desk: done." in done["answer"]
+    assert "2. copy nowhere to Copy: not done." in done["answer"]
     assert (tmp_path / "data" / "rooms" / "blue-desk.yaml").exists()
 
 
@@ -115,3 +119,79 @@ async def test_a_reply_changes_the_plan_before_anything_is_done(serve: Serve, tm
         done = await decide(client, url, again)
     assert done["status"] == "succeeded", done
     assert [path.name for path in (tmp_path / "data" / "rooms").glob("*.yaml")] == ["red-desk.yaml"]
+
+
+TOOL = "convert_part_number"
+PARTS = (
+    intent("room_management", "room_create", name="Parts", request="make a room Parts"),
+    intent("tool_generation", "tool_generate", description="Convert A-12 to 12A.", request="write a tool for it"),
+    intent("tool_generation", "tool_apply", name=TOOL, request="put it into use", depends_on=[1]),
+    intent(
+        "room_management", "room_edit", room_id="parts", field="tools", value=f'["{TOOL}"]', request="give it to Parts",
+        depends_on=[0, 2],
+    ),
+)  # fmt: skip
+
+
+async def read_room_tools(client: httpx.AsyncClient) -> Any:
+    return (await client.get("/v1/rooms/parts")).json()["room"]["tools"]
+
+
+@pytest.mark.row("S002-24", "S002-27", "S002-29")
+async def test_a_room_is_made_with_a_tool_that_is_written_for_it(serve: Serve, model_server: ScriptedServer) -> None:
+    model = script(routes(*PARTS), *ToolScript().rules())
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        asked = await send(client, "make a room Parts, write a tool for it, and give it to the room")
+        assert len(asked["approvals"][0]["items"]) == 4, "one plan, shown as a whole"
+        seen = await decide(client, url, asked)
+        assert [one["status"] for one in seen["outcomes"]] == ["done", "done", "waiting", "waiting"], seen["outcomes"]
+        assert "s3" in seen["outcomes"][3]["reason"], "it says what it waits for"
+        (code,) = seen["approvals"]
+        assert [item["tool"] for item in code["items"]] == ["tool_apply"]
+        assert "async def convert_part_number" in seen["answer"], "what was made later is shown in full"
+        done = await decide(client, url, seen)
+        assert done["status"] == "succeeded", done
+        assert [one["status"] for one in done["outcomes"]] == ["done"] * 4
+        assert await read_room_tools(client) == [TOOL]
+    assert model_server.purposes() == ["router", "tool", "tool", "tool"], "nothing is asked of the model again"
+
+
+@pytest.mark.row("S002-29", "S002-31")
+async def test_what_needs_a_refused_step_is_not_begun(serve: Serve) -> None:
+    model = script(routes(*PARTS), *ToolScript().rules(), concludes("As you wish."))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        seen = await decide(client, url, await send(client, "make a room Parts with a tool of its own"))
+        done = await decide(client, url, seen, "reject", reason="the code is ugly")
+        assert done["status"] == "partial", done
+        assert [one["status"] for one in done["outcomes"]] == ["done", "done", "refused", "not_run"], done["outcomes"]
+        assert "the code is ugly" in done["outcomes"][2]["reason"]
+        assert await read_room_tools(client) is None
+        assert "4. give it to Parts: not begun" in done["answer"]
+
+
+@pytest.mark.row("S002-29")
+async def test_what_needs_a_step_that_asks_back_waits_and_the_others_are_done(serve: Serve, tmp_path: Path) -> None:
+    vague = intent("room_management", "create", request="make a room")
+    edit = intent(
+        "room_management", "room_edit", room_id="it", field="description", value="ours", request="describe it",
+        depends_on=[0],
+    )  # fmt: skip
+    model = script(routes(vague, edit, MAKE), concludes("", question="What is its name?"))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        done = await decide(client, url, await send(client, "make a room, describe it as ours, and make Blue Desk"))
+    assert done["status"] == "awaiting_input", done
+    assert [one["status"] for one in done["outcomes"]] == ["waiting", "not_run", "done"], done["outcomes"]
+    assert "What is its name?" in done["answer"]
+    assert (tmp_path / "data" / "rooms" / "blue-desk.yaml").exists()
+
+
+@pytest.mark.row("S002-08")
+async def test_the_value_of_a_list_may_be_written_as_text(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        assert (await client.post("/v1/rooms", json={"name": "Parts"})).status_code == 201
+        for text, tools in {
+            '["calculator"]': ["calculator"], "calculator, web_fetch": ["calculator", "web_fetch"], "null": None,
+        }.items():  # fmt: skip
+            asked = await send(client, f"edit room parts tools = {text}")
+            assert (await decide(client, url, asked))["status"] == "succeeded"
+            assert await read_room_tools(client) == tools

@@ -194,7 +194,7 @@ async def test_a_model_that_cannot_be_reached_gives_the_commands_instead(serve: 
 
 async def test_without_a_model_the_room_says_so_and_names_the_commands(serve: Serve) -> None:
     async with serve() as url:
-        answered = await ask(url, "make me a room called Ours")
+        answered = await ask(url, "could you make a room of our own for us?")
         assert "Without a model I cannot read free text here" in answered["response"]
         assert "/v1/rooms" in answered["response"]
         exact = {"tool_calls": [{"tool": "rooms_list", "args": {}}]}

@@ -16,6 +16,7 @@ from agent.core.subagent_result import SubAgentResult
 from agent.runs.response import build_response
 from agent.subagents.registry import SubAgentClass
 from agent.tools import Tool
+from gateway.features.documents.engine.prompts import PROMPTS
 from gateway.features.documents.engine.subagents.researcher import Researcher
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, Rule, judges, plans, says, script
@@ -107,6 +108,8 @@ async def test_a_sub_agent_knows_nothing_of_its_parents_conversation(tmp_path: P
     assert "SECRET" not in text
     assert "look around" not in text, "the skill's task"
     assert [message["role"] for message in asked[0]["messages"]] == ["system", "user"]
+    own = PROMPTS.render("subagent_researcher", system="")
+    assert own in asked[0]["messages"][0]["content"], "it works by its own prompt"
     assert [tool["function"]["name"] for tool in asked[0]["tools"]] == ["look"]
     assert asked[0]["model"] == "large", "sub-agents work with the high tier"
 

@@ -193,6 +193,15 @@ async def test_a_company_without_documents_is_told_what_to_do(serve: Serve) -> N
     assert task["failure"]["error_code"] == "ERR_TOOL_SETUP"
     assert "stepgate ingest" in task["failure"]["message"]
     assert task["verification"]["retry_budget"]["count"] == 0, "another plan would fail too"
+    gate = task["verification"]["incident_gate"]
+    assert (gate["required"], gate["passed"]) == (True, False), "what an incident needs was not there"
+    assert "stepgate ingest" in gate["failures"][0]
+
+
+async def test_what_is_no_incident_needs_no_evidence_even_if_it_fails(serve: Serve) -> None:
+    async with client_of(serve) as client:
+        task = await run_task(client, PLAIN)
+    assert task["verification"]["incident_gate"] == {"required": False, "passed": True, "failures": []}
 
 
 @pytest.mark.usefixtures("company")

@@ -8,7 +8,9 @@ INCIDENT_GATE = "incident_evidence"
 
 
 def build_gate_summary(state: RunState) -> JsonObject:
-    """The verification so far. `incident_gate.passed` is true if that gate is not required."""
+    """The verification so far. `incident_gate.passed` is true if that gate is not required; a run that ended before its
+    gates were checked has not passed the one that it needs.
+    """
     gates: list[JsonObject] = [
         {"gate": gate.gate, "passed": gate.passed, "reason": gate.reason, "failures": list(gate.failures)}
         for gate in state.gates
@@ -25,11 +27,21 @@ def build_gate_summary(state: RunState) -> JsonObject:
 
 def _summarize_incident_gate(state: RunState) -> JsonObject:
     gate = next((gate for gate in state.gates if gate.gate == INCIDENT_GATE), None)
-    return {
-        "required": gate is not None,
-        "passed": gate is None or gate.passed,
-        "failures": list(gate.failures) if gate is not None else [],
-    }
+    if gate is not None:
+        return {"required": True, "passed": gate.passed, "failures": list(gate.failures)}
+    if state.gates or not _plans_for_incident(state):
+        return {"required": False, "passed": True, "failures": []}
+    why = f": {state.failure.message}" if state.failure is not None else ""
+    missing = f"the run ended before its evidence was checked{why}" if state.is_finished else "not checked yet"
+    return {"required": True, "passed": False, "failures": [missing]}
+
+
+def _plans_for_incident(state: RunState) -> bool:
+    """Whether the room has this gate and the plan has the tools that the room adds for a topic."""
+    if INCIDENT_GATE not in state.room.gates or state.plan is None:
+        return False
+    planned = {step.tool for step in state.plan.steps}
+    return any(names and planned.issuperset(names) for names in state.room.tools_by_topic.values())
 
 
 def _summarize_replans(state: RunState) -> JsonObject:

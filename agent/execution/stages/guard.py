@@ -43,7 +43,12 @@ def validate_request(
             f"the room {room.id!r} takes no images; send text, or ask a room with vision", param="messages"
         )
     wanted = _get_requested_names(request, "tools")
-    _check_names(wanted or (), _get_requested_names(request, "skills") or (), registry, skills)
+    _check_names(
+        [registry.resolve_in_room(room, name) for name in wanted or ()],
+        _get_requested_names(request, "skills") or (),
+        registry,
+        skills,
+    )
     if not isinstance(request.metadata.get("approve_plan", False), bool):
         raise BadRequestError("metadata.approve_plan must be true or false", param="metadata.approve_plan")
     _check_options(request)
@@ -60,10 +65,10 @@ def validate_request(
     for place, call in enumerate(calls):
         _check_call_references(calls, place)
         try:
-            spec = registry.get(call.tool).spec
+            spec = registry.get(registry.resolve_in_room(room, call.tool)).spec
         except ToolUnknownError as error:
             raise BadRequestError(error.message, param="metadata.tool_calls") from error
-        if wanted is not None and call.tool not in wanted:
+        if wanted is not None and not {call.tool, spec.name}.intersection(wanted):
             raise BadRequestError(f"{call.tool!r} is not among metadata.tools", param="metadata.tool_calls")
         if not spec.is_allowed_in(room):
             raise BadRequestError(

@@ -175,7 +175,8 @@ async def _add_required_tools(run: Run, planned: Planned, reason: str | None) ->
     failed calls and searches with broader arguments."""
     if not requires_tools(run):
         return planned
-    named = {call.tool for call in read_explicit_tool_calls(run.state.request)}
+    registry = run.engine.registry
+    named = {registry.resolve_in_room(run.room, call.tool) for call in read_explicit_tool_calls(run.state.request)}
     asked = await _build_planning_request(run, reason)
     adjusted = add_required_tools(planned.plan, asked, has_model=run.works_with_model, named=named)
     return replace(planned, plan=adjusted.plan, adjusted=(*planned.adjusted, *adjusted.notes))

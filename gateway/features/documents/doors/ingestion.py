@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.failures import AgentFailure
+from agent.core.failures import AgentFailure, get_stage
 from agent.core.models import DeferredModel, JsonObject
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
@@ -185,6 +185,14 @@ async def get_plugin(name: str) -> PluginInfo:
     return plugins.get_plugin(name)
 
 
+def _name_stage(failure: AgentFailure | None) -> AgentFailure | None:
+    """The failure with the stage that an error response would have, as a job is not a request."""
+    if failure is None:
+        return None
+    stage = get_stage(failure)
+    return failure.model_copy(update={"stage": "ingest" if stage == "request" else stage})
+
+
 def _to_job_entry(job: Job) -> JobEntry:
     pipeline = job.request.pipeline
     return JobEntry(
@@ -196,7 +204,7 @@ def _to_job_entry(job: Job) -> JobEntry:
         progress=job.progress,
         attempts=job.attempts,
         report=job.outcome.report,
-        failure=job.outcome.failure,
+        failure=_name_stage(job.outcome.failure),
         next=_INTERRUPTED_NOTE if job.status == "interrupted" else "",
         created_at=datetime.fromtimestamp(job.created, UTC),
         updated_at=datetime.fromtimestamp(job.updated, UTC),

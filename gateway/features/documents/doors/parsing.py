@@ -1,25 +1,33 @@
 """`POST /v1/parse`: one file as its parser reads it, block by block. Nothing is stored."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.auth.dependencies import require_scope, require_tool
+from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
+from gateway.features.documents.engine.ingest.connectors.port import MissedDocument
+from gateway.features.documents.engine.ingest.connectors.workspace import open_workspace
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor
+from gateway.features.documents.engine.ingest.errors import ConnectorNotFoundError
 from gateway.features.documents.engine.ingest.templates import from_template
+from gateway.features.documents.engine.ingest.walk import close_walk
 from gateway.features.documents.engine.search.models import ConnectorInput, FileType, ParserOutput, SourceType
+from gateway.features.documents.parts import get_documents
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[require_scope("ingest")])
 
 
 IngestionSource = Literal["gdrive", "local", "web_scrape"]
+_ADDRESSES = ("http://", "https://")
 _SOURCE_TYPES: Mapping[IngestionSource, SourceType] = {"gdrive": "gdrive", "local": "local", "web_scrape": "web"}
 
 
@@ -28,7 +36,7 @@ class ParseBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    file_path: str = Field(min_length=1, max_length=4000, description="path below AGENT_FILE_ROOTS")
+    file_path: str = Field(min_length=1, max_length=4000, description="path below AGENT_FILE_ROOTS, or a web address")
     file_type: FileType
     ingestion_source: IngestionSource = "local"
     force_ocr: bool = False
@@ -38,13 +46,36 @@ class ParseBody(BaseModel):
 async def parse_file(body: ParseBody, http: Request, stepgate: Gateway) -> ParserOutput:
     """Return the blocks of a file in reading order: texts, tables as Markdown, headers and images, with their places.
 
-    403 for a path outside the folders that the operator allows; 422 for another type than the file has.
+    A web address is fetched as the web connector does, and its copy is deleted. 403 for a path outside the folders that
+    the operator allows, or an address that may not be asked; 422 for another type than the file has.
     """
-    wanted = ConnectorInput(source_type="local", source_identifier=body.file_path)
-    path = resolve_allowed(wanted, stepgate.settings.readable_roots).source_identifier
+    return await cancel_on_disconnect(http, _parse(body, stepgate))
+
+
+async def _parse(body: ParseBody, stepgate: Stepgate) -> ParserOutput:
     pipeline = from_template("scans") if body.force_ocr else from_template()
-    async with DocumentProcessor(pipeline) as processor:
-        made = await cancel_on_disconnect(
-            http, processor.process(path, body.file_type, _SOURCE_TYPES[body.ingestion_source])
-        )
+    async with _open_file(body, stepgate) as path, DocumentProcessor(pipeline) as processor:
+        made = await processor.process(path, body.file_type, _SOURCE_TYPES[body.ingestion_source])
     return made.parsed
+
+
+@asynccontextmanager
+async def _open_file(body: ParseBody, stepgate: Stepgate) -> AsyncIterator[str]:
+    """The path of the file, or of a copy of what is at the address. Raises what connectors raise."""
+    settings = stepgate.settings
+    if not body.file_path.lower().startswith(_ADDRESSES):
+        given = ConnectorInput(source_type="local", source_identifier=body.file_path)
+        yield resolve_allowed(given, settings.readable_roots).source_identifier
+        return
+    request = ConnectorInput(source_type="web", source_identifier=body.file_path)
+    connector = get_documents(stepgate).connectors["web"]
+    async with open_workspace(settings.data_dir / "workspaces") as workspace:
+        walk = connector.fetch(request, workspace, {})
+        async with close_walk(walk):
+            async for document in walk:
+                if isinstance(document, MissedDocument):
+                    raise document.error
+                if document.output is not None:
+                    yield document.output.file_path
+                    return
+    raise ConnectorNotFoundError(f"there is no document at {body.file_path!r}")

@@ -1,12 +1,13 @@
 """Routes a request by its intent, in rooms with `routing: intents`: the router's call, and what follows without it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import monotonic
 
-from agent.core.errors import BudgetError, ModelError, ModelUnreachableError, PlanInvalidError
+from agent.core.errors import AgentError, BudgetError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.events import IntentClassified
 from agent.execution.static_plans import plan_completion_only
-from agent.planning.planned import Planned
+from agent.planning.planned import Planned, build_ruled
 from agent.planning.request import PlanningRequest
 from agent.policy.approval import get_plan_feedback
 from agent.run_context.extensions import Extension
@@ -20,6 +21,7 @@ from gateway.features.studio.engine.intents import (
     build_router_messages,
     build_router_schema,
     describe_doors,
+    dispatch_command,
     read_dispatch,
 )
 
@@ -48,35 +50,56 @@ INTENT_EXTENSION = Extension("intents", hooks=(IntentHooks(),))
 
 
 async def plan_by_intent(run: Run, inquiry: PlanInquiry) -> Planned | None:
-    """The router's plan or its question."""
-    if inquiry.route != "plan" or run.room.routing != "intents" or not run.plans_with_model:
+    """The router's plan or its question; without a model the plan of an exact command."""
+    if inquiry.route != "plan" or run.room.routing != "intents":
         return None
+    if not run.plans_with_model:
+        return await _plan_command(run, await inquiry.get_request(), monotonic())
     return await route_by_intent(run, await inquiry.get_request())
 
 
 async def route_by_intent(run: Run, request: PlanningRequest) -> Planned | None:
     """The router's plan or its question; None if the planner has to take over. The log says why.
 
-    A model that cannot be reached is not asked twice: then nothing is planned.
+    An exact command is understood where the router fails. A model that cannot be reached is not asked twice: then
+    nothing else is planned.
     """
     started = monotonic()
     try:
         decided = await _ask_router(run, request)
-    except ModelUnreachableError as error:
-        await _record(run, Dispatch((), reason=error.message), started)
-        why = f"the model cannot be reached: {error.message}"
-        return Planned(plan_completion_only(run, why), "llm", "rules", why)
-    except (ModelError, BudgetError) as error:
-        await _record(run, Dispatch((), reason=f"the router failed, the planner takes over: {error.message}"), started)
-        return None
-    except PlanInvalidError as error:
-        await _record(run, Dispatch((), reason=f"the planner takes over: {error.problems[0]}"), started)
-        return None
+    except (ModelError, BudgetError, PlanInvalidError) as error:
+        why = f"the router failed: {error.problems[0] if isinstance(error, PlanInvalidError) else error.message}"
+        if (planned := await _plan_command(run, request, started, why)) is not None:
+            return planned
+        return await _plan_without_router(run, error, started)
     await _record(run, decided, started)
     if decided.plan is None:
         why = decided.reason
         return Planned(plan_completion_only(run, why), "llm", "llm", question=decided.question)
-    return Planned(decided.plan, "llm", "llm")
+    return Planned(decided.plan, "llm", "rules" if decided.plan.origin == "rules" else "llm")
+
+
+async def _plan_command(run: Run, request: PlanningRequest, started: float, why: str = "") -> Planned | None:
+    """The plan of an exact command, read without a model; None for free text. `why` says why no model read it."""
+    command = dispatch_command(request)
+    if command is None or command.plan is None:
+        return None
+    reason = f"{command.reason}; {why}" if why else command.reason
+    await _record(run, replace(command, reason=reason), started)
+    return Planned(command.plan, "llm", "rules", why) if why else build_ruled(command.plan)
+
+
+async def _plan_without_router(run: Run, error: AgentError, started: float) -> Planned | None:
+    """Records why the router failed. Returns a plan that names the commands if no model can be reached, else None."""
+    if isinstance(error, ModelUnreachableError):
+        await _record(run, Dispatch((), reason=error.message), started)
+        why = f"the model cannot be reached: {error.message}"
+        return Planned(plan_completion_only(run, why), "llm", "rules", why)
+    if isinstance(error, PlanInvalidError):
+        await _record(run, Dispatch((), reason=f"the planner takes over: {error.problems[0]}"), started)
+    else:
+        await _record(run, Dispatch((), reason=f"the router failed, the planner takes over: {error.message}"), started)
+    return None
 
 
 async def _ask_router(run: Run, request: PlanningRequest) -> Dispatch:

@@ -24,6 +24,7 @@ from agent.run_context.outputs import cut_text
 from agent.text.own_words import OwnWords
 from agent.tools import build_flat_schema
 from agent.tools.catalogue import Catalogue, format_tool
+from gateway.features.studio.engine.commands_by_word import FORMS, read_command
 from gateway.features.studio.engine.prompts import render
 from gateway.features.studio.engine.subagents.studio import StudioAgent, make_studio_agents
 
@@ -32,6 +33,7 @@ CONFIDENCE = 0.8
 MAX_INTENTS = 8
 _STRUCTURAL = frozenset({"field", "version"})
 """Inputs that say where a value goes."""
+BY_COMMAND = "the message is an exact command, read by rules"
 NOTHING_TO_DO = "the message asks for nothing that the router knows"
 
 
@@ -193,6 +195,8 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
     if question and request.may_ask:
         return Dispatch(intents, question=question, reason="the router asks for what is missing")
     if unsure or not intents:
+        if (command := dispatch_command(request)) is not None:
+            return command
         lowest = min((one.confidence for one in unsure), default=0.0)
         reason = f"the router is not sure (confidence {lowest:g}, more than {CONFIDENCE:g} is needed)"
         if not request.may_ask or not intents:
@@ -211,6 +215,22 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
         raise PlanInvalidError([describe_first_fault(error)]) from error
     changing = tuple(at for at, one in enumerate(intents) if _may_change(one, agents[one.category], request.catalogue))
     return Dispatch(intents, tasks, _build_plan(tasks, read, request), changing=changing)
+
+
+def dispatch_command(request: PlanningRequest) -> Dispatch | None:
+    """What an exact command of the closed set asks for, read by rules; None for free text, or for a command of a
+    sub-agent or a tool that the room does not have."""
+    command = read_command(request.original or request.question)
+    agents = {kind.CATEGORY: kind for kind in make_studio_agents(request.catalogue.list_names())}
+    if command is None or command.category not in agents or request.catalogue.get_tool(command.tool) is None:
+        return None
+    intent = IntentReply(category=command.category, action=command.tool, entities=command.inputs, confidence=1.0)
+    read = RouterReply(intents=(intent,))
+    tasks = _build_tasks(read, request, agents)
+    changing = (0,) if _may_change(intent, agents[intent.category], request.catalogue) else ()
+    plan = _build_plan(tasks, read, request).model_copy(update={"origin": "rules", "origin_reason": BY_COMMAND})
+    recorded = UserIntent(**{name: getattr(intent, name) for name in UserIntent.model_fields})
+    return Dispatch((recorded,), tasks, plan, changing=changing, reason=BY_COMMAND)
 
 
 def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str] | None:
@@ -250,7 +270,11 @@ def _may_change(intent: UserIntent, agent: type[StudioAgent], catalogue: Catalog
 
 def describe_doors(tools: Sequence[str]) -> str:
     """Returns where people do without a model what the sub-agents of a room with these tools do."""
-    return "\n".join(f"- {kind.HANDLES.partition(':')[0]}: {kind.DOORS}" for kind in make_studio_agents(tools))
+    lines = [f"- {kind.HANDLES.partition(':')[0]}: {kind.DOORS}" for kind in make_studio_agents(tools)]
+    if not lines:
+        return ""
+    forms = ", ".join(f"`{form}`" for form in FORMS)
+    return "\n".join([*lines, "", f"These commands work here without a model, written exactly so: {forms}."])
 
 
 def _read_reply(text: str, finish_reason: str) -> RouterReply:

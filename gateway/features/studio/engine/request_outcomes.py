@@ -8,7 +8,7 @@ from pydantic import Field
 from agent.core.events import SubAgentFinished
 from agent.core.failures import get_stage
 from agent.core.models import DeferredModel, JsonObject, PlanStep, RunStatus
-from agent.core.plan_outcome import get_last_verdict
+from agent.core.plan_outcome import get_last_verdict, is_left_undone
 from agent.core.run_state import RunState
 
 IntentStatus = Literal["done", "waiting", "refused", "failed", "not_run"]
@@ -107,6 +107,8 @@ def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) 
     if state.get_step(step.id).status == "succeeded":
         return outcome
     if not state.get_step(step.id).attempts:
+        if not state.is_finished and not _was_refused(state, step):
+            return outcome.model_copy(update={"status": "waiting", "reason": _explain_waiting(step)})
         status = "refused" if _was_refused(state, step) else "not_run"
         return outcome.model_copy(update={"status": status, "reason": _explain_not_run(state, step)})
     verdict = get_last_verdict(state.get_step(step.id))
@@ -140,7 +142,13 @@ def _was_refused(state: RunState, step: PlanStep) -> bool:
 
 
 def _explain_not_run(state: RunState, step: PlanStep) -> str:
-    needed = [name for name in step.depends_on if state.get_step(name).status != "succeeded"]
+    needed = [
+        name for name in step.depends_on if state.get_step(name).status != "succeeded" or is_left_undone(state, name)
+    ]
     if needed:
         return f"it needs the result of {', '.join(needed)}, which was not done"
     return state.cancel_request.reason if state.cancel_request is not None else "it was not begun"
+
+
+def _explain_waiting(step: PlanStep) -> str:
+    return f"it begins after {', '.join(step.depends_on)}" if step.depends_on else "it has not begun yet"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from agent.core.bounded_yaml import MAX_BYTES
-from agent.core.errors import ConflictError, NotFoundError, StoreError, StoreFullError
+from agent.core.errors import AgentError, ConflictError, NotFoundError, StoreError, StoreFullError
 from gateway.features.studio.engine.errors import RollbackRegistry, VersionConflictError
 from gateway.features.studio.engine.room_store import CheckText, StoredRoom, decode_room
 
@@ -207,13 +207,15 @@ class FileRoomStore:
 
     @contextlib.contextmanager
     def _undo_on_error(self) -> Iterator[RollbackRegistry]:
-        """Undoes what was done if the body raises. What cannot be undone is added to the error."""
+        """Undoes what was done if the body raises. What cannot be undone is in the error's `rollback_errors`."""
         undo = RollbackRegistry()
         try:
             yield undo
             undo.clear()
         except BaseException as error:
             if failed := undo.rollback_all():
+                if isinstance(error, AgentError):
+                    error.details["rollback_errors"] = [*failed]
                 error.add_note(f"not undone: {'; '.join(failed)}")
             raise
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from agent.core.errors import AgentError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.principal import Principal
-from agent.tools import READ_ONLY, Tool, ToolContext, ToolModel, ToolResult, declare_roles
+from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, ToolModel, ToolResult, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.generated_tools.models import Manifest, ToolVersion
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
@@ -103,6 +103,7 @@ class _StagingTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
 
     annotations = CHANGES
     timeout_s = MAKING_SECONDS
+    hints = PlanHints(is_always_shown=True)
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
         """The version that this run has staged before an interruption; None if there is none."""

@@ -13,6 +13,7 @@ from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
+from gateway.features.studio.engine.field_values import read_field_text
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_view import Editor, RoomOrigin, RoomView
 from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
@@ -184,7 +185,7 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
 
 def _list_changes(args: RoomEditInput) -> JsonObject:
     """The fields to change, nested as `field` names them."""
-    changes: JsonValue = args.value
+    changes: JsonValue = read_field_text(args.field, args.value) if isinstance(args.value, str) else args.value
     for name in reversed(args.field.split(".")):
         changes = {name: changes}
     if not isinstance(changes, dict):

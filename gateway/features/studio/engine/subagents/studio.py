@@ -13,6 +13,8 @@ from pydantic import Field
 from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, IntentCategory, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty, Undone
+from agent.execution.arguments import parse_text_args
+from agent.execution.schema_problems import find_argument_problem
 from agent.prompts.blocks import format_block
 from agent.subagents.base import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
 from agent.tools import Tool
@@ -134,7 +136,15 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return None
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
-        """Returns what was done before the model failed, and where the rest is done without a model."""
+        """Makes the call that the message names completely. Else returns what was done before the model failed, and
+        where the rest is done without a model."""
+        if not self._done and (opening := self.build_opening_call()) is not None:
+            spec = self.granted[opening.tool].spec
+            args = parse_text_args(spec, opening.values)
+            if args is not None and find_argument_problem(spec, args) is None:
+                await calls(opening.tool, args)
+                if (made := self.conclude_opening()) is not None:
+                    return made
         done = "; ".join(f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._list_changes())
         failed = [one.output.error for one in self._done if one.output.error_code is not None]
         lines = [f"Done so far: {done}." if done else "Nothing was changed."]

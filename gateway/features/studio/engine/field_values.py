@@ -1,0 +1,31 @@
+"""Values of a room's fields that were written as text: by a router, by a command, by a model that quotes too much."""
+
+import json
+import re
+from typing import get_args, get_origin
+
+from pydantic import JsonValue
+
+from agent.core.models import Room
+
+_NAMES = re.compile(r"\[?\s*([\w.:/-]+(?:\s*,\s*[\w.:/-]+)*)\s*\]?")
+
+
+def read_field_text(field: str, text: str) -> JsonValue:
+    """The value of a field that a text writes: text for a text field, else what it is as JSON, and names with commas
+    between them for a list. Text that is none of these stays as it is, so that the checks can name it.
+    """
+    spec = Room.model_fields.get(field)
+    kind = spec.annotation if spec is not None else None
+    if kind in (str, str | None):
+        return text
+    try:
+        value: JsonValue = json.loads(text)
+    except (ValueError, RecursionError):
+        names = _NAMES.fullmatch(text.strip())
+        return [one.strip() for one in names[1].split(",")] if names is not None and _takes_list(kind) else text
+    return value
+
+
+def _takes_list(kind: object) -> bool:
+    return get_origin(kind) in (tuple, list) or any(get_origin(one) in (tuple, list) for one in get_args(kind))

@@ -1,0 +1,123 @@
+"""The studio's own commands, written exactly: they work where no model can read free text."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve
+from tests.integration.test_studio_compound import decide, send
+from tests.support.script import says, script
+from tests.support.scripted_server import ScriptedServer
+from tests.support.studio import intent, routes
+
+DEAD: Mapping[str, Any] = {"llm_base_url": "http://127.0.0.1:9/v1", "model_fast": "small"}
+
+
+def list_rooms(tmp_path: Path) -> list[str]:
+    return sorted(path.stem for path in (tmp_path / "data" / "rooms").glob("*.yaml"))
+
+
+@pytest.mark.row("S002-04", "S002-42")
+@pytest.mark.parametrize("options", [{}, DEAD], ids=["without a model", "with one that cannot be reached"])
+async def test_rooms_are_made_changed_and_deleted_by_commands(
+    serve: Serve, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    async with serve(**options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        listed = await send(client, "list rooms")
+        assert (listed["status"], [one["action"] for one in listed["intents"]]) == ("succeeded", ["rooms_list"])
+        assert "knowledge" in listed["answer"]
+        assert listed["usage"]["model_calls"] == 0 or options
+
+        asked = await send(client, "make me a new room called Sales Team")
+        assert asked["status"] == "awaiting_approval", asked
+        assert list_rooms(tmp_path) == [], "a person has to allow it first"
+        made = await decide(client, url, asked)
+        assert (made["status"], made["outcomes"][0]["status"]) == ("succeeded", "done"), made
+        assert list_rooms(tmp_path) == ["sales-team"]
+
+        asked = await send(client, "edit room sales-team description to For all who sell")
+        done = await decide(client, url, asked)
+        assert done["status"] == "succeeded", done
+        assert (await client.get("/v1/rooms/sales-team")).json()["description"] == "For all who sell"
+
+        kept = await decide(client, url, await send(client, "delete room sales-team"), "reject", reason="still needed")
+        assert kept["status"] == "cancelled", kept
+        assert list_rooms(tmp_path) == ["sales-team"]
+        await decide(client, url, await send(client, "delete room sales-team"))
+        assert list_rooms(tmp_path) == []
+
+
+@pytest.mark.row("S002-04")
+async def test_questions_and_settings_are_read_by_commands(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        for message, said in {
+            "find calculator": "tool:calculator",
+            "inspect tool:calculator": "room:stepgate may use tool:calculator",
+            "show room incident": "Triage of an incident",
+            "secrets": "AGENT_LLM_API_KEY",
+            "mcp": "server",
+            "prompts": "prompt",
+            "tools": "tool",
+        }.items():
+            answered = await send(client, message)
+            assert answered["status"] == "succeeded", answered
+            assert said in answered["answer"], answered["answer"]
+
+
+@pytest.mark.row("S002-04")
+async def test_a_command_that_fails_says_why_and_changes_nothing(serve: Serve, tmp_path: Path) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        asked = await send(client, "delete room nowhere")
+        failed = await decide(client, url, asked) if asked["status"] == "awaiting_approval" else asked
+        assert failed["status"] == "error", failed
+        assert "nowhere" in failed["error"]["message"]
+        other = await send(client, "apply tool nothing")
+        other = await decide(client, url, other) if other["status"] == "awaiting_approval" else other
+        assert other["status"] == "error", other
+    assert list_rooms(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["make a room and give it the calculator", "make a room", "delete everything", "which rooms are there?",
+     "create room Red, create room Blue", "find me a good restaurant for tonight", "rooms\ndelete room a"],
+)  # fmt: skip
+async def test_free_text_is_no_command_and_is_told_the_commands(serve: Serve, tmp_path: Path, message: str) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        answered = await send(client, message)
+        assert answered["status"] == "error", answered
+        assert "`create room NAME`" in answered["answer"]
+    assert list_rooms(tmp_path) == []
+
+
+@pytest.mark.row("S002-03", "S002-04")
+@pytest.mark.parametrize(
+    "router",
+    [says("I would love to help!"), says("", fault="status_500"), routes(intent("query", "x", confidence=0.3))],
+    ids=["prose", "a failing provider", "a router that is not sure"],
+)
+async def test_a_command_is_understood_where_the_router_fails(
+    serve: Serve, model_server: ScriptedServer, router: Any
+) -> None:
+    async with serve(script(router)) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        answered = await send(client, "rooms")
+    assert answered["status"] == "succeeded", answered
+    assert "knowledge" in answered["answer"]
+    assert set(model_server.purposes()) == {"router"}, "the planner is not asked"
+    assert "an exact command" in answered["reason"]
+
+
+async def test_a_room_without_the_sub_agent_has_not_its_commands(serve: Serve, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "rooms"
+    folder.mkdir(parents=True)
+    asking = "name: Asking\nrouting: intents\ntools: [spawn_query_agent, search_entities, rooms_list]\n"
+    (folder / "asking.yaml").write_text(asking, "utf-8")
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        response = await client.post("/v1/agent", json={"prompt": "create room Sales", "room": "asking"})
+        assert "Nothing was done" in response.json()["response"]
+        found = await client.post("/v1/agent", json={"prompt": "find calculator", "room": "asking"})
+        assert "tool:calculator" in found.json()["response"]
+    assert list_rooms(tmp_path) == ["asking"]
