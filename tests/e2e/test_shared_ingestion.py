@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import psycopg
+import pytest
 
 from tests.support.postgres import fresh_database
 from tests.support.processes import GatewayProcess
