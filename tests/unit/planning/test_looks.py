@@ -2,14 +2,14 @@
 
 import pytest
 
-from agent.core.models import PlanStep
+from agent.core.models import JsonObject, PlanStep
 from agent.planning.looks import list_followers, look_first
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools import PlanHints, ToolSpec
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import asking, spec
 
-PATHS = {"paths": {"type": "array", "items": {"type": "string"}}}
+PATHS: JsonObject = {"paths": {"type": "array", "items": {"type": "string"}}}
 DESCRIBE = spec("describe", PATHS, ["paths"], hints=PlanHints(file_input="paths", file_types=(".csv", ".xlsx")))
 QUERY = spec(
     "query", {"sql": {"type": "string"}, **PATHS}, ["sql", "paths"], hints=PlanHints(looks_first_with="describe")
