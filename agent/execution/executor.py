@@ -131,7 +131,7 @@ class RunExecutor:
             await self.apply_signals(run)
 
     async def _park(self, run: Run, last_signal: int) -> bool:
-        """Releases a run that waits for a person. Returns False if a decision arrived after the signal `last_signal`."""
+        """Releases a run that waits for a person. Returns False if a decision arrived after `last_signal`."""
         async with run.signal_lock:
             if run.last_signal != last_signal:  # applied since the run began to wait: nobody would resume it
                 return False
