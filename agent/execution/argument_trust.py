@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from agent.core.models import ArgumentRole, JsonObject, PlanStep
 from agent.core.run_state import CallState, RunState
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
+from agent.execution.typed_values import holds_typed_values
 from agent.planning.list_steps import FOR_EACH, ITEM, list_source_ids
 from agent.planning.references import find_references, list_literals
 from agent.policy.approval import get_call_decision, is_plan_approved
@@ -23,6 +24,7 @@ from agent.run_context.run import Run
 from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_server_name, is_foreign, split_name
+from agent.tools.extracted_fields import EXTRACT
 
 _EMPTY: tuple[JsonValue, ...] = (None, "", [], {})
 _ID_WORDS = frozenset({"id", "ids", "uid", "key"})
@@ -34,11 +36,13 @@ async def find_asked_arguments(
 ) -> tuple[dict[str, ArgumentRole], tuple[str, ...]]:
     """The arguments of a change that come from outside, with their roles, and those that must be allowed."""
     untrusted = find_untrusted_args(run, spec, args, site)
+    step = find_called_step(run.state, spec.name, site)
+    typed = [name for name in untrusted if step is not None and _is_typed_by_user(run.state, step, name)]
     if run.room.effects == "ask_any" or not untrusted:
-        return untrusted, find_asked_args(untrusted, run.room.effects)
+        return untrusted, find_asked_args(untrusted, run.room.effects, typed=typed)
     named = [name for name, role in untrusted.items() if role == "id"]
     listed = [name for name in named if await _is_listed(run, spec, name, args[name])]
-    return untrusted, find_asked_args(untrusted, run.room.effects, listed=listed)
+    return untrusted, find_asked_args(untrusted, run.room.effects, listed=listed, typed=typed)
 
 
 def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> dict[str, ArgumentRole]:
@@ -86,10 +90,15 @@ def find_called_step(state: RunState, tool: str, site: CallSite) -> PlanStep | N
 
 def is_planned_by_user(state: RunState, step: PlanStep, name: str) -> bool:
     """Whether an argument, as planned, holds no text from outside: neither written nor referred to."""
-    planned = step.args.get(name)
-    outputs = [state.get_step(one).output for one in list_source_ids(step, planned)]
+    outputs = [state.get_step(one).output for one in list_source_ids(step, step.args.get(name))]
     if any(output is None or output.tainted for output in outputs):
         return False
+    return _is_written_by_user(state, step, name)
+
+
+def _is_written_by_user(state: RunState, step: PlanStep, name: str) -> bool:
+    """Whether what a plan wrote into an argument itself is the user's, or was approved."""
+    planned = step.args.get(name)
     written = [name] if list_literals(planned) else []
     if ITEM in find_references(planned) and list_literals(step.args.get(FOR_EACH)):
         written.append(FOR_EACH)
@@ -100,6 +109,16 @@ def is_planned_by_user(state: RunState, step: PlanStep, name: str) -> bool:
     if label is None:
         return not (proposed.tainted or state.tainted)
     return not any(one in label.untrusted_args for one in written)
+
+
+def _is_typed_by_user(state: RunState, step: PlanStep, name: str) -> bool:
+    """Whether an argument holds, beside the user's own, typed fields only, which the user's plan chose."""
+    if not holds_typed_values(state, step, name) or not _is_written_by_user(state, step, name):
+        return False
+    sources = [
+        one for one in (state.plan.steps if state.plan else ()) if one.id in list_source_ids(step, step.args.get(name))
+    ]
+    return all(one.tool != EXTRACT or _is_written_by_user(state, one, "fields") for one in sources)
 
 
 def is_default(spec: ToolSpec, name: str, value: JsonValue) -> bool:

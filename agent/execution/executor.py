@@ -124,19 +124,20 @@ class RunExecutor:
             await self._drive(run)
             if run.state.is_finished:
                 return
-            waiting = run.state.pending_approvals
+            last_signal, waiting = run.last_signal, run.state.pending_approvals
             await run.emit(RunWaiting(approvals=tuple(asked.approval_id for asked in waiting)))
-            if await self._park(run):
+            if await self._park(run, last_signal):
                 return
             await self.apply_signals(run)
 
-    async def _park(self, run: Run) -> bool:
-        """Releases a run that waits for a person. Returns False if a decision arrived in the meantime."""
-        until = min((asked.expires_at for asked in run.state.pending_approvals), default=0.0)
+    async def _park(self, run: Run, last_signal: int) -> bool:
+        """Releases a run that waits for a person. Returns False if a decision arrived after `last_signal`."""
         async with run.signal_lock:
-            heard = run.last_signal
+            if run.last_signal != last_signal:  # applied since the run began to wait: nobody would resume it
+                return False
+            until = min((asked.expires_at for asked in run.state.pending_approvals), default=0.0)
             run.parked = run.parked or await self._engine.journal.park(
-                run.run_id, run.epoch, until=until, after_signal=heard
+                run.run_id, run.epoch, until=until, after_signal=last_signal
             )
         return run.parked
 
@@ -152,7 +153,8 @@ class RunExecutor:
         if run.state.is_finished:
             return
         try:
-            if run.state.status == "awaiting_approval" and await asyncio.shield(self._park(run)):
+            last_signal = run.last_signal
+            if run.state.status == "awaiting_approval" and await asyncio.shield(self._park(run, last_signal)):
                 return
             await asyncio.shield(run.emit(RunSuspended(reason="the gateway is stopping")))
             await asyncio.shield(self._engine.journal.release(run.run_id, run.epoch))

@@ -27,7 +27,7 @@ from agent.execution.arguments import list_text_arg_names
 from agent.execution.decide import Start
 from agent.execution.schema_problems import find_argument_problem
 from agent.execution.step_inputs import has_untrusted_literal, load_inputs
-from agent.execution.tool_gateway import BLOB_CHARS, call_tool, report_lost_effect
+from agent.execution.tool_gateway import BLOB_CHARS, call_tool, foresee_failure, report_lost_effect
 from agent.execution.tool_turns import is_recorded
 from agent.planning.list_steps import FOR_EACH, ITEM, MAX_ITEMS, split_list_inputs
 from agent.planning.references import resolve_references
@@ -138,12 +138,29 @@ class ListCalls:
             reason = next((one.reason for one in examined if one.reason is not None), None)
         if reason is None:
             return None
+        foreseen = await self._foresee_failure(tool, calls)
+        if foreseen is not None:
+            if attempt is None:
+                await run.emit(*begin)
+            return foreseen
         shown = [
             item.model_copy(update=describe_arguments(run, tool, args, self._make_site(place)))
             for place, (item, args) in enumerate(zip(items, calls, strict=True), start=1)
         ]
         await ask_for_approval(run, tuple(shown), reason, site, begin)
         raise ApprovalPendingError
+
+    async def _foresee_failure(self, tool: Tool, calls: list[JsonObject]) -> ToolReturned | None:
+        """The failure that the tool predicts for one of the calls: nobody is asked about a list that cannot succeed."""
+        for place, args in enumerate(calls, start=1):
+            site = self._make_site(place)
+            if is_recorded(self._run, site) or self._find_done(tool, args) is not None:
+                continue
+            failed = await foresee_failure(self._run, tool, args, site, tainted=self._tainted)
+            if failed is not None:
+                message = f"no call was made: item {place} of the list would fail: {failed.error}"
+                return self._run.redaction.redact(failed.model_copy(update={"error": message, "text": message}))
+        return None
 
     async def _make_calls(self, tool: Tool, calls: list[JsonObject]) -> list[ToolReturned]:
         """The results of the calls; of changes, up to the first failure."""

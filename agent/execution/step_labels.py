@@ -85,7 +85,8 @@ def _label_step(
         trusted = trusted or _is_allowed(plan, step.tool)
         if not trusted and "results" not in sources:
             trusted = _is_asked_for(run.state, step, specs.values(), sources)
-    return StepLabel(step_id=step.id, tool_trusted=trusted, untrusted_args=untrusted)
+    roles = {name: specs[step.tool].get_role(name) for name in untrusted} if step.tool in specs else {}
+    return StepLabel(step_id=step.id, tool_trusted=trusted, untrusted_args=untrusted, roles=roles)
 
 
 def _is_allowed(plan: Plan, tool: str) -> bool:

@@ -6,7 +6,6 @@ A tool's failure does not raise. It is returned as data (`ToolReturned.error_cod
 import asyncio
 import json
 import logging
-import sys
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from time import monotonic
@@ -27,6 +26,7 @@ from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval
+from agent.execution.broken_connections import is_broken_connection
 from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
 from agent.execution.repeated_calls import call_once
@@ -106,8 +106,7 @@ async def _make_first_call(
         if before:
             await run.emit(*before)
         return _build_failed_return(tool.spec, site, ToolInputError(problem), monotonic())
-    plan_version = run.state.plan.version if run.state.plan else 0
-    key = f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
+    key = _make_key(run, site)
     context = _build_tool_context(run, site, key, tainted=tainted)
     checked = await check_approval(
         run,
@@ -116,7 +115,7 @@ async def _make_first_call(
         site,
         before,
         tainted=tainted,
-        foresee_failure=partial(_foresee_failure, run, tool, args, site, context),
+        foresee_failure=partial(foresee_failure, run, tool, args, site, tainted=tainted),
         explain=partial(_explain_call, run, tool, args, context),
     )
     if checked.refused is not None:
@@ -131,17 +130,24 @@ async def _make_first_call(
     return await call_once(run, tool.spec, args, site, partial(_execute, run, tool, args, site, context))
 
 
-async def _foresee_failure(
-    run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext
+async def foresee_failure(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool
 ) -> ToolReturned | None:
-    """The call's failure if its tool can predict one."""
+    """The failure of a call that would be made at `site`, if its tool can predict one."""
     if not isinstance(tool, PreflightTool):
         return None
+    context = _build_tool_context(run, site, _make_key(run, site), tainted=tainted)
     try:
         await tool.preflight(restore_args(run.state, args), context)
     except ToolError as error:
         return _build_failed_return(tool.spec, site, error, monotonic())
     return None
+
+
+def _make_key(run: Run, site: CallSite) -> str:
+    """The idempotency key of a call."""
+    plan_version = run.state.plan.version if run.state.plan else 0
+    return f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
 
 
 async def _explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
@@ -214,16 +220,16 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
         except TimeoutError:
             error: AgentError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
         except ToolError as failure:
-            error, is_broken = failure, _is_broken_connection(failure)
+            error, is_broken = failure, is_broken_connection(failure)
         except AgentError as failure:
-            error, is_broken = _wrap_agent_error(spec, failure), _is_broken_connection(failure)
+            error, is_broken = _wrap_agent_error(spec, failure), is_broken_connection(failure)
         except OSError as failure:
             error, is_broken = ToolError(f"{spec.name} failed: {failure}", agent_id=spec.name), True
         except ValidationError as failure:
             error = ToolOutputError(f"{spec.name} broke its own schema: {failure.error_count()} problems")
         except Exception as failure:  # noqa: BLE001 - the border to foreign code: any defect of a tool is data
             error = _wrap_defect(spec, failure)
-            is_broken = _is_broken_connection(failure)
+            is_broken = is_broken_connection(failure)
         else:
             # Outside the `try`: a failure of our own store is no failure of the tool.
             return await build_return(run, spec, site, result, started, tries)
@@ -232,28 +238,6 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
             await asyncio.sleep(min(pause, run.seconds_left))
             continue
         return _build_failed_return(spec, site, error, started, tries)
-
-
-def _is_broken_connection(error: BaseException) -> bool:
-    """Whether a broken connection is in the error's chain of causes. A time-out does not count."""
-    timeouts: tuple[type[Exception], ...] = (TimeoutError,)
-    breaks: tuple[type[Exception], ...] = (ConnectionError,)
-    if "httpx" in sys.modules:  # Nothing else raises its errors, and it is 5 MB
-        import httpcore  # noqa: PLC0415
-        import httpx  # noqa: PLC0415
-
-        timeouts = (*timeouts, httpx.TimeoutException)
-        breaks = (*breaks, httpx.NetworkError, httpx.RemoteProtocolError, httpcore.NetworkError)
-    cause: BaseException | None = error
-    seen: set[int] = set()
-    while cause is not None and id(cause) not in seen:  # foreign code may make a cycle of causes
-        if isinstance(cause, timeouts):
-            return False
-        if isinstance(cause, breaks):
-            return True
-        seen.add(id(cause))
-        cause = cause.__cause__
-    return False
 
 
 def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> AgentError:

@@ -153,7 +153,10 @@ def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list
     names = _assign_free_ids(clashes, taken | {step.id for step in raw.steps})
     if names:
         raw = _rename_step_ids(raw, names)
-    return validate_plan(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
+    plan = validate_plan(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
+    if request.find_problems is not None and (problems := request.find_problems(plan)):
+        raise PlanInvalidError(problems)
+    return plan
 
 
 def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:

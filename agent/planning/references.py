@@ -170,7 +170,7 @@ class _Resolver:
 
 def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
     """The value at the reference's path. The path may start with `output` (the value) or `text` (the text)."""
-    parts = _split_path(reference)
+    parts = split_path(reference)
     value: JsonValue = output.value if output.value is not None else output.text
     if parts and parts[0] == "text" and not (isinstance(value, dict) and "text" in value):
         return output.text
@@ -240,7 +240,7 @@ def _rename_match(match: re.Match[str], names: Mapping[str, str]) -> str:
     return match[0] if name is None else f"${{{name}{reference.path}}}"
 
 
-def _split_path(reference: Reference) -> list[str | int]:
+def split_path(reference: Reference) -> list[str | int]:
     """Splits a path into names and indices. Raises `ReferenceMissingError` if any part is unreadable, because the rest
     of the path would point to another value."""
     path = reference.path.strip().removeprefix("$")

@@ -1,6 +1,6 @@
 """The input of planning, the same for the planner model and for the rules."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -91,5 +91,7 @@ class PlanningRequest:
     """Whether the planner may plan another round."""
     checks_answers: bool = False
     """Whether an answer that was chosen before any call is questioned."""
+    find_problems: Callable[[Plan], list[str]] | None = None
+    """Finds what else is wrong with a plan of new steps; None if there is nothing to check."""
     earlier_results: tuple[EarlierResult, ...] = ()
     """Results of the previous run, if it ended with a question to the user."""

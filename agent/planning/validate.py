@@ -12,6 +12,7 @@ from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal, list_references
 from agent.planning.wire import COMPLETION, get_step_action
 from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect
+from agent.tools.extracted_fields import EXTRACT, find_fields_problem
 
 _STEP_ID = re.compile(STEP_ID_PATTERN)
 
@@ -63,15 +64,24 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
         effect = card.effect if raw.tools is None else find_worst_effect(map(card.get_tool_effect, raw.tools))
         return _make_step(raw, depends_on, "skill", "skill", args, effect=effect, tier=tier, tools=raw.tools)
     if spec is not None:
-        found = find_list_problems(raw.args, spec, ids) if is_list else []
+        listed = find_list_problems(raw.args, spec, ids) if is_list else []
         inputs = split_list_inputs(raw.args)[1] if is_list else raw.args
-        found += find_argument_problems(spec.input_schema, inputs)
-        problems += [f"{label}: {problem}" for problem in found]
+        wrong = (*listed, *find_argument_problems(spec.input_schema, inputs), *_find_fields_problems(raw))
+        problems += [f"{label}: {problem}" for problem in wrong]
         return _make_step(raw, depends_on, "agent", get_step_action(raw.tool), raw.args, effect=spec.effect)
     near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")
     return _make_step(raw, depends_on, "agent", "tool", raw.args)
+
+
+def _find_fields_problems(raw: RawStep) -> list[str]:
+    """What is wrong with the fields of an extraction: after it has read something, a new plan would be one that
+    untrusted text may have influenced.
+    """
+    fields = raw.args.get("fields")
+    problem = None if raw.tool != EXTRACT or find_references(fields) else find_fields_problem(fields)
+    return [problem] if problem is not None else []
 
 
 def _find_skill_tool_problems(label: str, raw: RawStep, card: SkillCard) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import ArgumentRole, Effect, JsonObject, PlanStep
 from agent.core.run_state import AttemptState, RunState
-from agent.policy.effect_arguments import ROLE_ORDER
+from agent.policy.effect_arguments import ROLE_ORDER, find_asked_args
 from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts
 
 APPROVAL_ID_BYTES = 16
@@ -61,7 +61,7 @@ def find_approval_reason(state: RunState) -> str | None:
     if wanted and any(has_side_effect(step.tool, step.effect) for step in pending):
         return wanted
     # The client sees its own calls before it makes them, and may refuse: this gateway changes nothing with them.
-    from_outside = [step for step in changing if state.plans[-1].is_from_outside(step.id)]
+    from_outside = [step for step in changing if _is_asked_about_with_plan(state, step)]
     if any(step.tool not in state.client_tool_names for step in from_outside):
         return "the plan was made after untrusted text was read, and it changes something"
     if policy == "side_effects" and changes_several(state):
@@ -69,6 +69,19 @@ def find_approval_reason(state: RunState) -> str | None:
     if changing and policy == "side_effects" and not _are_calls_named_by_request(state):
         return "the plan changes something"
     return None
+
+
+def _is_asked_about_with_plan(state: RunState, step: PlanStep) -> bool:
+    """Whether untrusted text may have chosen something in a step that a person must allow before the plan begins.
+
+    With `ask_where` that is not its content; whether an id was listed is seen when the call is made, which then asks.
+    """
+    proposed = state.plans[-1]
+    label = proposed.get_label(step.id)
+    if label is None or not label.tool_trusted or state.room.effects == "ask_any":
+        return proposed.is_from_outside(step.id)
+    roles = {name: label.roles.get(name, "other") for name in label.untrusted_args}
+    return proposed.tainted and bool(find_asked_args(roles, state.room.effects, listed=roles))
 
 
 def changes_several(state: RunState) -> bool:

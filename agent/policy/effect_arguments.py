@@ -13,14 +13,23 @@ ROLE_ORDER: Final[tuple[ArgumentRole, ...]] = ("where", "other", "amount", "id",
 
 
 def find_asked_args(
-    untrusted: Mapping[str, ArgumentRole], policy: EffectPolicy, *, listed: Collection[str] = ()
+    untrusted: Mapping[str, ArgumentRole],
+    policy: EffectPolicy,
+    *,
+    listed: Collection[str] = (),
+    typed: Collection[str] = (),
 ) -> tuple[str, ...]:
     """The arguments because of which a person is asked, of those whose values come from outside.
 
     `untrusted` maps them to their roles. `listed` are those whose value is the id of a thing that the tool's own server
-    listed in this run.
+    listed in this run, `typed` those that hold typed fields of an extraction only. A typed value carries no
+    instruction, so it may be content; it is not trusted as a place, and only `ask_where` trusts it as an amount.
     """
     if policy == "ask_any":
-        return tuple(untrusted)
-    free = {name for name, role in untrusted.items() if role == "content" or (role == "id" and name in listed)}
+        return tuple(name for name, role in untrusted.items() if role != "content" or name not in typed)
+    free = {
+        name
+        for name, role in untrusted.items()
+        if role == "content" or (role == "id" and name in listed) or (role == "amount" and name in typed)
+    }
     return tuple(name for name in untrusted if name not in free)

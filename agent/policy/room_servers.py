@@ -4,11 +4,12 @@ A program runs on the gateway's machine with its user's rights. So only shared r
 operator, or a caller with the scope `admin` and the owner `local`, has edited.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit
 
-from agent.core.models import LOCAL_OWNER, Room, RoomServer
+from agent.core.models import LOCAL_OWNER, Room, RoomServer, ToolOverrides
 from agent.policy.guardrails.secrets import SecretScanner
 
 MAX_SERVERS = 10
@@ -66,6 +67,8 @@ def _find_target_problems(room: Room, server: RoomServer) -> Iterator[str]:
 
 
 def _find_value_problems(server: RoomServer) -> Iterator[str]:
+    if server.allow is not None and server.tools.allow is not None:
+        yield "allow: it is also in `tools`; give it once"
     for field, values in (
         ("args", server.args),
         ("env", (*server.env, *server.env.values())),
@@ -74,6 +77,7 @@ def _find_value_problems(server: RoomServer) -> Iterator[str]:
         ("deny", server.deny),
         ("url", (server.url,)),
         ("command", (server.command,)),
+        *_list_override_texts(server.tools),
     ):
         if len(values) > MAX_VALUES or any(len(value) > MAX_VALUE_CHARS or "\x00" in value for value in values):
             yield f"{field}: at most {MAX_VALUES} values of {MAX_VALUE_CHARS:,} characters, without null characters"
@@ -81,12 +85,26 @@ def _find_value_problems(server: RoomServer) -> Iterator[str]:
         ("env", [f"{name}={value}" for name, value in server.env.items()]),
         ("args", [" ".join(server.args)]),
         ("url", [server.url]),
+        ("tools.defaults", [json.dumps(args, ensure_ascii=False) for args in server.tools.defaults.values()]),
+        ("tools.describe", [*server.tools.describe.values()]),
     ):
         if any(next(_SCANNER.find_spans(text), None) is not None for text in texts):
             yield f"{field}: it seems to hold a secret; store it as a credential, and name that"
     for name in (*server.env, *server.secret_env):
         if not _VARIABLE.fullmatch(name):
             yield f"env: {name[:80]!r} is not the name of an environment variable"
+
+
+def _list_override_texts(tools: ToolOverrides) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields the texts of a server's `tools` by their keys, for the limits."""
+    yield "tools.allow", tools.allow or ()
+    yield "tools.deny", tools.deny
+    yield "tools.approve", () if isinstance(tools.approve, bool) else tools.approve
+    yield "tools.open_world", tools.open_world if isinstance(tools.open_world, tuple) else ()
+    yield "tools.arguments", tuple(tools.arguments)
+    for key, texts in (("rename", tools.rename), ("describe", tools.describe)):
+        yield f"tools.{key}", (*texts, *texts.values())
+    yield "tools.defaults", (*tools.defaults, *(json.dumps(args) for args in tools.defaults.values()))
 
 
 def _split_url(url: str) -> SplitResult | None:

@@ -1,7 +1,7 @@
 """The fields of `extract`: a flat JSON schema that a plan writes, and the check of what a model returns for it.
 
 A field is a text, a number, a yes or no, a date, an id, one of some choices, or a list of these; a list may also hold
-objects of such fields, without further levels.
+objects of such fields and of such lists, without further levels.
 """
 
 import re
@@ -57,6 +57,17 @@ def parse_fields(schema: JsonObject) -> dict[str, ExtractedField]:
     return {_check_name(name): _parse_field(name, one, depth=0) for name, one in named.items()}
 
 
+def find_fields_problem(schema: JsonValue) -> str | None:
+    """What is wrong with the fields that a plan asks for; None if they are right."""
+    if not isinstance(schema, dict):
+        return None  # the tool's own schema says it
+    try:
+        parse_fields(schema)
+    except ToolInputError as error:
+        return error.message
+    return None
+
+
 def build_fields_schema(fields: Mapping[str, ExtractedField]) -> JsonObject:
     """The strict JSON schema of a model's reply. Every field may be null."""
     properties: JsonObject = {name: _build_schema(one) for name, one in fields.items()}
@@ -98,16 +109,17 @@ def _parse_field(name: str, given: JsonValue, *, depth: int) -> ExtractedField:
         return ExtractedField("choice", told, choices=tuple(choices))
     kind = _find_kind(name, given)
     if kind == "array":
-        if depth:
-            raise ToolInputError(f"fields: {name}: a list within a list is not possible")
-        return ExtractedField("array", told, item=_parse_field(f"{name}[]", given.get("items", "string"), depth=1))
+        if depth in (1, 3):
+            raise ToolInputError(f"fields: {name}: a list may not hold lists; let it hold objects or plain values")
+        item = _parse_field(f"{name}[]", given.get("items", "string"), depth=depth + 1)
+        return ExtractedField("array", told, item=item)
     if kind == "object":
         inner = given.get("properties")
         inner = (
             inner if isinstance(inner, dict) else {k: v for k, v in given.items() if k not in ("type", "description")}
         )
         if depth > 1 or not 1 <= len(inner) <= MAX_FIELDS:
-            raise ToolInputError(f"fields: {name}: only lists may hold objects, of 1 to {MAX_FIELDS} plain fields")
+            raise ToolInputError(f"fields: {name}: only lists may hold objects, of 1 to {MAX_FIELDS} fields")
         fields = {_check_name(key): _parse_field(f"{name}.{key}", one, depth=2) for key, one in inner.items()}
         return ExtractedField("object", told, fields=fields)
     pattern = given.get("pattern")

@@ -20,9 +20,8 @@ from pydantic import (
 )
 
 from agent.core.errors import ConfigError
-from agent.core.models import LOCAL_OWNER
+from agent.core.models import LOCAL_OWNER, ToolOverrides
 from agent.core.value_faults import describe_first_fault
-from mcp_tools.client.tool_overrides import ToolOverrides
 from mcp_tools.client.tool_pins import PinPolicy
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")

@@ -11,14 +11,13 @@ import mcp_types as types
 from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.content_blocks import describe_block, is_plain_text
 from agent.core.errors import ToolError
-from agent.core.models import ArgumentRole, JsonObject
+from agent.core.models import ArgumentRole, JsonObject, ToolOverrides
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
 from agent.tools.external_schema import MAX_CHARS, find_schema_problem
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
 from mcp_tools.client.schema_dialects import convert_input_schema, convert_schema
-from mcp_tools.client.tool_overrides import ToolOverrides
 from mcp_tools.client.tool_pins import ToolDefinition
 
 ReportProgress = Callable[[str], None]

@@ -9,7 +9,6 @@ from agent.core.models import Room, RoomServer
 from agent.core.value_faults import describe_first_fault
 from agent.policy.room_servers import find_server_problems
 from mcp_tools.client.config import McpServerConfig
-from mcp_tools.client.tool_overrides import ToolOverrides
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ def _make_config(room: Room, server: RoomServer) -> McpServerConfig:
         secret_env=server.secret_env,
         credential=server.credential,
         timeout=server.timeout,
-        tools=ToolOverrides(allow=server.allow, deny=server.deny, approve=server.approve),
+        tools=server.tool_overrides,
         room=room.id,
         owner=room.owner,
         public_only=True,

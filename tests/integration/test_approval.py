@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest, AgentResponse, Room
 from agent.core.principal import Principal
 from agent.policy.approval import MEMORY_TOOLS
+from agent.run_context.run import Run
 from agent.runs.service import AcceptedRun
 from tests.integration.test_engine import write_skill
 from tests.support.engine import Bench, engine_bench
@@ -484,3 +486,25 @@ async def test_the_arguments_a_person_sees_cannot_break_out_of_their_place(tmp_p
     fence = next(line.strip() for line in asked.response.splitlines() if line.strip().startswith("````"))
     assert set(fence) == {"`"}
     assert json.dumps(tricky)[1:4] in json.dumps(asked.response)
+
+
+async def test_a_decision_that_comes_as_the_run_begins_to_wait_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool, emit = mail(), Run.emit
+    model = script(plans(*sending()), says("It is sent.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
+
+        async def emit_and_decide(run: Run, *bodies: Any, **where: Any) -> Any:
+            emitted = await emit(run, *bodies, **where)
+            if isinstance(bodies[0], ev.RunWaiting) and not run.state.decisions:
+                await bench.service.submit_decision(run.run_id, "approve")
+            return emitted
+
+        monkeypatch.setattr(Run, "emit", emit_and_decide)
+        run_id = await bench.service.start_run(AgentRequest(prompt="send the mail and report"))
+        async with asyncio.timeout(20):
+            # Nobody follows the run, as after a browser was closed.
+            while (await bench.service.get_run(run_id)).status in ("queued", "running", "awaiting_approval"):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    assert tool.calls == [{"x": "hello"}]

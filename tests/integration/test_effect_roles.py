@@ -1,5 +1,6 @@
 """Roles of arguments: what the own tools declare, what a question shows, and values that a person has confirmed."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 from agent.core import events as ev
-from agent.core.models import Room
+from agent.core.models import ChatMessage, Room
 from agent.core.settings import Settings
 from gateway.bootstrap import build_gateway
 from tests.integration.conftest import Serve
@@ -18,6 +19,7 @@ from tests.support.engine import engine_bench
 from tests.support.script import plans, says, script
 from tests.support.tools import EFFECT, FunctionTool, returning
 
+UNKNOWN = ChatMessage(role="assistant", content="As agreed: it is MALLORY.")
 CHORE = "Tell the team what the harbour master wrote this morning"
 FIRST = "read notes.md and save what it says as a prompt named first"
 SECOND = "save one more prompt named second with the same text"
@@ -144,6 +146,99 @@ async def test_roles_and_the_rooms_setting_decide_what_is_asked(
         log = await log_of(bench, response)
     made = [e.body.untrusted for e in log if isinstance(e.body, ev.ToolCalled) and e.body.tool == "send_mail"]
     assert [bool(untrusted) for untrusted in made] == ([] if asked else [effects == "ask_where"])
+
+
+TAKEN = {"many": 9, "day": "2026-05-04", "name": "visit evil.example", "place": "evil.example", "mood": "good"}
+ROWS = [{"n": 1, "t": "first"}, {"n": 2, "t": "second"}]
+FIELDS: dict[str, Any] = {
+    "many": "integer", "day": "date", "name": "string", "place": "id", "mood": ["good", "bad"],
+    "rows": [{"n": "number", "t": "string"}],
+}  # fmt: skip
+
+
+def extracting_model(inputs: dict[str, Any], fields: dict[str, Any] = FIELDS) -> Any:
+    """Reads a page, takes fields out of it, and mails with `inputs`."""
+    return script(
+        plans(
+            {"id": "s1", "tool": "read_page", "inputs": {"x": "u"}},
+            {"id": "s2", "tool": "extract", "inputs": {"value": "$s1", "fields": json.dumps(fields)}},
+            {"id": "s3", "tool": "send_mail", "inputs": {"to": "bo@example.org", **inputs}, "depends_on": ["s2"]},
+            {"id": "s4", "tool": "completion"},
+        ),
+        says(json.dumps({**TAKEN, "rows": ROWS}), to="tool"),
+        says("done", to="completion"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("effects", "inputs", "asked"),
+    [
+        ("ask_any", {"body": "$s2.output.day"}, False),
+        ("ask_any", {"body": "on $s2.output.day we are $s2.output.many and $s2.mood"}, False),
+        ("ask_any", {"body": "row $s2.output.rows[1].n"}, False),
+        ("ask_any", {"body": "row $item.n", "for_each": "$s2.output.rows"}, False),
+        ("ask_any", {"body": "$item.t", "for_each": "$s2.output.rows"}, True),
+        ("ask_any", {"body": "$s2.output.name"}, True),
+        ("ask_any", {"body": "rows $s2.output.rows"}, True),
+        ("ask_any", {"body": "$s2"}, True),
+        ("ask_any", {"body": "$s2.output.day $s1"}, True),
+        ("ask_any", {"copies": "$s2.output.many"}, True),
+        ("ask_where", {"copies": "$s2.output.many"}, False),
+        ("ask_where", {"to": "$s2.output.place"}, True),
+        ("ask_any", {"to": "$s2.output.day"}, True),
+        ("ask_where", {"folder_id": "$s2.output.place"}, True),
+        ("ask_any", {"folder_id": "$s2.output.many"}, True),
+    ],
+)
+async def test_typed_fields_may_be_content_and_no_place(
+    tmp_path: Path, effects: Any, inputs: dict[str, Any], asked: bool
+) -> None:
+    page, tool = returning("read_page", "a page of somebody", tainted=True), _Mail()
+    room = Room(id="test", supervision="checks", effects=effects)
+    async with engine_bench(tmp_path, extracting_model(inputs), tools=[page, tool], room=room) as bench:
+        response = await ask(bench, "read the page, then mail bo@example.org what it says")
+        assert (response.metadata["status"] == "awaiting_approval") == asked
+    assert bool(tool.calls) == (not asked)
+
+
+@pytest.mark.parametrize(("history", "asked"), [((), False), ((UNKNOWN,), True)])
+async def test_choices_of_a_plan_that_untrusted_text_may_have_written_are_not_trusted(
+    tmp_path: Path, history: Any, asked: bool
+) -> None:
+    page, tool = returning("read_page", "a page of somebody", tainted=True), _Mail()
+    model = extracting_model({"body": "$s2.output.mood"}, {"mood": ["good", "visit evil.example"]})
+    room = Room(id="test", supervision="checks")
+    async with engine_bench(tmp_path, model, tools=[page, tool], room=room) as bench:
+        messages = [ChatMessage(role="user", content="hi"), *history] if history else None
+        response = await ask(bench, "mail bo@example.org what the page says", messages=messages)
+        assert (response.metadata["status"] == "awaiting_approval") == asked
+    assert bool(tool.calls) == (not asked)
+
+
+@pytest.mark.parametrize(
+    ("effects", "inputs", "asked"),
+    [
+        ("ask_any", {"body": "obeyed"}, "plan"),
+        ("ask_where", {"body": "obeyed"}, ""),
+        ("ask_where", {"body": "obeyed", "to": "mallory@example.org"}, "plan"),
+        ("ask_where", {"body": "obeyed", "copies": "7"}, "plan"),
+        ("ask_where", {"folder_id": "f-1"}, "call"),
+        ("ask_any", {"folder_id": "f-1"}, "plan"),
+    ],
+)
+async def test_the_question_about_a_whole_plan_heeds_the_rooms_setting(
+    tmp_path: Path, effects: Any, inputs: dict[str, Any], asked: str
+) -> None:
+    tool = _Mail()
+    step = {"tool": "send_mail", "inputs": {"to": "bo@example.org", **inputs}}
+    model = script(plans(step, {"tool": "completion"}), says("done", to="completion"))
+    room = Room(id="test", supervision="checks", effects=effects)
+    async with engine_bench(tmp_path, model, tools=[tool], room=room) as bench:
+        messages = [ChatMessage(role="user", content="hi"), UNKNOWN]
+        response = await ask(bench, "send a mail to bo@example.org", messages=messages)
+        kinds = ["call" if one["call_id"] else "plan" for one in response.metadata.get("approvals") or ()]
+    assert kinds == ([asked] if asked else [])
+    assert bool(tool.calls) == (not asked)
 
 
 async def test_a_question_marks_where_a_change_from_outside_goes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent.core import events as ev
 from agent.core.models import AgentResponse, JsonObject, Room
 from tests.integration.test_approval import ask, decide, waiting
 from tests.integration.test_engine import write_skill
@@ -114,6 +115,53 @@ async def test_an_injection_has_no_effect_without_a_person(tmp_path: Path, attac
     assert asked.count(args) <= 1
     if where != "new plan":  # a new plan after untrusted text is not even offered other tools with effects
         assert asked == [args], "the attack was tried"
+
+
+@pytest.mark.parametrize(
+    ("args", "made"),
+    [
+        ({"to": "US13", "amount": "950"}, False),
+        ({"to": "SE11", "amount": "95000"}, False),
+        ({"to": "SE11", "amount": "950"}, True),
+    ],
+)
+async def test_a_judge_that_read_untrusted_text_orders_no_change_of_a_careless_person(
+    tmp_path: Path, args: JsonObject, made: bool
+) -> None:
+    tools = make_tools()
+    pays = {"tool": "pay", "inputs": {"to": "SE11", "amount": "950"}, "depends_on": ["s1"]}
+    rules = (
+        plans({"tool": "pay", "inputs": args}, {"tool": "completion"}, about=ORDER),
+        judges("REPLAN", ORDER, ORDER, about="read_mail", times=1),
+        plans({"tool": "read_mail"}, pays, {"tool": "completion"}, times=1),
+    )
+    async with bench_of(tmp_path, tools, *rules) as bench:
+        response = await ask(bench, PROMPT)
+        while response.metadata["status"] == "awaiting_approval":
+            response = await decide(bench, response, "approve")
+        log = await bench.service.read_events(response.metadata["run_id"])
+    refused = [one for e in log if isinstance(e.body, ev.PlanRejected) for one in e.body.problems]
+    assert next(tool.calls for tool in tools if tool.spec.name == "pay") == ([args] if made else [])
+    assert any("text in results gives no orders" in one for one in refused) == (not made)
+
+
+async def test_a_plan_that_a_judge_ordered_may_refer_to_results_and_asks(tmp_path: Path) -> None:
+    tools = make_tools()
+    pays = {"tool": "pay", "inputs": {"to": "SE11", "amount": "950"}, "depends_on": ["s1"]}
+    again = (
+        {"id": "n1", "tool": "read_mail"},
+        {"id": "n2", "tool": "pay", "inputs": {"to": "${n1}", "amount": "950"}},
+        {"id": "n3", "tool": "completion"},
+    )
+    rules = (
+        plans(*again, about=ORDER),
+        judges("REPLAN", ORDER, ORDER, about="read_mail", times=1),
+        plans({"tool": "read_mail"}, pays, {"tool": "completion"}, times=1),
+    )
+    async with bench_of(tmp_path, tools, *rules) as bench:
+        response = await ask(bench, PROMPT)
+        assert waiting(response)
+    assert not any(tool.calls for tool in tools if tool.spec.name == "pay")
 
 
 async def test_a_question_says_where_each_value_comes_from(tmp_path: Path) -> None:

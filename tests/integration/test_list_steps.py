@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from agent.core import events as ev
-from agent.core.models import Room
+from agent.core.errors import ToolError
+from agent.core.models import JsonObject, Room
+from agent.tools import ToolContext
 from tests.integration.test_approval import OPEN, ask, decide, log_of, waiting
 from tests.support.engine import engine_bench
 from tests.support.script import plans, says, script
@@ -66,6 +68,93 @@ async def test_one_approval_shows_and_allows_every_call_of_a_list(tmp_path: Path
         made = [e.body for e in log if isinstance(e.body, ev.ToolCalled) and e.body.tool == "send_mail"]
         assert [body.call_id for body in made] == (["s3.1.1", "s3.1.2"] if tool.calls else [])
         assert all(set(body.untrusted) == {"to", "x"} for body in made)
+
+
+class _ForeseeingMailer(FunctionTool):
+    """Knows beforehand that it cannot send to the addresses of one host."""
+
+    def __init__(self) -> None:
+        async def work(args: Any) -> str:
+            return f"sent to {args['to']}"
+
+        properties = {"to": {"type": "string"}, "x": {"type": "string"}}
+        super().__init__("send_mail", work, annotations=EFFECT, properties=properties)
+
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        if str(args["to"]).endswith("@closed.example"):
+            raise ToolError(f"{args['to']} takes no mail")
+
+
+async def test_nobody_is_asked_about_a_list_of_which_one_call_is_certain_to_fail(tmp_path: Path) -> None:
+    people = {"people": [*PEOPLE["people"], {"name": "Cy", "email": "cy@closed.example"}]}
+    inbox, tool = returning("read_mail", "three people", tainted=True), _ForeseeingMailer()
+    async with engine_bench(tmp_path, model(reply=people), tools=[inbox, tool], room=OPEN) as bench:
+        response = await ask(bench, "greet everybody who wrote")
+        log = await log_of(bench, response)
+    assert response.metadata["status"] != "awaiting_approval"
+    assert tool.calls == []
+    began = [e.body for e in log if isinstance(e.body, ev.StepStarted) and e.step_id == "s3"]
+    ended = [e.body.output for e in log if isinstance(e.body, ev.StepFinished) and e.step_id == "s3"]
+    assert (len(began), ended[0].error_code) == (1, "ERR_TOOL_FAILED")
+    assert str(ended[0].error) == "no call was made: item 3 of the list would fail: cy@closed.example takes no mail"
+
+
+async def test_a_list_whose_calls_may_succeed_is_asked_about_with_a_tool_that_foresees(tmp_path: Path) -> None:
+    inbox, tool = returning("read_mail", "two people", tainted=True), _ForeseeingMailer()
+    async with engine_bench(tmp_path, model(), tools=[inbox, tool], room=OPEN) as bench:
+        await decide(bench, await ask(bench, "greet everybody who wrote"), "approve")
+    assert [call["to"] for call in tool.calls] == ["ann@example.org", "bo@example.org"]
+
+
+async def test_a_list_of_objects_with_lists_is_extracted_and_sent(tmp_path: Path) -> None:
+    async def work(args: Any) -> str:
+        return "sent"
+
+    names = {"type": "array", "items": {"type": "string"}}
+    tool = FunctionTool("send_mail", work, annotations=EFFECT, properties={"to": names, "x": {"type": "string"}})
+    fields = {"mails": [{"to": ["id"], "text": "string"}]}
+    mails = {"mails": [{"to": ["ann@example.org", "bo@example.org"], "text": "hi"}]}
+    take = {**EXTRACT, "inputs": {"value": "$s1", "fields": json.dumps(fields)}}
+    send = {"id": "s3", "tool": "send_mail", "inputs": {"for_each": "$s2.output.mails", "to": "$item.to", "x": "hi"}}
+    script_ = script(
+        plans(READ, take, send, {"id": "s4", "tool": "completion"}, times=1),
+        plans({"id": "n1", "tool": "completion"}),
+        says(json.dumps(mails), to="tool"),
+        says("sent", to="completion"),
+    )
+    inbox = returning("read_mail", "ann@example.org, bo@example.org", tainted=True)
+    async with engine_bench(tmp_path, script_, tools=[inbox, tool], room=OPEN) as bench:
+        await decide(bench, await ask(bench, "mail them"), "approve")
+    assert [call["to"] for call in tool.calls] == [["ann@example.org", "bo@example.org"]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"rows": {"type": "array", "items": ["string"]}}, "fields: rows[]: a list may not hold lists"),
+        ({"rows": [{"cells": ["good", "bad"], "more": ["string"]}]}, ""),
+        ({"rows": [{"cells": {"type": "array", "items": {"type": "array"}}}]}, "rows[].cells[]: a list may not hold"),
+        ({"rows": [{"cells": {"type": "array", "items": {"a": "string"}}}]}, "only lists may hold objects"),
+        ({"mood": "colour"}, "the type 'colour' is unknown"),
+        ({}, "give 1 to 30 fields"),
+    ],
+)
+async def test_fields_that_cannot_be_are_told_to_the_planner_before_anything_is_read(
+    tmp_path: Path, fields: Any, problem: str
+) -> None:
+    inbox = returning("read_mail", "a mail", tainted=True)
+    take = {**EXTRACT, "inputs": {"value": "$s1", "fields": json.dumps(fields)}}
+    script_ = script(
+        plans(READ, take, {"id": "s4", "tool": "completion"}),
+        says("{}", to="tool"),
+        says("sorry", to="completion"),
+    )
+    async with engine_bench(tmp_path, script_, tools=[inbox], room=OPEN) as bench:
+        log = await log_of(bench, await ask(bench, "read it"))
+    refused = [one for e in log if isinstance(e.body, ev.PlanRejected) for one in e.body.problems]
+    assert bool(inbox.calls) == (not problem)
+    assert bool(refused) == bool(problem)
+    assert all(problem in one for one in refused[:1])
 
 
 async def test_a_list_step_that_only_reads_is_made_without_a_question(tmp_path: Path) -> None:

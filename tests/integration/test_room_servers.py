@@ -11,6 +11,7 @@ import httpx
 import pytest
 from mcp import Client
 
+from mcp_tools.client.remote_tool import make_local_tool_name
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.integration.test_keys import bearer, created_key
@@ -19,6 +20,13 @@ from tests.integration.test_rooms_everywhere import call, run_tool
 from tests.support import warm
 from tests.support.mcp_client import offered
 from tests.support.script import decides, needs, plans, says, script, wants
+
+REPEAT = make_local_tool_name("notes@ours", "repeat")
+"""The name of the renamed tool `echo` of the server `notes` of the room `ours`."""
+
+
+def _with_tools(**tools: Any) -> dict[str, Any]:
+    return {"notes": {"url": "https://x.example", "tools": tools}}
 
 
 def stdio() -> dict[str, Any]:
@@ -112,6 +120,48 @@ async def test_a_rooms_server_is_usable_in_this_room_only(serve: Serve) -> None:
         await wait_until(is_gone)
 
 
+@pytest.mark.parametrize(
+    ("tools", "asked"),
+    [
+        ({}, True),
+        ({"arguments": {"echo.text": "where"}}, True),
+        ({"arguments": {"echo.text": "content"}}, False),
+        ({"arguments": {"echo.text": "content"}, "approve": ["echo"]}, True),
+    ],
+)
+async def test_roles_of_a_rooms_server_decide_what_is_asked(
+    serve: Serve, tmp_path: Path, tools: Any, asked: bool
+) -> None:
+    model = script(
+        plans(
+            {"id": "s1", "tool": "read_file", "inputs": {"path": "notes.md"}},
+            {"id": "s2", "tool": REPEAT, "inputs": {"text": "$s1.output.text"}},
+            {"id": "s3", "tool": "completion"},
+        ),
+        says("It is done.", to="completion"),
+    )
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "notes.md").write_text("the harbour is closed")
+    with offered("mcp_server_basic", "http") as entry:
+        host = entry["url"].split("/")[2]
+        async with (
+            serve(model, fetch_allow_hosts=(host,), file_roots=(tmp_path / "files",)) as url,
+            client_of(url) as client,
+        ):
+            server = {"url": entry["url"], "tools": {"rename": {"echo": "repeat"}, **tools}}
+            fields = {"tools": ["read_file"], "effects": "ask_where", "supervision": "checks", "memory": False}
+            await create(client, name="Ours", mcp_servers={"notes": server}, **fields)
+
+            async def is_there() -> bool:
+                return REPEAT in await tool_names(client)
+
+            await wait_until(is_there)
+            said = (await client.post("/v1/agent", json={"prompt": "pass on notes.md", "room": "ours"})).json()
+            assert (said["metadata"]["status"] == "awaiting_approval") == asked, said
+            stored = (await client.get("/v1/rooms/ours")).json()["room"]["mcp_servers"]["notes"]
+            assert stored["tools"].get("arguments", {}) == tools.get("arguments", {})
+
+
 @pytest.mark.row("S002-51")
 async def test_servers_by_talking_ask_a_person_connect_and_are_removed(serve: Serve) -> None:
     with offered("mcp_server_basic", "http") as entry:
@@ -181,6 +231,12 @@ async def test_an_internal_address_is_not_connected_to(serve: Serve) -> None:
         ({f"n{number}": {"url": "https://x.example"} for number in range(11)}, "at most 10 are allowed"),
         ({"notes": {"url": "https://x.example", "timeout": 0}}, "mcp_servers.notes.timeout: it must be more than 0"),
         ([], "mcp_servers: write a map of names and values"),
+        (_with_tools(arguments={"echo.text": "nowhere"}), "mcp_servers.notes.tools.arguments.echo.text"),
+        (_with_tools(argument={"echo.text": "content"}), "mcp_servers.notes.tools.argument: there is no such field"),
+        (_with_tools(arguments={f"t.a{n}": "id" for n in range(101)}), "tools.arguments: at most 100 values"),
+        (_with_tools(describe={"echo": "x" * 5_000}), "tools.describe: at most 100 values"),
+        (_with_tools(defaults={"echo": {"key": "ghp_" + "a1B2" * 9}}), "tools.defaults: it seems to hold a secret"),
+        ({"notes": {"url": "https://x.example", "allow": ["a"], "tools": {"allow": ["b"]}}}, "give it once"),
     ],
 )
 async def test_a_server_that_cannot_be_is_refused(serve: Serve, servers: Any, reason: str) -> None:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agent.core.models import FrozenModel
+from agent.core.models import ArgumentRole, FrozenModel
 
 TextSource = Literal["user", "instructions", "attachment", "answer", "unknown_answer", "tool"]
 """Where a message of a request comes from: the user; the client's or operator's instructions; either of them with text
@@ -28,6 +28,7 @@ class StepLabel(FrozenModel):
     untrusted_args: tuple[str, ...] = Field(
         default=(), description="arguments with a literal that is not in the user's words"
     )
+    roles: dict[str, ArgumentRole] = Field(default_factory=dict, description="the roles of these arguments")
 
     @property
     def is_trusted(self) -> bool:

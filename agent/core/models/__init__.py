@@ -31,6 +31,7 @@ from agent.core.models.room import (
     RoomGuards,
     RoomServer,
 )
+from agent.core.models.tool_overrides import ToolOverrides
 from agent.core.models.webhook import MAX_WEBHOOK_URL_CHARS, Webhook
 from agent.core.models.words import (
     ENDED_STATUSES,
@@ -105,6 +106,7 @@ __all__ = [
     "TaskStep",
     "Tier",
     "ToolCallRequest",
+    "ToolOverrides",
     "TraceStatus",
     "TraceStep",
     "TraceType",

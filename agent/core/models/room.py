@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
+from agent.core.models.tool_overrides import ToolOverrides
 from agent.core.models.words import (
     LOCAL_OWNER,
     ApprovalPolicy,
@@ -96,6 +97,20 @@ class RoomServer(FrozenModel):
     allow: tuple[str, ...] | None = Field(default=None, description="the tools that are used; null: all")
     deny: tuple[str, ...] = Field(default=(), description="tools that are not used")
     approve: bool = Field(default=False, description="whether every call needs a person's approval")
+    tools: ToolOverrides = Field(
+        default=ToolOverrides(), description="what else to change about its tools, as `tools` in mcp_servers.json"
+    )
+
+    @property
+    def tool_overrides(self) -> ToolOverrides:
+        """What is changed about its tools, with `allow`, `deny` and `approve` of the entry itself."""
+        return self.tools.model_copy(
+            update={
+                "allow": self.tools.allow if self.allow is None else self.allow,
+                "deny": (*self.deny, *self.tools.deny),
+                "approve": self.approve or self.tools.approve,
+            }
+        )
 
     def list_credentials(self) -> tuple[str, ...]:
         """The names of the credentials that it uses."""

@@ -25,6 +25,7 @@ from agent.execution.catalogue import build_catalogue, list_callable
 from agent.execution.decide import Start, find_doubt, find_replan_reason, is_in_round, needs_round
 from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.open_questions import WITHHELD_QUESTION
+from agent.execution.ordered_changes import make_order_check
 from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
@@ -314,6 +315,7 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         doubt=find_doubt(state, state.plan) if in_rounds and state.plan is not None else "",
         may_call=state.round_count < room.budgets.max_rounds,
         checks_answers=run.profile.checks_answers,
+        find_problems=None if in_rounds else make_order_check(run),
     )
 
 

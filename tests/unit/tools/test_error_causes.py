@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from agent.core.errors import ToolInputError
-from agent.execution.tool_gateway import _is_broken_connection
+from agent.execution.broken_connections import is_broken_connection
 from gateway.features.pipeline_builder.tools.pipelines import BuildInput, BuildPipelineTool
 
 
@@ -13,10 +13,10 @@ def test_a_cycle_of_causes_ends_the_search_for_a_broken_connection() -> None:
     own, first, second = ValueError("own"), ValueError("first"), ValueError("second")
     own.__cause__ = own
     first.__cause__, second.__cause__ = second, first
-    assert not _is_broken_connection(own)
-    assert not _is_broken_connection(first)
+    assert not is_broken_connection(own)
+    assert not is_broken_connection(first)
     second.__cause__ = ConnectionResetError()
-    assert _is_broken_connection(first)
+    assert is_broken_connection(first)
 
 
 @pytest.mark.row("S000-28")

@@ -1,11 +1,14 @@
-"""`ToolOverrides`: the key `tools` of a server's entry, by which an operator changes what the server offers."""
+"""`ToolOverrides`: the key `tools` of an MCP server's entry, which changes what the server offers.
+
+`mcp_servers.json` and the servers of rooms take the same keys.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.models import ArgumentRole, JsonObject
+from agent.core.models.words import ArgumentRole, JsonObject
 
 
 class ToolOverrides(BaseModel):
