@@ -3,8 +3,10 @@
 import logging
 
 from agent.core.errors import ConfigError
+from agent.core.events import Event
 from agent.core.models import AgentRequest, Room
 from agent.core.own_ids import OwnIds
+from agent.core.run_state import RunState
 from agent.execution.executor import RunExecutor
 from agent.execution.graph import build_langgraph_driver
 from agent.execution.stages.guard import validate_request
@@ -18,7 +20,7 @@ from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
 from agent.runs.conversation_tree import ConversationTree
-from agent.runs.run_intake import RunIntake
+from agent.runs.run_intake import RunIntake, WebhookRegistry
 from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService
 from agent.storage.prompt_log import PromptLog
@@ -62,13 +64,23 @@ def build_engine(
         end_observers=(
             log_run,
             access.usage.record_end,
-            *((webhooks.observe_end,) if webhooks is not None else ()),
+            *((_observe_awaited_ends(webhooks),) if webhooks is not None else ()),
         ),
         quota_reservations=access.quotas,
         prompts=prompts if settings.keep_prompts else None,
         extensions=context.extensions,
         ground=GroundSources(tools.builtins.walk_files, tools.list_instructions, context.extensions.collections),
     )
+
+
+def _observe_awaited_ends(webhooks: WebhookRegistry) -> Observer:
+    """Tells the feature that posts the ends of runs only of those that it waits for."""
+
+    def observe(state: RunState, _: Event) -> None:
+        if state.run_id in webhooks.awaited_runs:
+            webhooks.notice_end(state.run_id)
+
+    return observe
 
 
 def build_agent_service(

@@ -87,7 +87,7 @@ def format_listing(run: Run) -> str:
         lines += ["**Skills** (call one with `/name what to do`)", ""]
         skills = _list_commands(run)
         lines += [f"- `/{skill.name}`: {_get_first_sentence(skill.description)}" for skill in skills] or ["- none"]
-        for hooks in run.engine.extensions.hooks:
+        for hooks in run.hooks:
             if commands := hooks.list_commands(run):
                 lines += ["", f"**{hooks.heading}**", ""]
                 lines += [f"- `{one.usage}`: {_get_first_sentence(one.description)}" for one in commands]
@@ -150,7 +150,7 @@ def _describe_capabilities(run: Run) -> str:
 
 def describe_alternatives(run: Run) -> str:
     """Returns where people do by themselves what this room does with a model; "" if they cannot."""
-    return "\n".join(filter(None, (hooks.describe_alternatives(run) for hooks in run.engine.extensions.hooks)))
+    return "\n".join(filter(None, (hooks.describe_alternatives(run) for hooks in run.hooks)))
 
 
 def build_alternatives_output(alternatives: str, reason: str) -> StepOutput:

@@ -113,7 +113,7 @@ class CompletionWriter:
     def _prepare_evidence(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> EvidenceWriter | None:
         """The writer of an answer from evidence; None for a plain completion."""
         evidence = self._run.engine.extensions.evidence_answers
-        if evidence is None:
+        if evidence is None or not outcomes or not evidence.rooms.matches(self._run.room):
             return None
         shows_early = not self._schema_form.is_requested
         return evidence.prepare(self._run, self._step, self._attempt, outcomes, shows_early=shows_early)

@@ -13,8 +13,7 @@ from agent.core.models import JsonObject, Room, Source
 from agent.core.run_state import RunState
 from agent.run_context.evidence_answers import EvidenceAnswers
 from agent.run_context.ground import NO_COLLECTIONS, GroundCollections
-from agent.run_context.plan_sources import PlanSource
-from agent.run_context.run_hooks import RunHooks
+from agent.run_context.run_hooks import PlanSource, RunHooks
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from agent.policy.redaction.events import holds_text
 from agent.run_context.engine import Engine
 from agent.run_context.read_calls import ReadCalls
 from agent.run_context.redaction import RunRedaction
+from agent.run_context.run_hooks import RunHooks
 from agent.run_context.shared_event import SharedEvent
 from agent.storage.event_codec import encode_body
 from agent.storage.journal import Claim, Journal, RunAppend
@@ -45,6 +46,9 @@ class Run:
         self.state: RunState = fold(claim.run_id, claim.events)
         self.room: Room = self.state.room
         """The room of the run. It never changes."""
+        concerned = (hooks for hooks in engine.extensions.hooks if hooks.rooms.matches(self.room))
+        self.hooks: tuple[RunHooks, ...] = tuple(concerned)
+        """The hooks of features that concern the run; `load_feature_data` drops those without rows of the owner."""
         self.feature_data: dict[str, object] = {}
         """What features keep of the owner, by the name of their hooks. Loaded when the run is executed."""
         self.stop_requested = SharedEvent()
@@ -127,12 +131,17 @@ class Run:
 
     def list_commands(self) -> list[RunCommand]:
         """The commands that features offer in this run beside the skills."""
-        return [command for hooks in self.engine.extensions.hooks for command in hooks.list_commands(self)]
+        return [command for hooks in self.hooks for command in hooks.list_commands(self)]
 
     async def load_feature_data(self) -> None:
-        """Loads `feature_data`. Raises `StoreError`."""
-        for hooks in self.engine.extensions.hooks:
-            self.feature_data[hooks.name] = await hooks.load(self)
+        """Loads `feature_data`, and drops hooks that do not concern this owner. Raises `StoreError`."""
+        concerned = []
+        for hooks in self.hooks:
+            rows = await hooks.owner_rows.read(self.state.owner) if hooks.owner_rows is not None else ()
+            if rows or hooks.owner_rows is None:
+                self.feature_data[hooks.name] = hooks.load(self, rows)
+                concerned.append(hooks)
+        self.hooks = tuple(concerned)
 
     def start_clock(self) -> None:
         """Starts the clock of the time budget. Time in the queue does not count."""

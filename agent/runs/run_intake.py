@@ -1,15 +1,14 @@
 """`RunIntake.accept`: the only way from a door's request to the run that answers it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from agent.core.errors import AgentError, BadRequestError, ConfigError, ConflictError, StoreError
-from agent.core.events import Event
 from agent.core.models import AgentRequest, JsonObject, Room, Webhook
 from agent.core.own_ids import OwnIds
 from agent.core.principal import Principal
-from agent.core.run_state import RunState
 from agent.runs.approval_replies import ConversationTrust, submit_replies, submit_reply, submit_text
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
@@ -120,8 +119,13 @@ class WebhookRegistry(Protocol):
         """Raises `BadRequestError` for an address or a secret that cannot be used."""
         ...
 
-    def observe_end(self, state: RunState, event: Event) -> None:
-        """Observes the ends of runs."""
+    @property
+    def awaited_runs(self) -> AbstractSet[str]:
+        """The ids of runs whose ends are to be posted, as far as this process knows."""
+        ...
+
+    def notice_end(self, run_id: str) -> None:
+        """Called when one of them has ended in this process."""
         ...
 
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:

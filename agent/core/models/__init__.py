@@ -22,14 +22,17 @@ from agent.core.models.request import (
     ToolCallRequest,
 )
 from agent.core.models.room import (
+    EVERY_ROOM,
     MODEL_MARK,
     AnswerPiiAction,
     Budgets,
     GuardAction,
     OutputGuards,
     Room,
+    RoomFilter,
     RoomGuards,
     RoomServer,
+    rooms_with,
 )
 from agent.core.models.webhook import MAX_WEBHOOK_URL_CHARS, Webhook
 from agent.core.models.words import (
@@ -59,6 +62,7 @@ from agent.core.models.words import (
 __all__ = [
     "AnswerPiiAction",
     "ENDED_STATUSES",
+    "EVERY_ROOM",
     "LOCAL_OWNER",
     "MAX_CONVERSATION_ID_CHARS",
     "MAX_WEBHOOK_URL_CHARS",
@@ -93,6 +97,7 @@ __all__ = [
     "RetrievalMode",
     "Role",
     "Room",
+    "RoomFilter",
     "RoomGuards",
     "RoomServer",
     "RouteKind",
@@ -112,4 +117,5 @@ __all__ = [
     "Usage",
     "UserIntent",
     "Webhook",
+    "rooms_with",
 ]

@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from agent.core.models.room import MODEL_MARK
+from agent.core.errors import BadRequestError
+from agent.core.models.room import LARGEST_PLAN, MODEL_MARK
 from agent.core.models.words import PROVIDER_FIELDS, FrozenModel, JsonObject, Role
 
 RESERVED_METADATA = frozenset(
@@ -153,3 +154,30 @@ class AgentRequest(FrozenModel):
 
 def _is_blank(name: object) -> bool:
     return isinstance(name, str) and not name.strip()
+
+
+CALL_FORM = 'each call is {"tool": name, "args": {...}}'
+
+
+def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
+    """Returns `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`. Accepts `name` and `arguments` too."""
+    calls = request.metadata.get("tool_calls")
+    if calls is None:
+        return ()
+    form = f"metadata.tool_calls must be a list; {CALL_FORM}"
+    if not isinstance(calls, list):
+        raise BadRequestError(form, param="metadata.tool_calls")
+    if len(calls) > LARGEST_PLAN:  # no room takes as many
+        raise BadRequestError(
+            f"{len(calls):,} tool calls are asked for; at most {LARGEST_PLAN} are made", param="metadata.tool_calls"
+        )
+    parsed = []
+    for call in calls:
+        if not isinstance(call, dict):
+            raise BadRequestError(form, param="metadata.tool_calls")
+        fields = {"tool": call.get("tool", call.get("name")), "args": call.get("args", call.get("arguments", {}))}
+        try:
+            parsed.append(ToolCallRequest.model_validate(fields))
+        except ValidationError as error:
+            raise BadRequestError(form, param="metadata.tool_calls") from error
+    return tuple(parsed)

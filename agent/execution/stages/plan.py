@@ -20,6 +20,7 @@ from agent.core.events import (
 )
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
+from agent.core.models.request import read_explicit_tool_calls
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue, list_callable
 from agent.execution.decide import Start, find_doubt, find_replan_reason, is_in_round, needs_round
@@ -29,7 +30,6 @@ from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
 from agent.execution.rounds import build_round_catalogue, decides_in_rounds, list_rounds
-from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.execution.step_labels import label_steps, list_message_sources
 from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planned import Planned, Rejection, build_ruled
@@ -49,8 +49,8 @@ from agent.policy.approval import get_plan_feedback, has_side_effect
 from agent.policy.egress import clean_question
 from agent.policy.message_labels import split_attachments
 from agent.run_context.outputs import load_output
-from agent.run_context.plan_sources import PlanInquiry
 from agent.run_context.run import Run
+from agent.run_context.run_hooks import PlanInquiry
 from agent.tools.catalogue import Catalogue
 
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
@@ -208,7 +208,7 @@ async def _build_first_request(run: Run) -> PlanningRequest:
 async def _make_next_plan(run: Run, request: PlanningRequest) -> Planned:
     """The plan after the current one, of the feature that made it or of the planner: the next round, or another
     way after a failure or a person's reply."""
-    for hooks in run.engine.extensions.hooks:
+    for hooks in run.hooks:
         planned = await hooks.plan_next(run, request)
         if planned is not None:
             return planned
@@ -217,7 +217,7 @@ async def _make_next_plan(run: Run, request: PlanningRequest) -> Planned:
 
 def _expand(run: Run, planned: Planned) -> Planned:
     """The plan with the steps that features put in place of what they offered. Raises `PlanInvalidError`."""
-    for hooks in run.engine.extensions.hooks:
+    for hooks in run.hooks:
         planned = hooks.expand_plan(run, planned)
     return planned
 

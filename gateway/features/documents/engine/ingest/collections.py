@@ -98,6 +98,8 @@ class Library:
         self._retriever = Retriever(lexical, vectors, embedder, collections)
         self._relevance = RelevanceCalibration(self._retriever, lexical)
         self.uploads = uploads
+        self.document_counts = collections.document_counts
+        """The rows of an owner's collections, for runs that only have to name them."""
         self._adding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def list_collections(self, owner: str) -> dict[str, int]:
