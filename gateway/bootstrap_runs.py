@@ -1,6 +1,7 @@
 """The runs' part of the composition root: the engine, the service that runs it, and what starts runs through it."""
 
 import logging
+from time import monotonic
 
 from agent.core.errors import ConfigError
 from agent.core.events import Event
@@ -31,7 +32,7 @@ from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
 from gateway.feature_host import FeatureHost
 from gateway.model_probe.idle_prober import IdleProber
-from gateway.observe.access_log import log_run
+from gateway.observe.requests import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
 
 
@@ -58,7 +59,7 @@ def build_engine(
         observers=(
             context.metrics.observe_event,
             access.run_concurrency.observe_event,
-            prober.observe_event,
+            _observe_use_of_model(prober),
             *_build_trace_observers(context),
         ),
         end_observers=(
@@ -73,8 +74,19 @@ def build_engine(
     )
 
 
+def _observe_use_of_model(prober: IdleProber) -> Observer:
+    """Keeps the prober from using the model while runs do."""
+
+    def observe(_: RunState, __: Event) -> None:
+        prober.active_at = monotonic()
+        if prober.is_measuring:
+            prober.interrupt()
+
+    return observe
+
+
 def _observe_awaited_ends(webhooks: WebhookRegistry) -> Observer:
-    """Tells the feature that posts the ends of runs only of those that it waits for."""
+    """Calls the feature that posts the ends of runs for those that it waits for."""
 
     def observe(state: RunState, _: Event) -> None:
         if state.run_id in webhooks.awaited_runs:

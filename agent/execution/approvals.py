@@ -23,7 +23,7 @@ from agent.policy.approval import (
 )
 from agent.policy.egress import EgressFinding
 from agent.policy.plain_text import remove_live_parts
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
 from agent.tools import ExplainingTool, Tool
 
@@ -121,7 +121,7 @@ async def check_approval(
 
 async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool) -> ExaminedCall:
     """Returns why a person must allow a call, and what of it comes from outside."""
-    egress = await find_egress_problem(run, tool.spec, args, site)
+    egress = await find_egress_problem(run, tool.spec, args, site) if tool.spec.reads_over_network else None
     untrusted, asked_args = await _find_asked_arguments(run, tool, args, site, tainted=tainted)
     reason = _find_approval_reason(run, tool, args, site, tainted=tainted, asked_args=asked_args)
     return ExaminedCall(reason or (egress.reason if egress is not None else None), untrusted, egress)

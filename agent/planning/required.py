@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from agent.core.models import JsonObject, Plan, PlanStep, Room
+from agent.core.models import JsonObject, Plan, PlanStep
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.normalise import RawPlan
 from agent.planning.references import find_references, quote_literal
@@ -46,12 +46,6 @@ def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[
     return kept, dropped
 
 
-def list_required_tools(room: Room, topics: frozenset[str]) -> tuple[str, ...]:
-    """The tools that the room requires for a request with these topics, in order."""
-    further = [name for topic, names in room.tools_by_topic.items() if topic in topics for name in names]
-    return tuple(dict.fromkeys((*room.required_tools, *further)))
-
-
 @dataclass(frozen=True, slots=True)
 class AdjustedPlan:
     """A plan with the room's required tools. `notes` describes the changes in sentences."""
@@ -85,7 +79,7 @@ def add_required_tools(
     steps = {step.id: step for step in plan.steps if not step.is_completion}
     notes: list[str] = []
     names = _iterate_free_ids({*(step.id for step in plan.steps), *request.used_ids, *done})
-    for tool in list_required_tools(request.room, request.topics):
+    for tool in request.room.list_required_tools(request.topics):
         spec = request.catalogue.get_tool(tool)
         if spec is None or any(step.tool == tool for step in steps.values()):
             continue

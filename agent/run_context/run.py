@@ -19,8 +19,8 @@ from agent.core.run_state import RunState
 from agent.llm.profile import ModelProfile, choose_profile
 from agent.planning.routing import RunCommand
 from agent.policy.redaction.events import holds_text
+from agent.run_context.calls import ReadCalls
 from agent.run_context.engine import Engine
-from agent.run_context.read_calls import ReadCalls
 from agent.run_context.redaction import RunRedaction
 from agent.run_context.run_hooks import RunHooks
 from agent.run_context.shared_event import SharedEvent
@@ -121,6 +121,13 @@ class Run:
         """Whether rules are the configured mode, or no model is configured. Then the use of rules is no fallback."""
         mode = self.engine.settings.executor_mode
         return mode == "rules" or (mode == "auto" and not self.has_model)
+
+    @property
+    def decides_in_rounds(self) -> bool:
+        """Whether the planner works in rounds. A room that fixes its tools or its evidence has plans instead."""
+        room = self.room
+        fixed = room.required_tools or room.gates or room.knowledge or room.routing == "intents"
+        return self.profile.decides == "rounds" and self.plans_with_model and self.works_with_model and not fixed
 
     @property
     def seconds_left(self) -> float:

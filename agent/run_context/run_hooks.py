@@ -118,5 +118,5 @@ class PlanSource:
     """The rooms that it concerns."""
 
     def concerns(self, run: "Run", inquiry: PlanInquiry) -> bool:
-        """Whether it is to be asked for a plan."""
+        """Whether the engine asks it for a plan."""
         return (not self.routes or inquiry.route in self.routes) and self.rooms.matches(run.room)

@@ -121,7 +121,7 @@ class WebhookRegistry(Protocol):
 
     @property
     def awaited_runs(self) -> AbstractSet[str]:
-        """The ids of runs whose ends are to be posted, as far as this process knows."""
+        """The ids of the runs whose ends must be posted, as far as this process knows."""
         ...
 
     def notice_end(self, run_id: str) -> None:
@@ -253,9 +253,8 @@ class RunIntake:
             return await self._accept_request(caller, named, room, run_id, wire_request=chat.wire_request, trust=trust)
         # Without the conversation's id: the client's own messages say whether this one is a reply. A message that a
         # user sends again must not answer a question that came after it.
-        return await submit_reply(self.service, caller, request) or await self._start(
-            caller, named, room, run_id, origin=chat
-        )
+        reply = None if request.is_first_message else await submit_reply(self.service, caller, request)
+        return reply or await self._start(caller, named, room, run_id, origin=chat)
 
     async def _accept_request(
         self,
@@ -307,7 +306,8 @@ class RunIntake:
     ) -> AcceptedRun:
         wire_request = origin.wire_request if origin else None
         tainted = origin is not None and origin.tainted
-        if not hidden and (given := await find_client_results(self.service, caller.owner, request, room)) is not None:
+        has_results = not hidden and any(one.role == "tool" for one in request.messages or ())
+        if has_results and (given := await find_client_results(self.service, caller.owner, request, room)) is not None:
             return await start_continuation(
                 self.service, caller, request, room, given, wire_request=wire_request, tainted=tainted
             )

@@ -163,9 +163,9 @@ class OwnedRows:
 
     async def read(self, owner: str) -> list[Row]:
         """The owner's rows. Raises `StoreError`."""
-        known = self._cached.get(owner)
-        if known is not None and monotonic() - known[0] < self._cache_seconds:
-            return known[1]
+        cached = self._cached.get(owner)
+        if cached is not None and monotonic() - cached[0] < self._cache_seconds:
+            return cached[1]
         rows = await self._statements.read(self._statement, *[owner] * self._owner_marks)
         if self._cache_seconds:
             if len(self._cached) >= MAX_CACHED_OWNERS:

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.models import JsonObject
 from agent.tools import READ_ONLY, ToolAnnotations, ToolSpec
-from agent.tools.unset_inputs import drop_unset_inputs
+from agent.tools.spec import drop_unset_inputs
 
 PROPERTIES: JsonObject = {
     "path": {"type": "string"},

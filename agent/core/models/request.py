@@ -137,6 +137,12 @@ class AgentRequest(FrozenModel):
             )
         return {**data, "conversation_id": session, "session_id": None}
 
+    @property
+    def is_first_message(self) -> bool:
+        """Whether it can answer nothing: it names no conversation, and no assistant or tool has said anything."""
+        earlier = self.messages or ()
+        return self.conversation_id is None and all(one.role not in ("assistant", "tool") for one in earlier)
+
     def name_room(self, room_id: str) -> str:
         """Makes the id of a room with the model that this request chose: `room@model`, or `room` without a choice."""
         model = self.chosen_model

@@ -1,6 +1,6 @@
 """Rooms: what an assistant may use, what it guards against, and what one of its runs may spend."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -76,6 +76,11 @@ class OutputGuards(FrozenModel):
         """Whether an answer must be complete before any of it is shown. Secrets are removed from streams too."""
         content = {self.pii, self.hate_speech, self.malicious_code}
         return "redact" in content or self.can_block
+
+    @property
+    def redacts_secrets(self) -> bool:
+        """Whether the room keeps credentials out of its answers; this gateway's own never leave."""
+        return self.secret in ("redact", "block")
 
     @property
     def can_block(self) -> bool:
@@ -218,6 +223,11 @@ class Room(FrozenModel):
     def tools_by_topic(self) -> dict[str, tuple[str, ...]]:
         """The further required tools by topic. `incident_tools` is the short form for the topic `incident`."""
         return {**({"incident": self.incident_tools} if self.incident_tools else {}), **self.topic_tools}
+
+    def list_required_tools(self, topics: Collection[str]) -> tuple[str, ...]:
+        """The tools that the room requires for a request with these topics, in order."""
+        further = [name for topic, names in self.tools_by_topic.items() if topic in topics for name in names]
+        return tuple(dict.fromkeys((*self.required_tools, *further)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from agent.execution.open_questions import WITHHELD_QUESTION
 from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
-from agent.execution.rounds import build_round_catalogue, decides_in_rounds, list_rounds
+from agent.execution.rounds import build_round_catalogue, list_rounds
 from agent.execution.step_labels import label_steps, list_message_sources
 from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planned import Planned, Rejection, build_ruled
@@ -88,7 +88,7 @@ async def plan(run: Run) -> None:
         requested=planned.requested,
         effective=planned.effective,
         fallback_reason=planned.fallback_reason or None,
-        approval_reason=planned.approval_reason or find_check_reason(planned.plan),
+        approval_reason=planned.approval_reason or _find_check_reason(planned.plan),
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=bool(tainted_by),
@@ -113,6 +113,10 @@ async def plan(run: Run) -> None:
         await _record_answer(run, proposed.plan, output, (), duration=duration)
     elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
         await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
+
+
+def _find_check_reason(plan: Plan) -> str:
+    return find_check_reason(plan) if plan.steps and plan.steps[-1].is_plan_more else ""
 
 
 def _writes_only(proposed: Plan) -> bool:
@@ -272,12 +276,12 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
             completed.append(CompletedStep(step=step, text=loaded.text, tainted=loaded.tainted))
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
-    facts = extract_context(state.request.metadata)
-    in_rounds = decides_in_rounds(run)
+    metadata = state.request.metadata
+    in_rounds = run.decides_in_rounds
     # Rounds share one catalogue, which endpoints keep in their cache. Their changes after text from outside are asked
     # about one by one.
     catalogue = await build_round_catalogue(run) if in_rounds else _build_plan_catalogue(run, reason)
-    return PlanningRequest(
+    request = PlanningRequest(
         question=question,
         room=room,
         catalogue=catalogue,
@@ -290,9 +294,9 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         used_ids=frozenset(step.id for proposed in state.plans for step in proposed.plan.steps),
         failed=tuple(step for step in previous if state.get_step(step.id).status != "succeeded"),
         original=state.prompt,
-        context=facts,
+        context=extract_context(metadata) if "context" in metadata else {},
         happened=_list_rejected_effects(state),
-        topics=run.engine.extensions.match_topics(room, f"{state.prompt}\n{question}", facts),
+        topics=run.engine.extensions.match_topics(room, f"{state.prompt}\n{question}", metadata),
         redo=_list_tools_to_redo(state)
         | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
         tainted=state.tainted,
@@ -303,16 +307,25 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         instructions=_join_caller_instructions(state),
         ground=await build_ground(run, catalogue) if run.plans_with_model else "",
         answer_language=_get_answer_language(state),
-        rounds=await list_rounds(run) if in_rounds else (),
-        decides_in_rounds=in_rounds,
+        has_read_outside=_has_read_outside(state),
+        may_call=state.round_count < room.budgets.max_rounds,
+        checks_answers=run.profile.checks_answers,
+    )
+    return await _add_rounds(run, request) if in_rounds else request
+
+
+async def _add_rounds(run: Run, request: PlanningRequest) -> PlanningRequest:
+    """The request with what the rounds of the run have found so far."""
+    state = run.state
+    return replace(
+        request,
+        rounds=await list_rounds(run),
+        decides_in_rounds=True,
         open_parts=list_open_parts(state),
         untried_parts=list_untried_parts(state),
         has_changed=has_changed(state),
-        has_read_outside=_has_read_outside(state),
         may_change=find_allowed_changes(state),
-        doubt=find_doubt(state, state.plan) if in_rounds and state.plan is not None else "",
-        may_call=state.round_count < room.budgets.max_rounds,
-        checks_answers=run.profile.checks_answers,
+        doubt=find_doubt(state, state.plan) if state.plan is not None else "",
     )
 
 

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.auth.dependencies import require_scope, require_tool
 from gateway.doors.agent import ERRORS
-from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
+from gateway.doors.run_intake import cancel_on_disconnect
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor
 from gateway.features.documents.engine.ingest.templates import from_template

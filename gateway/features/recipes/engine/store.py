@@ -43,9 +43,9 @@ class RecipeStore:
 
     def parse_applied(self, owner: str, rows: Sequence[Row]) -> RecipeSet:
         """The recipes of an owner's `applied_rows`. Raises `StoreError`."""
-        known = self._parsed.get(owner)
-        if known is not None and known[0] is rows:  # while the rows are cached, their recipes are
-            return known[1]
+        parsed = self._parsed.get(owner)
+        if parsed is not None and parsed[0] is rows:  # while the rows are cached, their recipes are
+            return parsed[1]
         texts = [str(row[0]) for row in rows]
         digest = hashlib.sha256("\n".join(texts).encode()).hexdigest() if texts else ""
         recipes = RecipeSet(tuple(map(_parse, texts)), digest)

@@ -19,7 +19,7 @@ from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
 from agent.policy.approval import has_side_effect
-from agent.prompts.blocks import format_block
+from agent.prompts import format_block
 from agent.run_context.outputs import cut_text
 from agent.text.own_words import OwnWords
 from agent.tools import build_flat_schema

@@ -94,7 +94,7 @@ class WebhookSender:
         self._clock = clock
         self._wake = asyncio.Event()
         self.awaited_runs: set[str] = set()
-        """The runs whose ends are to be posted, as far as this process knows."""
+        """The runs whose ends must be posted, as far as this process knows."""
         self._sending: dict[asyncio.Task[None], str] = {}
         """The attempts in flight, with their owners."""
         self._orphans_at = 0.0
