@@ -19,7 +19,7 @@ _RELEASING_EVENTS = frozenset({ev.RunSuspended, ev.RunWaiting, ev.RunSucceeded, 
 
 
 class MeteredRunConcurrency:
-    """Implements `agent.runs.run_concurrency.RunConcurrency`."""
+    """Implements `agent.runs.service.RunConcurrency`."""
 
     def __init__(self, rate_limiter: RateLimiter) -> None:
         self._rate_limiter = rate_limiter
