@@ -31,6 +31,7 @@ from gateway.bootstrap_access import Access
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
 from gateway.feature_host import FeatureHost
+from gateway.limits.run_concurrency import MeteredRunConcurrency
 from gateway.model_probe.idle_prober import IdleProber
 from gateway.observe.requests import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
@@ -58,7 +59,7 @@ def build_engine(
         subagents=SubAgentRunner(host.subagents),
         observers=(
             context.metrics.observe_event,
-            access.run_concurrency.observe_event,
+            _observe_slots(access.run_concurrency),
             _observe_use_of_model(prober),
             *_build_trace_observers(context),
         ),
@@ -72,6 +73,16 @@ def build_engine(
         extensions=context.extensions,
         ground=GroundSources(tools.builtins.walk_files, tools.list_instructions, context.extensions.collections),
     )
+
+
+def _observe_slots(run_concurrency: MeteredRunConcurrency) -> Observer:
+    """Lets the slots of parallel runs be released. Only runs with a key hold one."""
+
+    def observe(state: RunState, event: Event) -> None:
+        if state.api_key_id is not None:
+            run_concurrency.observe_event(state, event)
+
+    return observe
 
 
 def _observe_use_of_model(prober: IdleProber) -> Observer:
@@ -126,6 +137,7 @@ def build_agent_service(
         redact_request=remove_secrets,
         check_quota=check_quota,
         list_unshared=UnsharedSources(context.keys, settings).list_for,
+        list_approval_exempt=engine.registry.list_approval_exempt,
         run_concurrency=access.run_concurrency,
         progress=engine.progress,
         client_requests=engine.client_requests,

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
 from agent.core.models.request import read_explicit_tool_calls
 from agent.planning.references import find_references, quote_literal, quote_texts
-from agent.planning.wire import describe_requested_call, get_step_action
+from agent.planning.wire import describe_requested_call
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
@@ -78,7 +78,7 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
         PlanStep(
             id=ids[place],
             executor="agent",
-            action=get_step_action(call.tool),
+            action=run.engine.registry.get(call.tool).spec.step_action,
             tool=call.tool,
             args=quote_call_args(call, ids[:place]),
             depends_on=tuple(name for name in ids[:place] if name in find_references(call.args)),

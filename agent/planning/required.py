@@ -16,7 +16,6 @@ from agent.planning.normalise import RawPlan
 from agent.planning.references import find_references, quote_literal
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import find_argument_problems, finish_plan, sort_by_dependencies
-from agent.planning.wire import get_step_action
 from agent.tools import ToolSpec
 
 CONTEXT_KEYS: Final = ("service", "priority", "severity", "status")
@@ -103,7 +102,7 @@ def _build_step(spec: ToolSpec, step_id: str, request: PlanningRequest) -> PlanS
     return PlanStep(
         id=step_id,
         executor="agent",
-        action=get_step_action(spec.name),
+        action=spec.step_action,
         tool=spec.name,
         args=_get_default_args(spec, request),
         intent=spec.hints.intent or f"call {spec.name}, which is required here",

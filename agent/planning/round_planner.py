@@ -54,7 +54,6 @@ from agent.planning.round_reply import read_choice, read_decision
 from agent.planning.round_steps import build_plan_more, defer_effects, leave_out_unasked, mark_round
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
-from agent.policy.approval import has_side_effect
 from agent.prompts import render
 from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
@@ -204,7 +203,7 @@ class RoundPlanner:
         Once text from outside is in the conversation, it may have chosen a change. The model is therefore asked whether
         the request wants it before that text, on the beginning of the conversation that endpoints have cached.
         """
-        changing = {step.tool for step in planned.plan.steps if has_side_effect(step.tool, step.effect)}
+        changing = {step.tool for step in planned.plan.steps if request.catalogue.has_side_effect(step)}
         if planned.question or not request.has_read_outside or not changing:
             return planned
         allowed = request.may_change
@@ -311,8 +310,8 @@ def _list_kinds(request: PlanningRequest, attempt: _Attempt) -> list[str]:
 
 def _list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> dict[str, str]:
     """The lines of the skills and tools that change something, by their names."""
-    skills = [card for card in request.catalogue.skills if has_side_effect(card.name, card.effect)]
-    changing = [spec for spec in tools if has_side_effect(spec.name, spec.effect)]
+    skills = [card for card in request.catalogue.skills if card.effect != "read"]
+    changing = [spec for spec in tools if spec.has_side_effect]
     lines = {card.name: format_skill_line(card) for card in skills}
     return lines | {spec.name: format_tool_line(spec) for spec in changing}
 
@@ -335,7 +334,7 @@ def _look_again(request: PlanningRequest, attempt: _Attempt) -> None:
     """Has the next decision call a tool that reads for what the last answer held without evidence."""
     attempt.parts = []
     attempt.must_call = True
-    attempt.tools = tuple(spec for spec in attempt.tools if not has_side_effect(spec.name, spec.effect))
+    attempt.tools = tuple(spec for spec in attempt.tools if not spec.has_side_effect)
     *before, last = attempt.messages
     asked = f"{last['content']}\n{render('decide_doubt', doubt=request.doubt)}"
     attempt.messages = (*before, {**last, "content": asked})

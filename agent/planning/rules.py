@@ -12,7 +12,7 @@ from functools import cache
 
 from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
 from agent.planning.request import PlanningRequest
-from agent.planning.wire import COMPLETION, get_step_action
+from agent.planning.wire import COMPLETION
 from agent.tools import ToolSpec
 
 COMMAND_CHARS, LONGEST_COMMAND = 1_000, 4_100
@@ -143,7 +143,7 @@ class RulePlanner:
             PlanStep(
                 id=next(names),
                 executor="agent",
-                action=get_step_action(call.tool),
+                action=allowed[call.tool].step_action,
                 tool=call.tool,
                 args=call.args,
                 intent=call.intent,

@@ -121,6 +121,7 @@ class AgentService(RunReader[Live]):
         redact_request: Callable[[AgentRequest], AgentRequest] = _keep_request,
         check_quota: Callable[[str, AgentRequest, Room], Awaitable[None]] = _allow_any_cost,
         list_unshared: Callable[[Principal], Awaitable[tuple[str, ...]]] = _list_nothing,
+        list_approval_exempt: Callable[[], tuple[str, ...]] = tuple,
         run_concurrency: RunConcurrency | None = None,
         progress: RunProgress | None = None,
         client_requests: ClientRequests | None = None,
@@ -137,6 +138,7 @@ class AgentService(RunReader[Live]):
         """Returns the request without secrets of this gateway, as it may be stored."""
         self._check_quota = check_quota
         self._list_unshared = list_unshared
+        self._list_approval_exempt = list_approval_exempt
         self._run_concurrency = run_concurrency
         self._executor = executor
         self.rooms = rooms
@@ -201,6 +203,7 @@ class AgentService(RunReader[Live]):
             may_skip_approval=principal.may_skip_approval,
             scopes=None if principal.scopes is None else tuple(sorted(principal.scopes)),
             unshared=await self._list_unshared(principal) if room.guard_output.pii == "auto" else (),
+            approval_exempt=self._list_approval_exempt(),
             withheld=withheld or {},
         )
         async with hold_run_slot(self._run_concurrency, principal, run_id):

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core.json_schema import iter_violations
-from agent.core.models import LOCAL_OWNER, ArgumentRole, Effect, JsonObject, Room
+from agent.core.models import LOCAL_OWNER, Action, ArgumentRole, Effect, JsonObject, Room
 from agent.tools.flat_schema import build_flat_schema
 
 UserSource = Literal["files", "collections", "memories", "runs"]
@@ -71,6 +71,10 @@ class PlanHints:
     accepted_wishes: str = ""
     """What a reply to the question about its call may change besides yes and no, where no model reads the reply: `use
     the name NAME`."""
+    is_memory: bool = False
+    """Whether it saves or recalls what the user asked to be remembered. Nobody has to approve that."""
+    stages_draft: bool = False
+    """Whether all that it changes is a draft, which nothing uses before a person has allowed it."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 
@@ -132,6 +136,22 @@ class ToolSpec:
     def effect(self) -> Effect:
         """The effect class."""
         return self.annotations.effect
+
+    @property
+    def has_side_effect(self) -> bool:
+        """Whether a call changes something outside the agent. The user's own memory does not count, and neither do
+        drafts."""
+        return self.effect != "read" and not self.is_approval_exempt
+
+    @property
+    def is_approval_exempt(self) -> bool:
+        """Whether its effect needs nobody's approval. Tools of foreign servers never say so."""
+        return self.hints.is_memory or self.hints.stages_draft
+
+    @property
+    def step_action(self) -> Action:
+        """The action of a step that calls it."""
+        return "memory" if self.hints.is_memory else "tool"
 
     @property
     def where_args(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class MeteredRunConcurrency:
         await self._rate_limiter.replace(_meter_name(key), run_id, 1, 0)
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:
-        """Releases the slot of a run that has ended or is parked. A run observer."""
+        """Releases the slot of a run with a key that has ended or is parked. A run observer."""
         if type(event.body) not in _RELEASING_EVENTS or state.api_key_id is None:
             return
         task = asyncio.create_task(self.release(state.api_key_id, event.run_id), name=f"{event.run_id} place")

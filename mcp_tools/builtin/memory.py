@@ -34,7 +34,7 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
     annotations = SAVE_ANNOTATIONS
     argument_roles = declare_roles(text="content")
     keywords = ("remember", "memorize", "note", "save", "memory", "forget")
-    hints = PlanHints(is_answer=True)
+    hints = PlanHints(is_answer=True, is_memory=True)
 
     def __init__(self, memory: MemoryStore) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
     )
     annotations = READ_ONLY
     keywords = ("remember", "recall", "memory", "memories", "know", "told", "earlier", "before")
-    hints = PlanHints(source="memories", is_search=True)
+    hints = PlanHints(source="memories", is_memory=True, is_search=True)
 
     def __init__(self, memory: MemoryStore) -> None:
         super().__init__()

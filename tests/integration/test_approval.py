@@ -10,7 +10,6 @@ from agent.core import events as ev
 from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest, AgentResponse, Room
 from agent.core.principal import Principal
-from agent.policy.approval import MEMORY_TOOLS
 from agent.runs.service import AcceptedRun
 from tests.integration.test_engine import write_skill
 from tests.support.engine import Bench, engine_bench
@@ -100,8 +99,7 @@ async def test_remembering_for_the_user_needs_nobody(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, None, room=CAREFUL) as bench:
         done = await ask(bench, "Remember that my dog is called Fido")
         assert done.metadata["status"] == "complete"
-        names = {tool.spec.name for tool in bench.engine.registry if tool.spec.name.startswith("memory_")}
-    assert names == MEMORY_TOOLS
+        assert bench.engine.registry.list_approval_exempt() == ("memory_save", "memory_search")
 
 
 async def test_reading_needs_nobody_unless_the_room_asks_before_every_plan(tmp_path: Path) -> None:

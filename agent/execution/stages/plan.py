@@ -45,7 +45,7 @@ from agent.planning.round_parts import (
 )
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
-from agent.policy.approval import get_plan_feedback, has_side_effect
+from agent.policy.approval import get_plan_feedback
 from agent.policy.egress import clean_question
 from agent.policy.message_labels import split_attachments
 from agent.run_context.outputs import load_output
@@ -162,7 +162,7 @@ def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -
         "reply": planned.is_embedded,
         "recipe": "recipe" in planned.tainted_by,
         "results": state.plan is not None and _has_read_outside(state),
-        "ground": quotes_ground(planned.plan, planned.ground, _join_user_texts(state)),
+        "ground": quotes_ground(_list_changes(state, planned.plan), planned.ground, _join_user_texts(state)),
     }
     by_model = planned.effective == "llm"
     return (*(name for name, is_there in found.items() if is_there), *list_message_sources(state, by_model=by_model))
@@ -329,6 +329,10 @@ async def _add_rounds(run: Run, request: PlanningRequest) -> PlanningRequest:
     )
 
 
+def _list_changes(state: RunState, proposed: Plan) -> list[PlanStep]:
+    return [step for step in proposed.steps if state.has_side_effect(step.tool, step.effect)]
+
+
 def _join_user_texts(state: RunState) -> str:
     """The user's texts in this conversation."""
     history = state.retrieval.history if state.retrieval else ()
@@ -389,7 +393,5 @@ def _build_plan_catalogue(run: Run, reason: str | None) -> Catalogue:
     first = {step.tool for step in state.plans[0].plan.steps}
     return Catalogue(
         skills=tuple(card for card in catalogue.skills if card.effect == "read" or card.name in first),
-        tools=tuple(
-            spec for spec in catalogue.tools if not has_side_effect(spec.name, spec.effect) or spec.name in first
-        ),
+        tools=tuple(spec for spec in catalogue.tools if not spec.has_side_effect or spec.name in first),
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from agent.core.models import Budgets, JsonObject, Room
 from agent.planning.request import PlanningRequest
-from agent.tools import READ_ONLY, READ_ONLY_WEB, ToolAnnotations, ToolSpec
+from agent.tools import READ_ONLY, READ_ONLY_WEB, PlanHints, ToolAnnotations, ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard
 
 SIDE_EFFECT = ToolAnnotations(read_only=False, idempotent=False)
@@ -45,7 +45,9 @@ FETCH = spec(
 READ_FILE = spec("read_file", {"path": {"type": "string"}}, ["path"], description="Read a file of the user.")
 LIST_FILES = spec("list_files", {"pattern": {"type": "string"}}, description="List the user's files.")
 SEARCH_FILES = spec("search_files", {"query": {"type": "string"}}, ["query"], description="Search the user's files.")
-SAVE = spec("memory_save", {"text": {"type": "string"}}, ["text"], annotations=SIDE_EFFECT)
+SAVE = spec(
+    "memory_save", {"text": {"type": "string"}}, ["text"], annotations=SIDE_EFFECT, hints=PlanHints(is_memory=True)
+)
 CONVERT = spec(
     "convert",
     {

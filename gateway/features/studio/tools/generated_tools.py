@@ -13,7 +13,7 @@ from pydantic import Field
 from agent.core.errors import AgentError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.principal import Principal
-from agent.tools import READ_ONLY, Tool, ToolContext, ToolModel, ToolResult, declare_roles
+from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, ToolModel, ToolResult, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.generated_tools.models import Manifest, ToolVersion
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
@@ -123,6 +123,7 @@ class ToolGenerateInput(Arguments):
 
 class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
     name = "tool_generate"
+    hints = PlanHints(stages_draft=True)
     argument_roles = declare_roles(description="content", name="id", permissions="other")
     description = (
         "Generate a tool from a description: tests, code, checks and review. It is staged, not in use: tool_apply puts "
@@ -159,6 +160,7 @@ class ToolRefineInput(Arguments):
 
 class ToolRefineTool(_StagingTool[ToolRefineInput]):
     name = "tool_refine"
+    hints = PlanHints(stages_draft=True)
     argument_roles = declare_roles(name="id", change="content", permissions="other")
     description = "Make a changed version of a generated tool. It is staged; the version in use stays until tool_apply."
 
