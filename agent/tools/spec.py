@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core.json_schema import iter_violations
 from agent.core.models import LOCAL_OWNER, Action, ArgumentRole, Effect, JsonObject, Room
+from agent.tools.commands import ToolCommands
 from agent.tools.flat_schema import build_flat_schema
 
 UserSource = Literal["files", "collections", "memories", "runs"]
@@ -71,6 +72,8 @@ class PlanHints:
     accepted_wishes: str = ""
     """What a reply to the question about its call may change besides yes and no, where no model reads the reply: `use
     the name NAME`."""
+    commands: ToolCommands | None = None
+    """The exact commands by which it is called without a model."""
     is_memory: bool = False
     """Whether it saves or recalls what the user asked to be remembered. Nobody has to approve that."""
     stages_draft: bool = False

@@ -7,8 +7,10 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan
 from agent.planning.request import CompletedStep
-from agent.planning.rules import RulePlanner, find_tool_calls, find_unknown_part, is_expression
+from agent.planning.rules import RulePlanner, find_tool_calls, find_unknown_part
+from agent.tools import PlanHints
 from agent.tools.catalogue import Catalogue
+from mcp_tools.builtin.request_commands import RECALL, is_expression
 from tests.support.builders import tool_step
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, FETCH, SAVE, TIME, asking, spec
 
@@ -302,7 +304,7 @@ def test_no_text_keeps_the_rules_busy(unit: str) -> None:
     ],
 )
 def test_memories(question: str, expected: tuple[str, JsonObject]) -> None:
-    recall = spec("memory_search", {"query": {"type": "string"}}, ["query"])
+    recall = spec("memory_search", {"query": {"type": "string"}}, ["query"], hints=PlanHints(commands=RECALL))
     assert [(call.tool, call.args) for call in find_tool_calls(question, [SAVE, recall])] == [expected]
 
 

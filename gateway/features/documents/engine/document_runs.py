@@ -7,7 +7,6 @@ from agent.execution.decide import needs_round
 from agent.execution.static_plans import make_goal
 from agent.planning.planned import Planned, build_ruled
 from agent.planning.request import PlanningRequest
-from agent.planning.rules import asks_for_listing
 from agent.run_context.extensions import Extension
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry, PlanSource, RunHooks
@@ -15,6 +14,7 @@ from agent.run_context.run_tools import list_allowed_tools
 from gateway.features.documents.engine.comparisons import build_search_args
 from gateway.features.documents.engine.document_search import KNOWLEDGE_TOOL, plan_document_search, plan_next_search
 from gateway.features.documents.engine.grounded_answers.document_answers import DocumentAnswers
+from gateway.features.documents.engine.request_commands import asks_for_listing
 
 LISTING_TOOL = "list_documents"
 KNOWLEDGE_ROOMS = rooms_with(knowledge=True)
