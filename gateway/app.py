@@ -42,8 +42,7 @@ from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.limits.head_requests import HeadMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
 from gateway.observe.requests import RequestMiddleware
-from gateway.origin_check.body_type import BodyTypeMiddleware
-from gateway.origin_check.middleware import OriginCheckMiddleware
+from gateway.origin_check.middleware import BodyTypeMiddleware, OriginCheckMiddleware
 from gateway.worker_process import WorkerProcess
 
 
@@ -113,7 +112,7 @@ def create_app(
     )
     app.add_middleware(HeaderLimitMiddleware, max_bytes=settings.max_header_bytes)
     app.add_middleware(OriginCheckMiddleware, settings=settings, authenticate=authenticate)
-    app.add_middleware(RequestMiddleware, metrics=lambda: app.state.stepgate.metrics if settings.metrics else None)
+    app.add_middleware(RequestMiddleware, state=app.state, counts=settings.metrics)
     if worker is not None:
         for _, target in list_hooks(features, lambda feature: feature.middleware):
             app.add_middleware(import_target(target), worker=worker)

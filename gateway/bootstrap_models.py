@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 from agent.core.errors import ConfigError, ModelError
 from agent.core.model_endpoints import NAME as ENDPOINT_NAME
-from agent.core.model_endpoints import split_models
 from agent.core.settings import Settings
 from agent.llm.fallback import FallbackClient
 from agent.llm.port import ModelClient
-from agent.llm.prices import Prices
 from agent.llm.retrying import RetryingClient
 from agent.llm.saved_models import BOTH_ROLES, Role, SavedModel
 from agent.llm.sdk import LiteLLMClient
-from agent.llm.tiers import ConfiguredModel, ModelTiers
+from agent.llm.tiers import ConfiguredModel, ModelTiers, Prices, split_models
 
 if TYPE_CHECKING:
     from agent.llm.http import HttpModelClient

@@ -9,7 +9,7 @@ This module imports nothing, so that a list of features costs nothing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 Target = str
 """`module:name` of a hook."""
@@ -25,6 +25,26 @@ class Parts(Protocol):
     def get_services(self, feature: str) -> Any:
         """What the hook `build_services` of a feature returned. Raises `ConfigError` if it is off."""
         ...
+
+
+T = TypeVar("T")
+
+
+class Part(Generic[T]):
+    """Gets what a feature has built, typed: a feature's `parts.py` has one for itself and for those that need it.
+
+    `get_poems: Part["Poems"] = Part("poems")`, then `get_poems(gateway)` or `get_poems(host)`.
+    """
+
+    def __init__(self, feature: str, *, is_services: bool = False) -> None:
+        """With `is_services`, what its hook `build_services` returned, else its hook `build`."""
+        self._feature = feature
+        self._is_services = is_services
+
+    def __call__(self, parts: Parts) -> T:
+        """Raises `ConfigError` if the feature is off."""
+        part: T = (parts.get_services if self._is_services else parts.get_part)(self._feature)
+        return part
 
 
 AT_THE_END = 1_000

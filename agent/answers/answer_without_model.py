@@ -16,7 +16,8 @@ from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.text.plurals import format_count
-from agent.tools import PlanHints
+from agent.tools import PlanHints, ToolSpec
+from agent.tools.commands import CommandExample
 
 RESULT_CHARS = 6_000
 """Characters of one result in an answer."""
@@ -87,7 +88,7 @@ def format_listing(run: Run) -> str:
         lines += ["**Skills** (call one with `/name what to do`)", ""]
         skills = _list_commands(run)
         lines += [f"- `/{skill.name}`: {_get_first_sentence(skill.description)}" for skill in skills] or ["- none"]
-        for hooks in run.engine.extensions.hooks:
+        for hooks in run.hooks:
             if commands := hooks.list_commands(run):
                 lines += ["", f"**{hooks.heading}**", ""]
                 lines += [f"- `{one.usage}`: {_get_first_sentence(one.description)}" for one in commands]
@@ -136,8 +137,8 @@ def _describe_capabilities(run: Run) -> str:
     alternatives = describe_alternatives(run)
     if alternatives:
         lines += ["Without a model I cannot read free text here. These do the same:", "", alternatives, ""]
-    examples = _KNOWLEDGE_EXAMPLES if run.room.knowledge else list_examples(names)
-    works = [f"- {text}: `{example}`" for tool, text, example in examples if tool in names]
+    examples = list_examples(run.engine.registry.list_specs(names), knowledge=run.room.knowledge)
+    works = [f"- {one.purpose}: `{one.text}`" for one in examples]
     if not works and not alternatives:
         works = ["- nothing: this room's tools need a model" if names else "- nothing: this room allows no tools"]
     lines += ["What works now, without any model:", *works, ""] if works else []
@@ -150,7 +151,7 @@ def _describe_capabilities(run: Run) -> str:
 
 def describe_alternatives(run: Run) -> str:
     """Returns where people do by themselves what this room does with a model; "" if they cannot."""
-    return "\n".join(filter(None, (hooks.describe_alternatives(run) for hooks in run.engine.extensions.hooks)))
+    return "\n".join(filter(None, (hooks.describe_alternatives(run) for hooks in run.hooks)))
 
 
 def build_alternatives_output(alternatives: str, reason: str) -> StepOutput:
@@ -163,31 +164,12 @@ def build_alternatives_output(alternatives: str, reason: str) -> StepOutput:
     return StepOutput(text="\n".join(lines), value="\n".join(lines), effective="rules", fallback_reason=reason)
 
 
-def list_examples(tools: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Examples of requests that need no model but these tools: the tool, its purpose, and the request."""
-    allowed = set(tools)
-    return [example for example in _EXAMPLES if example[0] in allowed]
-
-
-_EXAMPLES = (
-    ("search_knowledge", "find passages of your documents", 'search the documents for "warranty"'),
-    ("list_documents", "list your documents", "what documents do you have?"),
-    ("web_fetch", "read a web page", "fetch https://example.org"),
-    ("calculator", "calculate", "what is 17.5 * 240?"),
-    ("current_time", "tell the time", "what time is it in Stockholm?"),
-    ("memory_save", "remember something", "remember that my favourite colour is green"),
-    ("memory_search", "recall it", "what is my favourite colour?"),
-    ("list_files", "list your files", "list files"),
-    ("search_files", "search them", 'search my files for "invoice"'),
-    ("read_file", "read one", "read notes.txt"),
-)
-
-
-_KNOWLEDGE_EXAMPLES = (
-    ("search_knowledge", "answer from your documents, with the passages", "how long is the warranty?"),
-    ("list_documents", "list them", "what documents do you have?"),
-)
-"""A room with `knowledge` answers every question from documents."""
+def list_examples(specs: Iterable[ToolSpec], *, knowledge: bool = False) -> list[CommandExample]:
+    """Examples of requests that need no model but these tools; with `knowledge`, in a room that answers every question
+    from documents."""
+    commands = [spec.hints.commands for spec in specs if spec.hints.commands is not None]
+    examples = (one.knowledge_example if knowledge else one.example for one in commands)
+    return sorted((one for one in examples if one is not None), key=lambda one: one.place)
 
 
 def answer_background_prompt(prompt: str) -> str:

@@ -5,12 +5,12 @@ Without a model, or if the model fails before any text, rules compose the answer
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import cached_property
 
 from agent.answers.answer_without_model import answer_without_results, compose_results
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.markdown_fence import MarkdownFence
-from agent.answers.pictures import format_missing_pictures, list_pictures
 from agent.answers.result_blocks import build_result_blocks
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
@@ -20,8 +20,7 @@ from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES, list_abandoned_steps
 from agent.llm.port import ModelChunk, ModelReply
-from agent.llm.streamed_reply import StreamedReply
-from agent.llm.tool_calls import to_openai_call
+from agent.llm.streamed_reply import StreamedReply, to_openai_call
 from agent.prompts import render
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.conversation import (
@@ -35,6 +34,8 @@ from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import (
     SKILL_CHARS,
     format_data_block,
+    format_missing_pictures,
+    list_pictures,
     list_results,
     number_sources,
 )
@@ -65,7 +66,6 @@ class CompletionWriter:
         self._attempt = attempt
         self._evidence_writer: EvidenceWriter | None = None
         self._models = MeteredModels(run, step.id, attempt)
-        self._schema_form = SchemaForm(self._models, run.state.question, run.state.request.options)
 
     async def write(self, feedback: str | None) -> StepOutput:
         """The answer.
@@ -108,13 +108,18 @@ class CompletionWriter:
             return composed.model_copy(update={"finish_reason": finish})
         return self._make_output(written, sources, finish, tainted=tainted)
 
+    @cached_property
+    def _schema_form(self) -> SchemaForm:
+        """The JSON schema that an answer from evidence has to have, if the request wants one."""
+        return SchemaForm(self._models, self._run.state.question, self._run.state.request.options)
+
     def _prepare_evidence(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> EvidenceWriter | None:
         """The writer of an answer from evidence; None for a plain completion."""
         evidence = self._run.engine.extensions.evidence_answers
-        if evidence is None:
+        if evidence is None or not outcomes or not evidence.rooms.matches(self._run.room):
             return None
-        shows_early = not self._schema_form.is_requested
-        return evidence.prepare(self._run, self._step, self._attempt, outcomes, shows_early=shows_early)
+        early = not self._schema_form.is_requested
+        return evidence.prepare(self._run, self._step, self._attempt, outcomes, shows_early=early)
 
     def _make_output(
         self, written: ModelReply, sources: tuple[Source, ...], finish: FinishReason, *, tainted: bool
@@ -179,7 +184,8 @@ class CompletionWriter:
     @property
     def _is_structured(self) -> bool:
         """Whether the answer is JSON that is compared with its schema before anybody reads it."""
-        return self._run.room.planning and wants_json(self._run.state.request.options)
+        options = self._run.state.request.options
+        return self._run.room.planning and "response_format" in options and wants_json(options)
 
     async def _compose_by_rules(
         self,
@@ -361,9 +367,8 @@ async def _read_stream(
 
 def _is_command(run: Run) -> bool:
     """Whether the command's result is the answer; False if the caller requests another format."""
-    if "response_format" in run.state.request.options:
-        return False
-    return run.state.understanding is not None and run.state.understanding.route == "command"
+    route = run.state.understanding.route if run.state.understanding is not None else None
+    return route == "command" and "response_format" not in run.state.request.options
 
 
 def _is_task(run: Run) -> bool:

@@ -19,13 +19,13 @@ from agent.answers.derivations import (
 )
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
-from agent.answers.plain_figures import has_only_quoted_figures
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
-from agent.text.dates import DateMention, TimeMention
+from agent.text.dates import MONTHS, DateMention, TimeMention
 from agent.text.decimal_marks import get_digits, settle_readings
 from agent.text.numbers import AMBIGUOUS_WORDS, NUMBER_WORDS, SCALES, NumberMention
 from agent.text.pieces import split_pieces
+from agent.text.units import UNITS
 from agent.text.values import KnownValues, ValueMention, find_values
 
 MAX_REPORTED = 5
@@ -308,3 +308,48 @@ def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
         if left <= 0:
             break
     return "\n".join(parts)
+
+
+_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+_AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
+_AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
+_NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
+_WORDS_OF_VALUES = frozenset((*SCALES, *(word for word, value in NUMBER_WORDS.items() if value > 12)))
+"""Words that make a larger value of a number, or are one that is no count."""
+_MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
+
+
+def has_only_quoted_figures(text: str, evidence: str) -> bool:
+    """Whether every figure of a text stands in the evidence with the same unit, and none is computed.
+
+    False means that the values have to be compared, not that one of them is missing."""
+    if "=" in text or "\u2248" in text or "http" in text:
+        return False
+    if not _WORDS_OF_VALUES.isdisjoint(_WORD.findall(text.lower())):
+        return False
+    known = set(_FIGURE.findall(evidence))
+    return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))
+
+
+def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) -> bool:
+    figure, start, end = match[0], match.start(), match.end()
+    if figure not in known or _AMBIGUOUS.fullmatch(figure):
+        return False
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if before in _JOINTS or before.isalnum() or (after in _JOINTS and text[end + 1 : end + 2].isalnum()):
+        return False
+    if not _MONTHS_BEFORE.isdisjoint(text[max(0, start - 24) : start].lower().split()[-2:]):
+        return False
+    following = _NEXT_WORD.match(text, end)
+    if following is not None and following[1].lower() in MONTHS:
+        return False
+    follower = _AFTER.match(text, end)
+    if follower is None:
+        return True
+    word = follower[0].lstrip().lower()
+    if word.isdigit():
+        return False  # digits may be grouped by spaces
+    is_unit = word in UNITS or not word[0].isalpha() or follower[0][0].isalpha()
+    return not is_unit or text[start : follower.end()] in evidence

@@ -2,16 +2,15 @@
 
 import json
 
-from agent.answers.answer_text import assemble_answer
-from agent.answers.answer_without_model import compose_partial_answer, describe_stop_reason
+from agent.answers.answer_without_model import compose_partial_answer, compose_results, describe_stop_reason
 from agent.answers.shown_results import add_shown_results
 from agent.answers.unexplained import mark_figures
-from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall
+from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
-from agent.core.models import Citation, JsonObject, Outcome, Source, TailorOutput, Uncertainty
+from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, TailorOutput, Uncertainty
 from agent.core.plan_outcome import find_failure_reason, is_answer_step, is_complete, list_abandoned_steps
 from agent.core.run_state import RunState
-from agent.run_context.outputs import list_results, number_sources, parse_cited_ids
+from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
 
 
@@ -271,3 +270,29 @@ def _list_translation_fallbacks(state: RunState) -> list[Uncertainty]:
         why = f"the answer could not be translated into {language}: {translated.fallback_reason}"
         found.append(Uncertainty(level="notable", message=why))
     return found
+
+
+async def assemble_answer(run: Run) -> StepOutput:
+    """The answer as an output: its text, the cited sources, its taint and its mode."""
+    plan = run.state.plan
+    if plan is None:
+        return StepOutput()
+    for step in reversed(plan.steps):
+        output = run.state.get_step(step.id).output
+        if step.is_completion and output is not None:
+            return await load_output(run, output)
+    outcomes = await list_results(run)
+    # Each request of a message to the studio is answered, also those whose results others use.
+    whole = run.state.classified is not None and run.state.classified.task_plan is not None
+    last = [(step, output) for step, output in outcomes if whole or not _is_dependency(step, plan.steps)]
+    return StepOutput(
+        text=compose_results(last, run) if last else "",
+        tainted=any(output.tainted for _, output in outcomes),
+        sources=number_sources(outcomes),
+        effective="rules" if all(output.effective == "rules" for _, output in outcomes) else "llm",
+        fallback_reason=next((o.fallback_reason for _, o in outcomes if o.fallback_reason), None),
+    )
+
+
+def _is_dependency(step: PlanStep, steps: tuple[PlanStep, ...]) -> bool:
+    return any(step.id in other.depends_on for other in steps)

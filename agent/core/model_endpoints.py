@@ -53,8 +53,3 @@ def read_endpoint_keys(endpoints: Mapping[str, ModelEndpoint]) -> dict[str, Mode
             raise ValueError(f"the key of {name!r} is not set (the variable {key[:80]})")
         found[name] = endpoint.model_copy(update={"api_key": SecretStr(value) if value else None})
     return found
-
-
-def split_models(text: str) -> tuple[str, ...]:
-    """The models of a comma-separated list, in the order in which they are tried."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -13,6 +13,7 @@ from agent.core.models import (
     ENDED_STATUSES,
     AgentRequest,
     Completeness,
+    Effect,
     Outcome,
     Plan,
     PlanStep,
@@ -246,6 +247,11 @@ class RunState:
     def unshared(self) -> tuple[str, ...]:
         """The caller's own sources that nobody else reads, as recorded at the start; () where the room needs none."""
         return self._created.unshared
+
+    def has_side_effect(self, tool: str, effect: Effect) -> bool:
+        """Whether a step or call of this run changes something outside the agent. The user's own memory does not count,
+        and neither do drafts."""
+        return effect != "read" and tool not in self._created.approval_exempt
 
     @property
     def _created(self) -> ev.RunCreated:

@@ -18,12 +18,11 @@ from agent.policy.approval import (
     build_approval_request,
     compute_digest,
     get_call_decision,
-    has_side_effect,
     is_plan_approved,
 )
 from agent.policy.egress import EgressFinding
 from agent.policy.plain_text import remove_live_parts
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
 from agent.tools import ExplainingTool, Tool
 
@@ -121,7 +120,7 @@ async def check_approval(
 
 async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool) -> ExaminedCall:
     """Returns why a person must allow a call, and what of it comes from outside."""
-    egress = await find_egress_problem(run, tool.spec, args, site)
+    egress = await find_egress_problem(run, tool.spec, args, site) if tool.spec.reads_over_network else None
     untrusted, asked_args = await _find_asked_arguments(run, tool, args, site, tainted=tainted)
     reason = _find_approval_reason(run, tool, args, site, tainted=tainted, asked_args=asked_args)
     return ExaminedCall(reason or (egress.reason if egress is not None else None), untrusted, egress)
@@ -136,7 +135,7 @@ def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> A
         args=args,
         intent=_get_step_intent(run, site),
         effect=spec.effect,
-        changes=has_side_effect(spec.name, spec.effect),
+        changes=spec.has_side_effect,
     )
 
 
@@ -226,7 +225,7 @@ async def _find_asked_arguments(
 ) -> tuple[dict[str, ArgumentRole], tuple[str, ...]]:
     """The arguments of a change that come from outside, and those of them that a person must allow."""
     spec = tool.spec
-    if not tainted or not has_side_effect(spec.name, spec.effect) or _was_shown_in_plan(run, spec.name, site):
+    if not tainted or not spec.has_side_effect or _was_shown_in_plan(run, spec.name, site):
         return {}, ()
     return await find_asked_arguments(run, spec, args, site)
 
@@ -241,7 +240,7 @@ def _find_approval_reason(
             return "this is done once a person has seen it"
         if not _was_shown_in_plan(run, spec.name, site):
             return "the operator requires approval for every call of this tool"
-    if not has_side_effect(spec.name, spec.effect):
+    if not spec.has_side_effect:
         return None
     if asked_args:
         return "this call makes a change using untrusted arguments"

@@ -19,7 +19,7 @@ def build_catalogue(run: Run) -> Catalogue:
     wanted = run.state.request.metadata.get("skills")
     names = list_allowed_tools(run)
     registry, skills = run.engine.registry, run.room.skills
-    offered = tuple(hooks.get_catalogue_key(run) for hooks in run.engine.extensions.hooks)
+    offered = tuple(hooks.get_catalogue_key(run) for hooks in run.hooks)
     key = (registry.version, *names, "/", *(skills or ()), skills is None, repr(wanted), offered)
     catalogues = run.engine.catalogues
     if key not in catalogues:
@@ -61,7 +61,7 @@ def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object
     known = Catalogue(skills=tuple(cards), tools=tuple(specs))
     if not run.room.planning or run.room.skill is not None:
         return known
-    offered = [spec for hooks in run.engine.extensions.hooks for spec in hooks.list_catalogue_tools(run, known)]
+    offered = [spec for hooks in run.hooks for spec in hooks.list_catalogue_tools(run, known)]
     wished = [spec for spec in offered if wanted is None or spec.name in wanted]
     return replace(known, tools=(*known.tools, *wished)) if wished else known
 

@@ -184,8 +184,9 @@ def _join_input_texts(step: PlanStep) -> str:
 
 def list_unexplained(text: str, evidence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The figures of a text, and its names and addresses, that a model may have invented."""
-    names = (*find_unexplained_names(text, evidence), *find_unexplained_addresses(text, evidence))
-    return tuple(find_unexplained_figures(text, evidence)), names
+    names = find_unexplained_names(text, evidence)
+    addresses = find_unexplained_addresses(text, evidence) if "@" in text else ()
+    return tuple(find_unexplained_figures(text, evidence)), (*names, *addresses)
 
 
 def _is_by_model(step: PlanStep, output: StepOutput) -> bool:

@@ -27,14 +27,13 @@ from agent.core.events import (
     ToolCalled,
 )
 from agent.core.run_reducer import fold
+from agent.execution.arguments import find_argument_problem, resolve_args
 from agent.execution.catalogue import build_catalogue
 from agent.execution.decide import Start, find_client_steps
 from agent.execution.given_plan import load_origin
-from agent.execution.schema_problems import find_argument_problem
-from agent.execution.step_inputs import resolve_args
 from agent.execution.steps import build_failed_output, build_start_events, record_output
 from agent.execution.tool_gateway import build_return
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.outputs import shorten_args, to_step_output
 from agent.run_context.run import Run
 from agent.tools import ToolResult

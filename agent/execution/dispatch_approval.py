@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject
 from agent.policy.approval import changes_several, is_plan_approved
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
 from agent.tools import ToolSpec
 

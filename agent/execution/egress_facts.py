@@ -12,7 +12,7 @@ from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import AttemptState, CallState, RunState
 from agent.policy.approval import is_plan_approved
 from agent.policy.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
 from agent.tools import ToolSpec
@@ -25,12 +25,10 @@ SKILL_FILE_TOOL = "read_skill_file"
 async def find_egress_problem(
     run: Run, spec: ToolSpec, args: JsonObject, site: CallSite, nested: Sequence[ReadText] = ()
 ) -> EgressFinding | None:
-    """Returns why a person must allow a call that only reads, or None if nobody must.
+    """Returns why a person must allow a call of a tool that reads over the network, or None if nobody must.
 
     `nested` is what a tool has read within the same call, which no log holds.
     """
-    if not spec.reads_over_network:
-        return None
     facts = await collect_facts(run, site, nested)
     return await asyncio.to_thread(
         find_egress,

@@ -12,7 +12,7 @@ from agent.core.plan_outcome import find_failure_reason, list_abandoned_steps
 from agent.core.run_state import AttemptState
 from agent.execution.checks import list_unexplained
 from agent.execution.rounds import may_look_again
-from agent.prompts.blocks import format_block
+from agent.prompts import format_block
 from agent.run_context.outputs import (
     JUDGE_CHARS,
     format_args,
@@ -58,7 +58,8 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
 async def find_evidence_check(run: Run, step: PlanStep) -> Callable[[str], bool] | None:
     """What says of a text of this completion whether results explain it, if the planner may still call for what they
     do not; else None: the answer is shown as it is written."""
-    evidence = await collect_figure_evidence(run, step, None) if may_look_again(run) else ""
+    looks = run.decides_in_rounds and may_look_again(run)
+    evidence = await collect_figure_evidence(run, step, None) if looks else ""
     return (lambda text: not any(list_unexplained(text, evidence))) if evidence else None
 
 

@@ -120,7 +120,8 @@ class RunExecutor:
         if not run.is_new:
             await self.apply_signals(run)
         while True:
-            await expire_approvals(run)
+            if run.state.pending_approvals:
+                await expire_approvals(run)
             await self._drive(run)
             if run.state.is_finished:
                 return

@@ -15,8 +15,7 @@ from itertools import islice
 
 from agent.core.errors import AgentError
 from agent.core.json_walk import iter_texts
-from agent.core.models import Plan
-from agent.policy.approval import has_side_effect
+from agent.core.models import PlanStep
 from agent.run_context.ground import GroundFile
 from agent.run_context.run import Run
 from agent.text.terms import extract_query_terms
@@ -55,8 +54,8 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
             )
         except AgentError as error:
             log.warning("the collections cannot be listed: %s", error.message)
-    instructions = sources.list_instructions()
-    servers = {get_server_name(spec) for spec in catalogue.tools if is_foreign(spec)} if instructions else ()
+    servers = {get_server_name(spec) for spec in catalogue.tools if is_foreign(spec)}
+    instructions = sources.list_instructions() if servers else {}
     told = {name: text for name, text in instructions.items() if name in servers and text.strip()}
     if told:
         lines.append("What connected servers say about their use:")
@@ -103,10 +102,10 @@ def _count_words(path: str) -> int:
     return max(len(_WORD.findall(part)) for part in path.split("/"))
 
 
-def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
-    """Whether a step with a side effect has an argument with text from the ground that is missing in `said`,
-    the user's words. Such a step needs approval: otherwise the author of a file name could choose what is sent."""
-    changing = [step for step in plan.steps if has_side_effect(step.tool, step.effect)]
+def quotes_ground(changing: Sequence[PlanStep], ground: str, said: str) -> bool:
+    """Whether one of these steps, which change something, has an argument with text from the ground that is missing in
+    `said`, the user's words. Such a step needs approval: otherwise the author of a file name could choose what is sent.
+    """
     if not changing:
         return False
     told, own = _keep_letters(ground), _keep_letters(said)

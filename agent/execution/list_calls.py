@@ -23,21 +23,19 @@ from agent.execution.approvals import (
     examine_call,
     make_tool_fingerprinter,
 )
-from agent.execution.arguments import list_text_arg_names
+from agent.execution.arguments import find_argument_problem, has_untrusted_literal, list_text_arg_names, load_inputs
 from agent.execution.decide import Start
-from agent.execution.schema_problems import find_argument_problem
-from agent.execution.step_inputs import has_untrusted_literal, load_inputs
 from agent.execution.tool_gateway import BLOB_CHARS, call_tool, foresee_failure, report_lost_effect
 from agent.execution.tool_turns import is_recorded
 from agent.planning.list_steps import FOR_EACH, ITEM, MAX_ITEMS, split_list_inputs
 from agent.planning.references import resolve_references
 from agent.policy.approval import compute_digest, get_call_decision
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, load_whole_output, to_step_output
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ExplainingTool, Tool
-from agent.tools.unset_inputs import drop_unset_inputs
+from agent.tools.spec import drop_unset_inputs
 
 BuildStart = Callable[..., Awaitable[tuple[EventDraft, ...]]]
 """Returns the events of the attempt's start, of its arguments and `tainted`."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from agent.core.errors import ToolDeniedError, ToolInputError
 from agent.core.models import JsonObject, PlanStep
+from agent.execution.arguments import find_argument_problem
 from agent.execution.egress_facts import find_egress_problem, make_nested_read
-from agent.execution.schema_problems import find_argument_problem
 from agent.policy.egress import ReadText
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ExplainingTool, ToolContext, ToolResult
@@ -43,7 +43,9 @@ class NestedCalls:
             raise ToolInputError(problem, agent_id=name)
         inner = self.build_context(idempotency_key=f"{self.key}{suffix}")
         inner.report_progress(f"calls {name}")
-        egress = await find_egress_problem(self.run, tool.spec, args, self.site, self.reads)
+        egress = None
+        if tool.spec.reads_over_network:
+            egress = await find_egress_problem(self.run, tool.spec, args, self.site, self.reads)
         if egress is not None:
             reason = f"{name!r} would send {egress.target[:200]!r}: {egress.reason}. Call it in a step of its own"
             raise ToolDeniedError(reason, agent_id=name)

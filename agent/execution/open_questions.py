@@ -1,6 +1,6 @@
 """Questions to the user instead of a plan, and those that sub-agents have left open."""
 
-from agent.answers.answer_text import assemble_answer
+from agent.answers.final_answer import assemble_answer
 from agent.core.errors import BadRequestError
 from agent.core.events import InputRequested
 from agent.core.plan_outcome import is_complete

@@ -13,7 +13,7 @@ from agent.core.models import Plan
 from agent.core.plan_outcome import find_halting_step, get_last_verdict
 from agent.core.run_state import RunState
 from agent.execution.step_labels import label_steps
-from agent.policy.approval import get_plan_feedback, has_side_effect
+from agent.policy.approval import get_plan_feedback
 from agent.run_context.run import Run
 
 FindPlanProblems = Callable[[Plan], list[str]]
@@ -40,7 +40,7 @@ def _find_ordered_changes(run: Run, plan: Plan) -> list[str]:
     problems = []
     for label in labels:
         step = steps[label.step_id]
-        if label.untrusted_args and has_side_effect(step.tool, step.effect) and step.action != "skill":
+        if label.untrusted_args and run.state.has_side_effect(step.tool, step.effect) and step.action != "skill":
             named = ", ".join(label.untrusted_args)
             problems.append(
                 f"step {step.id} ({step.tool}) changes something with values that the request does not have ({named}); "

@@ -11,15 +11,14 @@ from agent.execution.open_questions import ask_user
 from agent.execution.static_plans import plan_completion_only, plan_explicit_calls, plan_skill
 from agent.planning.planned import Planned, build_ruled
 from agent.planning.rules import RulePlanner
-from agent.run_context.plan_sources import PlanInquiry, PlanSource
 from agent.run_context.run import Run
+from agent.run_context.run_hooks import PlanInquiry, PlanSource
 
 
 async def find_first_plan(run: Run, inquiry: PlanInquiry) -> Planned:
     """The plan of the first source that has one; the planner always has."""
     for source in order_sources(run.engine.extensions.plan_sources):
-        planned = await source.plan(run, inquiry)
-        if planned is not None:
+        if source.concerns(run, inquiry) and (planned := await source.plan(run, inquiry)) is not None:
             return planned
     raise AssertionError("the planner plans every request")
 
@@ -37,27 +36,25 @@ async def take_given_plan(run: Run, _: PlanInquiry) -> Planned | None:
 
 async def plan_named_calls(run: Run, inquiry: PlanInquiry) -> Planned | None:
     """The tool calls that the request names."""
-    return build_ruled(plan_explicit_calls(run, inquiry.why)) if inquiry.route == "tool_calls" else None
+    return build_ruled(plan_explicit_calls(run, inquiry.why))
 
 
 async def plan_named_skill(run: Run, inquiry: PlanInquiry) -> Planned | None:
     """The skill that the request calls, or that the room is for."""
     understood = run.state.understanding
-    if inquiry.route != "skill" or inquiry.command is None or understood is None:
+    if inquiry.command is None or understood is None:
         return None
     return build_ruled(plan_skill(run, inquiry.command, understood.question, inquiry.why))
 
 
 async def plan_bare_answer(run: Run, inquiry: PlanInquiry) -> Planned | None:
     """A completion alone, where nothing is to be planned."""
-    if inquiry.route not in ("task", "greeting", "direct") or requires_tools(run):
-        return None
-    return build_ruled(plan_completion_only(run, inquiry.why))
+    return build_ruled(plan_completion_only(run, inquiry.why)) if not requires_tools(run) else None
 
 
 async def plan_command(run: Run, inquiry: PlanInquiry) -> Planned | None:
     """`/help` and its like, and names that nobody knows."""
-    if inquiry.route != "command" or requires_tools(run):
+    if requires_tools(run):
         return None
     if unknown := describe_unknown_command(run):
         return ask_user(run, unknown)
@@ -72,10 +69,10 @@ async def ask_planner(_: Run, inquiry: PlanInquiry) -> Planned | None:
 
 KERNEL_SOURCES = (
     PlanSource("given", take_given_plan),
-    PlanSource("calls", plan_named_calls),
-    PlanSource("skill", plan_named_skill),
-    PlanSource("answer", plan_bare_answer),
-    PlanSource("command", plan_command),
+    PlanSource("calls", plan_named_calls, routes=("tool_calls",)),
+    PlanSource("skill", plan_named_skill, routes=("skill",)),
+    PlanSource("answer", plan_bare_answer, routes=("task", "greeting", "direct")),
+    PlanSource("command", plan_command, routes=("command",)),
     PlanSource("planner", ask_planner),
 )
 

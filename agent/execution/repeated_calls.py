@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from agent.core.events import ToolReturned
 from agent.core.models import JsonObject, Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite, build_key
 from agent.run_context.outputs import SHOWN_ARG_CHARS, shorten_args
-from agent.run_context.read_calls import build_key
 from agent.run_context.run import Run
 from agent.tools import ToolSpec
 

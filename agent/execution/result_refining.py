@@ -3,7 +3,7 @@
 from agent.core.events import ToolReturned
 from agent.core.models import JsonObject
 from agent.llm.port import ModelReply
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
 from agent.tools import RefiningTool, Tool

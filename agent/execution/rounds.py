@@ -13,17 +13,10 @@ from agent.run_context.run import Run
 from agent.tools.catalogue import Catalogue
 
 
-def decides_in_rounds(run: Run) -> bool:
-    """Whether the planner works in rounds. A room that fixes its tools or its evidence has plans instead."""
-    room = run.room
-    fixed = room.required_tools or room.gates or room.knowledge or room.routing == "intents"
-    return run.profile.decides == "rounds" and run.plans_with_model and run.works_with_model and not fixed
-
-
 def may_look_again(run: Run) -> bool:
-    """Whether the planner may call once more for what an answer of rounds holds without evidence: once in a run."""
+    """Whether a planner of rounds may call once more for what an answer holds without evidence: once in a run."""
     looked = any(find_doubt(run.state, proposed.plan) for proposed in run.state.plans[:-1])
-    return not looked and decides_in_rounds(run) and run.state.round_count < run.room.budgets.max_rounds
+    return not looked and run.state.round_count < run.room.budgets.max_rounds
 
 
 async def build_round_catalogue(run: Run) -> Catalogue:

@@ -8,7 +8,7 @@ from agent.core.models import JsonObject, PlanStep, Source
 from agent.execution.tool_gateway import call_tool
 from agent.planning.amendments import apply_reply_to_args
 from agent.planning.rules import find_tool_calls
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.outputs import SKILL_CHARS, cut_text, load_output, to_step_output
 from agent.run_context.run import Run
 from agent.tools import Tool, ToolSpec

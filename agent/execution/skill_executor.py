@@ -17,7 +17,7 @@ from agent.execution.skill_files import SkillFileTool
 from agent.execution.tool_turns import ToolTurns, build_assistant_message
 from agent.prompts import render
 from agent.run_context.answer_stream import SkillReplyStream
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_args, format_data_block
 from agent.run_context.run import Run

@@ -1,9 +1,11 @@
 """Plans without a planner call, for requests whose route or room determines the plan."""
 
-from agent.core.models import JsonObject, Plan, PlanStep
-from agent.execution.stages.guard import quote_call_args, read_explicit_tool_calls
-from agent.planning.references import find_references, quote_literal
-from agent.planning.wire import describe_requested_call, get_step_action
+from collections.abc import Collection
+
+from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
+from agent.core.models.request import read_explicit_tool_calls
+from agent.planning.references import find_references, quote_literal, quote_texts
+from agent.planning.wire import describe_requested_call
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
@@ -78,7 +80,7 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
         PlanStep(
             id=ids[place],
             executor="agent",
-            action=get_step_action(tools[place]),
+            action=registry.get(tools[place]).spec.step_action,
             tool=tools[place],
             args=quote_call_args(call, ids[:place]),
             depends_on=tuple(name for name in ids[:place] if name in find_references(call.args)),
@@ -94,6 +96,11 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
         origin="request",
         origin_reason=why,
     )
+
+
+def quote_call_args(call: ToolCallRequest, earlier: Collection[str]) -> JsonObject:
+    """The arguments of a requested call, in which only the results of `earlier` calls are referred to."""
+    return {name: quote_texts(value, earlier) for name, value in call.args.items()}
 
 
 def append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False) -> tuple[PlanStep, ...]:

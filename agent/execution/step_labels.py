@@ -15,7 +15,6 @@ from agent.execution.catalogue import build_catalogue
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.planning.references import find_references, list_literals
 from agent.planning.round_parts import MAY_CHANGE
-from agent.policy.approval import has_side_effect
 from agent.run_context.message_labels import collect_own_words, get_own_prompt
 from agent.run_context.run import Run
 from agent.text.own_words import OwnWords
@@ -79,7 +78,7 @@ def _label_step(
         and not any(name in call.args and call.args[name] == value for call in before)
     )
     trusted = True
-    if has_side_effect(step.tool, step.effect):
+    if run.state.has_side_effect(step.tool, step.effect):
         # With a reference, a plan from before named the tool, but not what it would work on now.
         trusted = bool(before) and not find_references(step.args)
         trusted = trusted or _is_allowed(plan, step.tool)
@@ -134,7 +133,7 @@ def _is_asked_for(state: RunState, step: PlanStep, specs: Iterable[ToolSpec], so
     It does if no other tool with a side effect fits its words better. Where the only untrusted text is answers that
     nobody knows, it is enough that none of them names the tool and that the step works on something.
     """
-    effects = [spec for spec in specs if has_side_effect(spec.name, spec.effect)]
+    effects = [spec for spec in specs if spec.has_side_effect]
     scores = CatalogueIndex(effects).compute_scores(get_own_prompt(state)) if effects else {}
     best = max(scores.values(), default=0.0)
     if best > 0 and scores.get(step.tool, 0.0) >= best:

@@ -9,17 +9,17 @@ from agent.core.errors import AgentError, ModelError, StaleEpochError, StoreErro
 from agent.core.events import EventDraft, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.approvals import ApprovalPendingError
+from agent.execution.arguments import resolve_args
 from agent.execution.decide import Start, have_dependencies_succeeded
 from agent.execution.evidence import find_evidence_check
 from agent.execution.list_calls import ListCalls
 from agent.execution.repeated_calls import REPEATED, find_lasting_failure
 from agent.execution.result_refining import refine_result
 from agent.execution.skill_executor import SkillExecutor
-from agent.execution.step_inputs import resolve_args
 from agent.execution.supervisor import StepSupervisorAgent
 from agent.execution.tool_gateway import call_tool, report_lost_effect
 from agent.planning.list_steps import is_list_step
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, shorten_args, to_step_output
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
@@ -121,8 +121,10 @@ class StepExecutorAgent:
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=f"{REPEATED}{failure}")
         tool = self._run.engine.registry.get(self._step.tool)
         returned = await call_tool(self._run, tool, args, self._site, begin, tainted=tainted)
-        returned, kept = await refine_result(self._run, tool, args, returned, self._site)
-        output = to_step_output(returned, fallback_reason=kept)
+        problem = None
+        if self._run.room.required_tools or self._run.room.tools_by_topic:  # only these rooms refine results
+            returned, problem = await refine_result(self._run, tool, args, returned, self._site)
+        output = to_step_output(returned, fallback_reason=problem)
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
             return [], output
         return [EventDraft(returned, self._site.step_id, self._site.attempt)], output

@@ -19,7 +19,7 @@ from agent.core.subagent_result import SubAgentResult
 from agent.core.value_faults import describe_first_fault
 from agent.execution.nested_calls import list_parent_tools
 from agent.execution.subagent_work import SubAgentWork
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.outputs import shorten_args
 from agent.run_context.run import Run
 from agent.subagents.base import Caller, SubAgent

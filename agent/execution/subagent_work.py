@@ -21,12 +21,11 @@ from agent.core.run_state import SubAgentState
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.core.value_faults import describe_first_fault
 from agent.execution.approvals import ApprovalPendingError
-from agent.execution.arguments import parse_text_args
-from agent.execution.schema_problems import find_argument_problem
+from agent.execution.arguments import find_argument_problem, parse_text_args
 from agent.execution.tool_gateway import BLOB_CHARS, call_tool
 from agent.execution.tool_turns import RequestedCall, ToolTurns, build_assistant_message, is_recorded
 from agent.llm.port import ResponseSchema
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run

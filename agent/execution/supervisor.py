@@ -79,7 +79,7 @@ class StepSupervisorAgent:
             needed_by_later=is_needed,
             wants_sources=self._run.room.citations,
             may_repeat=own.retry_count < self._run.room.budgets.max_retries,
-            may_look_again=may_look_again(self._run),
+            may_look_again=self._run.decides_in_rounds and may_look_again(self._run),
             was_read=self._was_streamed(step, number),
             raises_failures=self._is_tool_raising(step),
             misfit=self._find_misfit(step, output),
@@ -237,7 +237,8 @@ class StepSupervisorAgent:
         options = self._run.state.request.options
         by_model = step.is_completion and output.effective == "llm" and output.tailored is None
         whole = output.finish_reason == "stop" and not output.refused and output.error_code is None
-        if not (by_model and whole and self._run.room.planning and wants_json(options)):
+        planned = self._run.room.planning and "response_format" in options
+        if not (by_model and whole and planned and wants_json(options)):
             return ""
         return read_json_answer(output.text, options)[1]
 

@@ -26,19 +26,19 @@ from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval
+from agent.execution.arguments import find_argument_problem, find_output_problem
 from agent.execution.broken_connections import is_broken_connection
 from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
 from agent.execution.repeated_calls import call_once
-from agent.execution.schema_problems import find_argument_problem, find_output_problem
-from agent.execution.tool_models import choose_tool_model
+from agent.execution.tool_models import RunModel
 from agent.policy.redaction.events import ResultParts
 from agent.policy.redaction.inbound import restore_args
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
 from agent.tools import ExplainingTool, PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
-from agent.tools.unset_inputs import drop_unset_inputs
+from agent.tools.spec import drop_unset_inputs
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +187,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         tainted=tainted,
         get_own_words=partial(collect_own_words, run.state),
         subagents=subagents,
-        model=choose_tool_model(run, site),
+        model=RunModel(run, site) if run.works_with_model else None,
         retrieval_mode=run.room.retrieval_mode,
         collections=run.room.collections,
         api_key_id=run.state.api_key_id,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agent.core.models import JsonObject, Tier
 from agent.llm.port import ResponseSchema
-from agent.run_context.call_site import CallSite
+from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
 
@@ -22,8 +22,3 @@ class RunModel:
         """See `ToolModel.ask`."""
         models = MeteredModels(self.run, self.site.step_id, self.site.attempt, span=self.site.span)
         return (await models.complete("tool", messages, tier=tier, schema=schema)).text
-
-
-def choose_tool_model(run: Run, site: CallSite) -> RunModel | None:
-    """The model for a call, or None in a run by rules."""
-    return RunModel(run, site) if run.works_with_model else None

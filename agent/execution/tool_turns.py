@@ -16,8 +16,8 @@ from agent.execution.approvals import ApprovalPendingError
 from agent.execution.repeated_calls import LASTING_ERRORS
 from agent.execution.tool_gateway import call_tool, report_lost_effect
 from agent.llm.call_forms import read_calls
-from agent.llm.tool_calls import to_openai_call
-from agent.run_context.call_site import CallSite
+from agent.llm.streamed_reply import to_openai_call
+from agent.run_context.calls import CallSite
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_data_block, load_output, to_step_output
 from agent.run_context.run import Run
 from agent.tools import Tool

@@ -9,16 +9,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
 import aiohttp
+from aiohttp import TCPConnector
+from aiohttp.client_proto import ResponseHandler
 from pydantic_core import PydanticSerializationError, to_json
 
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelRequestError, ModelTimeoutError
 from agent.core.models import JsonObject
 from agent.llm.cache_markers import mark_instructions
-from agent.llm.connector import ModelConnector
 from agent.llm.faults import build_status_error, describe_connection_error
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
@@ -278,3 +280,23 @@ def _encode(body: JsonObject) -> bytes:
 
 def _describe_cause(error: BaseException) -> str:
     return str(error) or type(error).__name__
+
+
+class ModelConnector(TCPConnector):
+    """Connections to model endpoints."""
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(limit=limit)
+        connection: type[ResponseHandler] = _ModelConnection
+        self._factory = partial(connection, loop=self._loop)
+
+
+class _ModelConnection(ResponseHandler):
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Resumes reading if it was paused.
+
+        aiohttp calls this for every chunk of a body that is read, and each time runs its parser on nothing and resumes
+        a socket that was never paused: six functions a chunk.
+        """
+        if self._reading_paused:
+            super().resume_reading(resume_parser)

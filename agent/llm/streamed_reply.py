@@ -1,10 +1,13 @@
 """`StreamedReply`: collects the chunks of a stream into the reply that they form."""
 
+import json
+from dataclasses import dataclass, field
+
 from agent.core.events import FailedUpstream
 from agent.core.models import JsonObject
-from agent.llm.port import ONE_CALL, ModelChunk, ModelReply
-from agent.llm.replies import join_fields
-from agent.llm.tool_calls import parse_tool_calls
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelToolCall
+from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
+from agent.llm.surrogates import join_surrogates
 
 
 class StreamedReply:
@@ -57,3 +60,91 @@ class StreamedReply:
             upstream=self.upstream,
             failed_upstreams=self.failed_upstreams,
         )
+
+
+@dataclass
+class _Call:
+    """A tool call that is still being streamed."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    extra: JsonObject = field(default_factory=dict)
+
+    @property
+    def has_complete_arguments(self) -> bool:
+        """Whether its arguments are a complete JSON object."""
+        try:
+            return isinstance(json.loads(self.arguments), dict)
+        except (ValueError, RecursionError):
+            return False
+
+    def add(self, delta: JsonObject) -> None:
+        """Adds one delta."""
+        function = _get_function(delta)
+        arguments = function.get("arguments")
+        self.id = self.id or str(delta.get("id") or "")  # some servers make up another id for every piece
+        self._add_name(str(function.get("name") or ""))
+        self.arguments += arguments if isinstance(arguments, str) else read_arguments(arguments) if arguments else ""
+        join_fields(self.extra, read_extra_fields(delta))
+
+    def _add_name(self, name: str) -> None:
+        """Adds a name: a further piece of it, or the whole again, or all of it up to here."""
+        if name != self.name and not self.arguments:
+            self.name = name if name.startswith(self.name) else self.name + name
+
+
+def parse_tool_calls(deltas: list[JsonObject]) -> tuple[ModelToolCall, ...]:
+    """The calls of a stream as a whole reply has them. A call without an id gets one."""
+    return tuple(ModelToolCall(call.id, call.name, call.arguments, call.extra) for call in _join_deltas(deltas))
+
+
+def to_openai_call(call_id: str, name: str, arguments: str, extra: JsonObject) -> JsonObject:
+    """A tool call in OpenAI's wire form, with the provider's own fields."""
+    of_function = extra.get("function")
+    function: JsonObject = {"name": name, "arguments": arguments}
+    if isinstance(of_function, dict):
+        function |= of_function
+    others = {key: value for key, value in extra.items() if key != "function"}
+    return {"id": call_id, "type": "function", "function": function, **others}
+
+
+def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
+    """The calls in the order they began. Deltas are grouped by `index`."""
+    calls: list[_Call] = []
+    newest: dict[object, _Call] = {}
+    for delta in deltas:
+        index = delta.get("index")
+        call = newest.get(index) if index is not None or not calls else calls[-1]
+        if call is None or _is_new_call(call, delta, has_index=index is not None):
+            call = _Call()
+            calls.append(call)
+        newest[index] = call
+        call.add(delta)
+    for call in calls:
+        call.id = call.id or make_call_id()
+        call.arguments = join_surrogates(call.arguments) or "{}"
+    return calls
+
+
+def _is_new_call(call: _Call, delta: JsonObject, *, has_index: bool) -> bool:
+    """Whether a delta with the index of `call` starts a new call.
+
+    Some endpoints give every parallel call the index 0 (Gemini), or no index; others a new id to every piece of one
+    call. Only a delta with a name starts a call. After complete arguments it does, unless it repeats the id. Before
+    that, the name is a piece of the same call, or repeated; but without an index, a new id starts a call.
+    """
+    name, call_id = str(_get_function(delta).get("name") or ""), str(delta.get("id") or "")
+    if not name:
+        return False
+    has_new_id = bool(call_id and call.id) and call_id != call.id
+    if call_id and not has_new_id and call.id:
+        return False
+    if call.has_complete_arguments or (has_new_id and not has_index):
+        return True
+    return has_new_id and bool(call.arguments) and name != call.name
+
+
+def _get_function(delta: JsonObject) -> JsonObject:
+    function = delta.get("function")
+    return function if isinstance(function, dict) else {}

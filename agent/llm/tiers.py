@@ -1,16 +1,35 @@
-"""`ModelTiers`: the client and model names behind the tiers `fast` and `high`, and where they come from."""
+"""`ModelTiers`: the client and model names behind the tiers `fast` and `high`, where they come from, their `Prices`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final, Literal, Protocol
 
 from agent.core.errors import ModelNotConfiguredError
-from agent.core.model_endpoints import split_models
-from agent.core.models import Room, Tier
+from agent.core.models import Room, Tier, Usage
 from agent.llm.port import ModelClient
-from agent.llm.prices import Prices
 from agent.llm.profile import MeasuredModel
 from agent.llm.saved_models import Role
+
+ANY_MODEL = "*"
+"""The name in the list that stands for every model without a price of its own."""
+PER = 1_000_000
+"""How many tokens a price is for, as providers write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """USD per million tokens by model name: for the prompt and for the completion."""
+
+    of: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def add_cost(self, model: str, usage: Usage) -> Usage:
+        """The usage with its cost, where it has none yet and the list knows the model."""
+        price = self.of.get(model) or self.of.get(model.rpartition("@")[0]) or self.of.get(ANY_MODEL)
+        if price is None or usage.cost_usd is not None:
+            return usage
+        cost = (usage.prompt_tokens * price[0] + usage.completion_tokens * price[1]) / PER
+        return usage.model_copy(update={"cost_usd": cost})
+
 
 DEFAULT_ENDPOINT: Final = "default"
 
@@ -132,3 +151,8 @@ class ModelTiers:
                 "no model is configured; choose one with `stepgate models use`", agent_id="models"
             )
         return self.client
+
+
+def split_models(text: str) -> tuple[str, ...]:
+    """The models of a comma-separated list, in the order in which they are tried."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())

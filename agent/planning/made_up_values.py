@@ -12,7 +12,6 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.models import PlanStep
 from agent.planning.request import PlanningRequest
-from agent.policy.approval import has_side_effect
 from agent.text.dates import DateMention
 from agent.text.values import find_values
 from agent.tools import ToolSpec
@@ -64,7 +63,7 @@ def _describe_problem(value: MadeUpValue) -> str:
 
 def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> tuple[MadeUpValue, ...]:
     """The inputs of changes whose values stand nowhere. Texts that the model is to write are not looked at."""
-    changing = [step for step in steps if step.action != "skill" and has_side_effect(step.tool, step.effect)]
+    changing = [step for step in steps if step.action != "skill" and request.catalogue.has_side_effect(step)]
     if not changing:
         return ()
     known = _collect_tokens(_list_known_texts(request))

@@ -19,7 +19,7 @@ from agent.planning.references import find_references
 from agent.planning.wire import COMPLETION
 from agent.planning.written_call import read_written_call
 from agent.tools.catalogue import Catalogue
-from agent.tools.unset_inputs import drop_unset_inputs
+from agent.tools.spec import drop_unset_inputs
 
 _STEP_KEYS = {
     "id": "id", "step_id": "id", "step": "id",

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from agent.core.models import JsonObject
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import format_problems
-from agent.prompts import render
-from agent.prompts.blocks import format_block
+from agent.prompts import format_block, render
 from agent.tools.catalogue import CatalogueView
 from agent.tools.extracted_fields import EXTRACT
 

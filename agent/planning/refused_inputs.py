@@ -16,7 +16,6 @@ from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.policy.approval import has_side_effect
 from agent.tools import ToolSpec
 
 MAX_VALUES = 60
@@ -107,7 +106,7 @@ def list_corrected_calls(request: PlanningRequest) -> list[RoundResult]:
     found = []
     for call in request.rounds:
         spec = request.catalogue.get_tool(call.tool)
-        if call.number != last or not call.failed or spec is None or has_side_effect(spec.name, spec.effect):
+        if call.number != last or not call.failed or spec is None or spec.has_side_effect:
             continue
         values = list_other_values(spec, call, (), request.question)
         tried = {name: str(call.args[name]).casefold() for name in values}

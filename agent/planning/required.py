@@ -10,13 +10,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from agent.core.models import JsonObject, Plan, PlanStep, Room
+from agent.core.models import JsonObject, Plan, PlanStep
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.normalise import RawPlan
 from agent.planning.references import find_references, quote_literal
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import find_argument_problems, finish_plan, sort_by_dependencies
-from agent.planning.wire import get_step_action
 from agent.tools import ToolSpec
 
 CONTEXT_KEYS: Final = ("service", "priority", "severity", "status")
@@ -44,12 +43,6 @@ def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[
         elif text:
             kept[name] = text
     return kept, dropped
-
-
-def list_required_tools(room: Room, topics: frozenset[str]) -> tuple[str, ...]:
-    """The tools that the room requires for a request with these topics, in order."""
-    further = [name for topic, names in room.tools_by_topic.items() if topic in topics for name in names]
-    return tuple(dict.fromkeys((*room.required_tools, *further)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ def add_required_tools(
     steps = {step.id: step for step in plan.steps if not step.is_completion}
     notes: list[str] = []
     names = _iterate_free_ids({*(step.id for step in plan.steps), *request.used_ids, *done})
-    for tool in list_required_tools(request.room, request.topics):
+    for tool in request.room.list_required_tools(request.topics):
         spec = request.catalogue.get_tool(tool)
         if spec is None or any(step.tool == tool for step in steps.values()):
             continue
@@ -109,7 +102,7 @@ def _build_step(spec: ToolSpec, step_id: str, request: PlanningRequest) -> PlanS
     return PlanStep(
         id=step_id,
         executor="agent",
-        action=get_step_action(spec.name),
+        action=spec.step_action,
         tool=spec.name,
         args=_get_default_args(spec, request),
         intent=spec.hints.intent or f"call {spec.name}, which is required here",

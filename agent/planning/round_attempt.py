@@ -20,7 +20,6 @@ from agent.planning.round_prompt import (
     format_inputs,
     say,
 )
-from agent.policy.approval import has_side_effect
 from agent.prompts import render
 from agent.tools import ToolSpec
 
@@ -72,7 +71,7 @@ class Attempt:
         """Has the next decision call a tool that reads for what the last answer held without evidence."""
         self.parts = []
         self.must_call = True
-        self.tools = tuple(spec for spec in self.tools if not has_side_effect(spec.name, spec.effect))
+        self.tools = tuple(spec for spec in self.tools if not spec.has_side_effect)
         self._add_to_last(render("decide_doubt", doubt=self.request.doubt))
 
     def follow_look(self) -> None:

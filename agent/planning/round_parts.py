@@ -11,7 +11,6 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.run_state import RunState
-from agent.policy.approval import has_side_effect
 
 MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
 """What the decision named; the part that each step is for, by its id; the parts whose call waits for this round's
@@ -86,7 +85,7 @@ def has_changed(state: RunState) -> bool:
         return False
     ids = set(steps[-1].depends_on)
     made = [step for step in steps if step.id in ids]
-    changing = any(has_side_effect(step.tool, step.effect) for step in made)
+    changing = any(state.has_side_effect(step.tool, step.effect) for step in made)
     return changing and all(state.get_step(step.id).status == "succeeded" for step in made)
 
 

@@ -48,7 +48,6 @@ from agent.planning.round_reply import read_choice, read_decision
 from agent.planning.round_steps import build_plan_more, defer_effects, leave_out_unasked, limit_inputs, mark_round
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
-from agent.policy.approval import has_side_effect
 from agent.prompts import render
 from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
@@ -182,7 +181,7 @@ class RoundPlanner:
         called = {call.tool for call in request.rounds if not call.failed}
         name = find_named_tool(part, [spec.name for spec in attempt.tools])
         spec = next((one for one in attempt.tools if one.name == name), None)
-        if spec is None or attempt.must_call or name in called or not has_side_effect(name, spec.effect):
+        if spec is None or attempt.must_call or name in called or not spec.has_side_effect:
             return False
         attempt.tools = (spec,)
         attempt.must_call = True
@@ -195,7 +194,7 @@ class RoundPlanner:
         Once text from outside is in the conversation, it may have chosen a change. The model is therefore asked whether
         the request wants it before that text, on the beginning of the conversation that endpoints have cached.
         """
-        changing = {step.tool for step in planned.plan.steps if has_side_effect(step.tool, step.effect)}
+        changing = {step.tool for step in planned.plan.steps if request.catalogue.has_side_effect(step)}
         if planned.question or not request.has_read_outside or not changing:
             return planned
         allowed = request.may_change
@@ -283,8 +282,8 @@ def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> 
 
 def _list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> dict[str, str]:
     """The lines of the skills and tools that change something, by their names."""
-    skills = [card for card in request.catalogue.skills if has_side_effect(card.name, card.effect)]
-    changing = [spec for spec in tools if has_side_effect(spec.name, spec.effect)]
+    skills = [card for card in request.catalogue.skills if card.effect != "read"]
+    changing = [spec for spec in tools if spec.has_side_effect]
     lines = {card.name: format_skill_line(card) for card in skills}
     return lines | {spec.name: format_tool_line(spec) for spec in changing}
 

@@ -14,8 +14,7 @@ from agent.core.models import JsonObject
 from agent.planning.decision_schema import MAX_TOOLS
 from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.prompts import render
-from agent.prompts.blocks import format_block
+from agent.prompts import format_block, render
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard, get_first_sentence, is_foreign, shorten
 

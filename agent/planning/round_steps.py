@@ -9,9 +9,8 @@ from agent.core.models import JsonObject, PlanStep
 from agent.planning.made_up_values import list_unasked_changes
 from agent.planning.planned import Planned
 from agent.planning.request import PlanningRequest
-from agent.policy.approval import has_side_effect
 from agent.text.own_words import OwnWords
-from agent.tools.unset_inputs import limit_numbers
+from agent.tools.spec import limit_numbers
 
 PLAN_MORE = "plan_more"
 
@@ -42,7 +41,7 @@ def defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: li
     """The steps of a round without changes beside calls that read: the planner sees what was read first.
 
     A change whose every value the request gives does not wait: nothing that is read can make it another one."""
-    changing = [step for step in steps if has_side_effect(step.tool, step.effect)]
+    changing = [step for step in steps if request.catalogue.has_side_effect(step)]
     if not changing or len(changing) == len(steps):
         return tuple(steps)
     words = OwnWords(request.question, request.original)

@@ -10,7 +10,7 @@ from agent.core.models import STEP_ID_PATTERN, Action, Effect, Executor, JsonObj
 from agent.planning.list_steps import ITEM, find_list_problems, is_list_call, split_list_inputs
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal, list_references
-from agent.planning.wire import COMPLETION, get_step_action
+from agent.planning.wire import COMPLETION
 from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect
 from agent.tools.extracted_fields import EXTRACT, find_fields_problem
 
@@ -68,7 +68,7 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
         inputs = split_list_inputs(raw.args)[1] if is_list else raw.args
         wrong = (*listed, *find_argument_problems(spec.input_schema, inputs), *_find_fields_problems(raw))
         problems += [f"{label}: {problem}" for problem in wrong]
-        return _make_step(raw, depends_on, "agent", get_step_action(raw.tool), raw.args, effect=spec.effect)
+        return _make_step(raw, depends_on, "agent", spec.step_action, raw.args, effect=spec.effect)
     near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")

@@ -5,9 +5,8 @@ Strict mode of OpenAI-style schemas rejects an open `args` object, so inputs are
 
 from collections.abc import Iterable, Sequence
 
-from agent.core.models import Action, JsonObject
+from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
-from agent.policy.approval import MEMORY_TOOLS
 
 COMPLETION = "completion"
 _TEXT: JsonObject = {"type": "string"}
@@ -66,11 +65,6 @@ def _build_object_schema(properties: JsonObject) -> JsonObject:
         "required": list(properties),
         "properties": properties,
     }
-
-
-def get_step_action(tool: str) -> Action:
-    """The action of a step with this tool: `memory` for the memory tools, else `tool`."""
-    return "memory" if tool in MEMORY_TOOLS else "tool"
 
 
 def describe_requested_call(tool: str) -> str:

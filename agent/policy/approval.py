@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 
 from agent.core.events import ApprovalItem, ApprovalRequested
-from agent.core.models import ArgumentRole, Effect, JsonObject, PlanStep
+from agent.core.models import ArgumentRole, JsonObject, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.policy.effect_arguments import ROLE_ORDER, find_asked_args
 from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts
@@ -21,10 +21,6 @@ MAX_ARG_CHARS = 2_000
 """Longest argument in a message, in characters. The event has the whole."""
 APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn", "ja"})
 REJECT_WORDS = frozenset({"reject", "rejected", "no", "avslå", "nej"})
-MEMORY_TOOLS = frozenset({"memory_save", "memory_search"})
-"""The full names of our own memory tools. A prefix would not do: `memory__send` may be a foreign tool."""
-STAGING_TOOLS = frozenset({"tool_generate", "tool_refine"})
-"""Our own tools that only store a draft, which nothing uses before a person has allowed it."""
 
 OWN_SOURCE = "from your request"
 """The source of an argument whose value stands in the user's words."""
@@ -37,20 +33,13 @@ ToolFingerprint = Callable[[str], JsonObject]
 """Returns the description of a tool by its name. An approval is void if the description changes."""
 
 
-def has_side_effect(tool: str, effect: Effect) -> bool:
-    """Whether a step or call changes something outside the agent. The user's own memory does not count,
-    and neither do drafts.
-    """
-    return effect != "read" and tool not in MEMORY_TOOLS | STAGING_TOOLS
-
-
 def find_approval_reason(state: RunState) -> str | None:
     """Returns why the current plan needs approval before it runs, or None if it does not or was approved."""
     plan = state.plan
     if plan is None or is_plan_approved(state):
         return None
     pending = [step for step in plan.steps if state.get_step(step.id).status != "succeeded"]
-    changing = [step for step in pending if step.action != "skill" and has_side_effect(step.tool, step.effect)]
+    changing = [step for step in pending if step.action != "skill" and state.has_side_effect(step.tool, step.effect)]
     policy = state.room.approval
     if any(step.is_work for step in pending):
         if policy == "always":
@@ -58,7 +47,7 @@ def find_approval_reason(state: RunState) -> str | None:
         if state.request.metadata.get("approve_plan") is True:
             return "the request asks for approval of its plan"
     wanted = next((proposed.approval_reason for proposed in reversed(state.plans) if proposed.approval_reason), "")
-    if wanted and any(has_side_effect(step.tool, step.effect) for step in pending):
+    if wanted and any(state.has_side_effect(step.tool, step.effect) for step in pending):
         return wanted
     # The client sees its own calls before it makes them, and may refuse: this gateway changes nothing with them.
     from_outside = [step for step in changing if _is_asked_about_with_plan(state, step)]
@@ -126,7 +115,7 @@ def list_plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
     """The unfinished steps of the current plan, without completions: writing the answer needs no approval."""
     steps = state.plan.steps if state.plan else ()
     pending = (step for step in steps if state.get_step(step.id).status != "succeeded")
-    items = tuple(_build_item(step) for step in pending if step.is_work)
+    items = tuple(_build_item(state, step) for step in pending if step.is_work)
     if not changes_several(state) or state.classified is None:
         return items
     changing = {steps[at].id for at in state.classified.changing if at < len(steps)}
@@ -270,14 +259,14 @@ def _are_calls_named_by_request(state: RunState) -> bool:
     return state.may_skip_approval and route == "tool_calls" and state.plans[-1].plan.version == 0
 
 
-def _build_item(step: PlanStep) -> ApprovalItem:
+def _build_item(state: RunState, step: PlanStep) -> ApprovalItem:
     return ApprovalItem(
         step_id=step.id,
         tool=step.tool,
         args=step.args,
         intent=step.intent,
         effect=step.effect,
-        changes=has_side_effect(step.tool, step.effect),
+        changes=state.has_side_effect(step.tool, step.effect),
     )
 
 

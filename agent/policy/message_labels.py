@@ -101,5 +101,6 @@ def keep_known_text(message: ChatMessage, known: Mapping[str, TextLabel]) -> Cha
 
 
 def _digest(text: str) -> str:
-    normal = " ".join(unicodedata.normalize("NFC", replace_surrogates(text)).split())
+    composed = text if text.isascii() else unicodedata.normalize("NFC", replace_surrogates(text))
+    normal = " ".join(composed.split())
     return hashlib.sha256(normal.encode()).hexdigest()

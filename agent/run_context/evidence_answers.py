@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from agent.core.events import StepOutput
-from agent.core.models import PlanStep, Tier
+from agent.core.models import PlanStep, RoomFilter, Tier
 
 if TYPE_CHECKING:
     from agent.run_context.run import Run
@@ -33,6 +33,11 @@ class EvidenceWriter(Protocol):
 class EvidenceAnswers(Protocol):
     """Decides which answers are written from evidence."""
 
+    @property
+    def rooms(self) -> RoomFilter:
+        """The rooms whose answers it writes. In others it is not asked."""
+        ...
+
     def prepare(
         self,
         run: "Run",
@@ -42,7 +47,7 @@ class EvidenceAnswers(Protocol):
         *,
         shows_early: bool,
     ) -> EvidenceWriter | None:
-        """The writer of an answer from the results, or None if this answer needs no evidence.
+        """The writer of an answer from at least one result, or None if this answer needs no evidence.
 
         With `shows_early` the answer is streamed as far as it has been checked."""
         ...

@@ -11,10 +11,10 @@ from agent.core.errors import ConfigError
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Room, Source
 from agent.core.run_state import RunState
+from agent.planning.required import extract_context
 from agent.run_context.evidence_answers import EvidenceAnswers
 from agent.run_context.ground import NO_COLLECTIONS, GroundCollections
-from agent.run_context.plan_sources import PlanSource
-from agent.run_context.run_hooks import RunHooks
+from agent.run_context.run_hooks import PlanSource, RunHooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,11 @@ class Extensions:
     """None if no package reads documents: then every answer is a plain completion."""
     collections: GroundCollections = NO_COLLECTIONS
 
-    def match_topics(self, room: Room, text: str, facts: Mapping[str, str]) -> frozenset[str]:
-        """The topics of a request; none in a room for which they decide nothing."""
+    def match_topics(self, room: Room, text: str, metadata: JsonObject) -> frozenset[str]:
+        """The topics of a request, by its text and its metadata; none in a room for which they decide nothing."""
         if not (room.tools_by_topic or room.required_tools or room.gates):
             return frozenset()
+        facts = extract_context(metadata)
         return frozenset(name for name, matches in self.topics.items() if matches(text, facts))
 
 

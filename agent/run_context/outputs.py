@@ -8,7 +8,7 @@ from functools import partial
 from agent.core.events import StepOutput, ToolReturned
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.run_state import RunState
-from agent.prompts.blocks import format_block
+from agent.prompts import format_block
 from agent.run_context.run import Run
 
 JUDGE_CHARS = 2_000
@@ -163,3 +163,18 @@ _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 def parse_cited_ids(answer: str) -> list[int]:
     """The numbers of the citations `[n]` outside code, in order, without duplicates."""
     return list(dict.fromkeys(int(number) for number in CITATION.findall(_CODE.sub("", answer))))
+
+
+_PICTURE = re.compile(r"!\[[^\]\n]{0,200}\]\((/v1/runs/([^/\s()]+)/artifacts/[^\s()]{1,300})\)")
+
+
+def list_pictures(outcomes: Iterable[tuple[PlanStep, StepOutput]], run_id: str) -> dict[str, str]:
+    """The pictures of this run that results show, as Markdown by their address; each once, in order."""
+    found = (match for _, output in outcomes for match in _PICTURE.finditer(output.text))
+    return {match[1]: match[0] for match in found if match[2] == run_id}
+
+
+def format_missing_pictures(pictures: dict[str, str], answer: str) -> str:
+    """Returns what to add to an answer so that it shows all pictures; "" if it does."""
+    missing = [text for address, text in pictures.items() if address not in answer]
+    return "".join(f"\n\n{text}" for text in missing)

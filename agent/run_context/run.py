@@ -19,9 +19,10 @@ from agent.core.run_state import RunState
 from agent.llm.profile import ModelProfile, choose_profile
 from agent.planning.routing import RunCommand
 from agent.policy.redaction.events import holds_text
+from agent.run_context.calls import ReadCalls
 from agent.run_context.engine import Engine
-from agent.run_context.read_calls import ReadCalls
 from agent.run_context.redaction import RunRedaction
+from agent.run_context.run_hooks import RunHooks
 from agent.run_context.shared_event import SharedEvent
 from agent.storage.event_codec import encode_body
 from agent.storage.journal import Claim, Journal, RunAppend
@@ -45,6 +46,9 @@ class Run:
         self.state: RunState = fold(claim.run_id, claim.events)
         self.room: Room = self.state.room
         """The room of the run. It never changes."""
+        concerned = (hooks for hooks in engine.extensions.hooks if hooks.rooms.matches(self.room))
+        self.hooks: tuple[RunHooks, ...] = tuple(concerned)
+        """The hooks of features that concern the run; `load_feature_data` drops those without rows of the owner."""
         self.feature_data: dict[str, object] = {}
         """What features keep of the owner, by the name of their hooks. Loaded when the run is executed."""
         self.stop_requested = SharedEvent()
@@ -119,6 +123,13 @@ class Run:
         return mode == "rules" or (mode == "auto" and not self.has_model)
 
     @property
+    def decides_in_rounds(self) -> bool:
+        """Whether the planner works in rounds. A room that fixes its tools or its evidence has plans instead."""
+        room = self.room
+        fixed = room.required_tools or room.gates or room.knowledge or room.routing == "intents"
+        return self.profile.decides == "rounds" and self.plans_with_model and self.works_with_model and not fixed
+
+    @property
     def seconds_left(self) -> float:
         """Seconds left of the run's time budget in this process; never negative."""
         if self._deadline is None:
@@ -127,12 +138,17 @@ class Run:
 
     def list_commands(self) -> list[RunCommand]:
         """The commands that features offer in this run beside the skills."""
-        return [command for hooks in self.engine.extensions.hooks for command in hooks.list_commands(self)]
+        return [command for hooks in self.hooks for command in hooks.list_commands(self)]
 
     async def load_feature_data(self) -> None:
-        """Loads `feature_data`. Raises `StoreError`."""
-        for hooks in self.engine.extensions.hooks:
-            self.feature_data[hooks.name] = await hooks.load(self)
+        """Loads `feature_data`, and drops hooks that do not concern this owner. Raises `StoreError`."""
+        concerned = []
+        for hooks in self.hooks:
+            rows = await hooks.owner_rows.read(self.state.owner) if hooks.owner_rows is not None else ()
+            if rows or hooks.owner_rows is None:
+                self.feature_data[hooks.name] = hooks.load(self, rows)
+                concerned.append(hooks)
+        self.hooks = tuple(concerned)
 
     def start_clock(self) -> None:
         """Starts the clock of the time budget. Time in the queue does not count."""

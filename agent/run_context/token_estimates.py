@@ -5,7 +5,7 @@ import json
 from agent.core.errors import ModelError
 from agent.core.models import AgentRequest, JsonObject, Room, Usage
 from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest
-from agent.llm.prices import Prices
+from agent.llm.tiers import Prices
 
 CHARS_PER_TOKEN = 4
 """For English text. Other languages and code have fewer, so their estimates are too low."""

@@ -18,7 +18,6 @@ from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.planning.references import find_references
-from agent.policy.approval import has_side_effect
 from agent.runs.service import AcceptedRun, AgentService
 
 RepeatedEffects = Literal["refuse", "keep", "ask"]
@@ -237,7 +236,7 @@ def _list_effects(origin: RunState, step_id: str) -> list[str]:
     calls = [(call.intent.tool, call.intent.effect) for attempt in attempts for call in attempt.calls]
     if any(attempt.taken_from for attempt in attempts):
         calls += [(step.tool, step.effect) for step in (origin.plan.steps if origin.plan else ()) if step.id == step_id]
-    return list(dict.fromkeys(tool for tool, effect in calls if has_side_effect(tool, effect)))
+    return list(dict.fromkeys(tool for tool, effect in calls if origin.has_side_effect(tool, effect)))
 
 
 def _keep_effects(origin: RunState, repeated: Iterable[tuple[str, str]], fork: ForkRequest) -> list[str]:

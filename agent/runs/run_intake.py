@@ -1,15 +1,14 @@
 """`RunIntake.accept`: the only way from a door's request to the run that answers it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from agent.core.errors import AgentError, BadRequestError, ConfigError, ConflictError, StoreError
-from agent.core.events import Event
 from agent.core.models import AgentRequest, JsonObject, Room, Webhook
 from agent.core.own_ids import OwnIds
 from agent.core.principal import Principal
-from agent.core.run_state import RunState
 from agent.runs.approval_replies import ConversationTrust, submit_replies, submit_reply, submit_text
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
@@ -120,8 +119,13 @@ class WebhookRegistry(Protocol):
         """Raises `BadRequestError` for an address or a secret that cannot be used."""
         ...
 
-    def observe_end(self, state: RunState, event: Event) -> None:
-        """Observes the ends of runs."""
+    @property
+    def awaited_runs(self) -> AbstractSet[str]:
+        """The ids of the runs whose ends must be posted, as far as this process knows."""
+        ...
+
+    def notice_end(self, run_id: str) -> None:
+        """Called when one of them has ended in this process."""
         ...
 
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
@@ -249,9 +253,8 @@ class RunIntake:
             return await self._accept_request(caller, named, room, run_id, wire_request=chat.wire_request, trust=trust)
         # Without the conversation's id: the client's own messages say whether this one is a reply. A message that a
         # user sends again must not answer a question that came after it.
-        return await submit_reply(self.service, caller, request) or await self._start(
-            caller, named, room, run_id, origin=chat
-        )
+        reply = None if request.is_first_message else await submit_reply(self.service, caller, request)
+        return reply or await self._start(caller, named, room, run_id, origin=chat)
 
     async def _accept_request(
         self,
@@ -303,7 +306,8 @@ class RunIntake:
     ) -> AcceptedRun:
         wire_request = origin.wire_request if origin else None
         tainted = origin is not None and origin.tainted
-        if not hidden and (given := await find_client_results(self.service, caller.owner, request, room)) is not None:
+        has_results = not hidden and any(one.role == "tool" for one in request.messages or ())
+        if has_results and (given := await find_client_results(self.service, caller.owner, request, room)) is not None:
             return await start_continuation(
                 self.service, caller, request, room, given, wire_request=wire_request, tainted=tainted
             )

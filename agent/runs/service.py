@@ -1,47 +1,71 @@
-"""`AgentService`: start, follow, cancel and read runs. The only way into the engine, for every door."""
+"""`AgentService`: start, decide on and cancel runs; reading them is `RunReader`. The only way into the engine."""
 
 import asyncio
 import contextlib
-import json
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal
+from typing import Literal, Protocol
 
 from agent.core.client_requests import ClientRequests
-from agent.core.errors import BusyError, ConflictError, NotFoundError
+from agent.core.errors import AgentError, ConflictError
 from agent.core.events import (
     ApprovalDecided,
     CancelRequested,
     Event,
     GivenPlan,
     RunCreated,
-    RunFailed,
-    RunWaiting,
 )
 from agent.core.models import (
     ENDED_STATUSES,
     LOCAL_OWNER,
     AgentRequest,
-    AgentResponse,
     JsonObject,
     Plan,
     Room,
-    RunStatus,
 )
 from agent.core.principal import LOCAL, Principal
 from agent.core.progress import RunProgress
 from agent.core.run_reducer import fold
 from agent.rooms import Rooms
-from agent.runs.response import build_response
-from agent.runs.run_concurrency import RunConcurrency, hold_run_slot
-from agent.runs.run_failed import RunFailedError
+from agent.runs.run_reader import RunReader
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits, WorkerFactory
-from agent.runs.stopped_run import StoppedRun
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from agent.storage.journal import Claim, Journal, RunRow
+
+
+class RunConcurrency(Protocol):
+    """Limits how many runs of an API key execute in parallel."""
+
+    async def acquire(self, key: str, run_id: str, most: int) -> None:
+        """Takes one of `most` slots. Raises `RateLimitError` if all are taken."""
+        ...
+
+    async def release(self, key: str, run_id: str) -> None:
+        """Releases the slot of a run that was not started."""
+        ...
+
+
+@contextlib.asynccontextmanager
+async def hold_run_slot(
+    run_concurrency: RunConcurrency | None, principal: Principal, run_id: str
+) -> AsyncIterator[None]:
+    """Holds one of the key's parallel runs; releases it if the run cannot be started. Does nothing for a caller without
+    such a limit. Raises `RateLimitError` if all are taken.
+    """
+    key, most = principal.key_id, principal.parallel_runs
+    if run_concurrency is None or key is None or most is None:
+        yield
+        return
+    await run_concurrency.acquire(key, run_id, most)
+    try:
+        yield
+    except AgentError:
+        await run_concurrency.release(key, run_id)
+        raise
+
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +77,6 @@ _ACTIONS: Mapping[Decision, AuditAction] = {
 }
 RESUME_WAIT_SECONDS = 2.0
 """How long a decision waits until the run has resumed; another process may take a second to claim it."""
-MAX_WAITING_RUNS = 200
-"""The newest waiting runs of an owner among which replies and lists of questions look."""
-TAIL_POLL_SECONDS = 5.0
-"""How long a follower of another process's run waits before it reads again, in case a wake-up was missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +105,7 @@ def _keep_request(request: AgentRequest) -> AgentRequest:
     return request
 
 
-class AgentService(Generic[Live]):
+class AgentService(RunReader[Live]):
     """The runs of this gateway."""
 
     def __init__(
@@ -101,11 +121,14 @@ class AgentService(Generic[Live]):
         redact_request: Callable[[AgentRequest], AgentRequest] = _keep_request,
         check_quota: Callable[[str, AgentRequest, Room], Awaitable[None]] = _allow_any_cost,
         list_unshared: Callable[[Principal], Awaitable[tuple[str, ...]]] = _list_nothing,
+        list_approval_exempt: Callable[[], tuple[str, ...]] = tuple,
         run_concurrency: RunConcurrency | None = None,
         progress: RunProgress | None = None,
         client_requests: ClientRequests | None = None,
         make_worker: WorkerFactory[Live] | None = None,
     ) -> None:
+        build = make_worker or RunWorker[Live]
+        super().__init__(journal, build(journal, executor, worker=worker, limits=limits or ServiceLimits()))
         self.progress = progress or RunProgress()
         """Progress messages of the runs that this process executes."""
         self.client_requests = client_requests or ClientRequests()
@@ -115,13 +138,11 @@ class AgentService(Generic[Live]):
         """Returns the request without secrets of this gateway, as it may be stored."""
         self._check_quota = check_quota
         self._list_unshared = list_unshared
+        self._list_approval_exempt = list_approval_exempt
         self._run_concurrency = run_concurrency
-        self._journal = journal
         self._executor = executor
         self.rooms = rooms
         self._validate = validate
-        limits = limits or ServiceLimits()
-        self.worker: RunWorker[Live] = (make_worker or RunWorker[Live])(journal, executor, worker=worker, limits=limits)
 
     def admit(self, request: AgentRequest, owner: str | None = None) -> Room:
         """The room that will serve the request, one that `owner` may use.
@@ -182,6 +203,7 @@ class AgentService(Generic[Live]):
             may_skip_approval=principal.may_skip_approval,
             scopes=None if principal.scopes is None else tuple(sorted(principal.scopes)),
             unshared=await self._list_unshared(principal) if room.guard_output.pii == "auto" else (),
+            approval_exempt=self._list_approval_exempt(),
             withheld=withheld or {},
         )
         async with hold_run_slot(self._run_concurrency, principal, run_id):
@@ -198,114 +220,6 @@ class AgentService(Generic[Live]):
         """The plan for a run of this request, validated. Raises `BadRequestError` with every problem."""
         created = Event("run_new", 1, 0, 0.0, RunCreated(request=request, room=room, owner=owner))
         return self._executor.validate_steps(Claim("run_new", 0, (created,)), plan, known=known, finish=finish)
-
-    async def follow_events(
-        self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0, waits: bool = True, seen_seq: int = 0
-    ) -> AsyncGenerator[Event, None]:
-        """Yields the events with `seq > after`, replayed and then live, up to the terminal one. Raises `NotFoundError`.
-
-        Without `waits` it ends where the run waits for a person, except at waits up to seq `seen_seq`, which are over.
-        It also ends while the gateway drains: the run continues after the restart.
-        """
-        async with contextlib.aclosing(self._follow_all_events(run_id, owner, after)) as events:
-            async for event in events:
-                yield event
-                if waits or event.seq <= seen_seq or not isinstance(event.body, RunWaiting):
-                    continue
-                if await self._is_still_waiting(event):
-                    return
-
-    async def _is_still_waiting(self, event: Event) -> bool:
-        """Whether the run still waits at this event."""
-        later = await self._journal.read_events(event.run_id, after=event.seq)
-        return not any(isinstance(other.body, ApprovalDecided | CancelRequested) for other in later)
-
-    async def _follow_all_events(self, run_id: str, owner: str, after: int) -> AsyncGenerator[Event, None]:
-        live = self.worker.get_followable_run(run_id)
-        if live is not None and live.state.owner != owner:
-            raise NotFoundError(f"there is no run {run_id!r}")
-        if live is not None:
-            async for event in live.follow_events(after):
-                after = event.seq
-                yield event
-                if event.body.terminal:
-                    return
-        else:
-            row = await self._journal.get_run(run_id, owner=owner)
-            if row.status in ENDED_STATUSES and after >= row.last_seq:
-                return
-        async for event in self._tail_journal(run_id, after):
-            yield event
-
-    async def wait_until_stopped(self, run_id: str, *, owner: str = LOCAL_OWNER, seen_seq: int = 0) -> StoppedRun:
-        """The run's log and state once it has ended or waits for a person after seq `seen_seq`.
-
-        Raises `RunFailedError` for a failed run, `BusyError` if the gateway stops first, and `NotFoundError`.
-        """
-        live = self.worker.get_followable_run(run_id)
-        if live is not None and live.state.owner == owner:
-            await live.wait_until_stopped(seen_seq)  # one wake-up instead of one for each event
-        if live is not None and live.state.owner == owner and live.events[-1].body.terminal:
-            stopped = StoppedRun(live.events, live.state)
-        else:
-            events = [event async for event in self.follow_events(run_id, owner=owner, waits=False, seen_seq=seen_seq)]
-            stopped = StoppedRun(events, fold(run_id, events))
-        last = stopped.events[-1].body if stopped.events else None
-        if isinstance(last, RunFailed):
-            raise RunFailedError(last.failure)
-        if last is None or not (last.terminal or isinstance(last, RunWaiting)):
-            raise BusyError(f"the gateway is stopping; the run continues after the restart: GET /v1/runs/{run_id}")
-        return stopped
-
-    async def wait_until_end(
-        self, run_id: str, *, owner: str = LOCAL_OWNER, waits: bool = True, seen_seq: int = 0
-    ) -> None:
-        """Returns where `follow_events` ends. Raises `NotFoundError`."""
-        async with contextlib.aclosing(
-            self.follow_events(run_id, owner=owner, waits=waits, seen_seq=seen_seq)
-        ) as events:
-            async for _ in events:
-                pass
-
-    async def wait_for_response(self, run_id: str, *, owner: str = LOCAL_OWNER, seen_seq: int = 0) -> AgentResponse:
-        """The answer once the run has ended, or the question it waits with. Raises what `wait_until_stopped`
-        raises.
-        """
-        stopped = await self.wait_until_stopped(run_id, owner=owner, seen_seq=seen_seq)
-        return build_response(stopped.events, stopped.state)
-
-    async def read_events(self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0) -> list[Event]:
-        """The events so far. Raises `NotFoundError`."""
-        await self._journal.get_run(run_id, owner=owner)
-        return await self._journal.read_events(run_id, after=after)
-
-    async def get_blob_result(self, checksum: str) -> tuple[dict[str, object] | None, str]:
-        """The object that a long tool result was stored as (None if it was not an object), and its
-        whole text.
-        """
-        kept = json.loads(await self._journal.get_blob(checksum))
-        value = kept.get("value")
-        return value if isinstance(value, dict) else None, kept["text"]
-
-    async def get_blob_content(self, checksum: str) -> list[JsonObject]:
-        """The content blocks of a tool result besides its text."""
-        blocks: list[JsonObject] = json.loads(await self._journal.get_blob(checksum))
-        return blocks
-
-    async def get_run(self, run_id: str, *, owner: str = LOCAL_OWNER) -> RunRow:
-        """The run's row. Raises `NotFoundError`."""
-        return await self._journal.get_run(run_id, owner=owner)
-
-    async def list_runs(
-        self,
-        *,
-        owner: str = LOCAL_OWNER,
-        limit: int = 50,
-        before: str | None = None,
-        status: RunStatus | None = None,
-    ) -> list[RunRow]:
-        """Returns runs, newest first."""
-        return await self._journal.list_runs(owner=owner, limit=limit, before=before, status=status)
 
     async def cancel_run(
         self, run_id: str, *, owner: str = LOCAL_OWNER, reason: str = "cancelled by the caller"
@@ -368,18 +282,6 @@ class AgentService(Generic[Live]):
                     await self._journal.wait_for_events(decided.run_id, after=after, timeout_s=RESUME_WAIT_SECONDS)
         return await self.get_run(decided.run_id, owner=decided.owner)
 
-    async def find_conversation_ends(
-        self, conversation_id: str, *, owner: str = LOCAL_OWNER
-    ) -> tuple[RunRow, RunRow] | None:
-        """The oldest and the newest run of a conversation; None if it has none."""
-        return await self._journal.find_conversation_ends(conversation_id, owner=owner)
-
-    async def list_waiting_runs(self, *, owner: str = LOCAL_OWNER) -> list[RunRow]:
-        """The newest `MAX_WAITING_RUNS` runs that wait for a person, hidden ones too."""
-        return await self._journal.list_runs(
-            owner=owner, status="awaiting_approval", limit=MAX_WAITING_RUNS, include_hidden=True
-        )
-
     async def resume_run(self, run_id: str, *, owner: str = LOCAL_OWNER) -> None:
         """Claims an unfinished run and continues it. Raises `ConflictError` if it has ended or another process executes
         it.
@@ -389,15 +291,3 @@ class AgentService(Generic[Live]):
             raise ConflictError(f"run {run_id!r} has ended already ({row.status})")
         if not await self.worker.resume_run(run_id):
             raise ConflictError(f"run {run_id!r} is executed by another process ({row.worker})")
-
-    async def _tail_journal(self, run_id: str, after: int) -> AsyncIterator[Event]:
-        """Follows a run through the journal: one of another process, or one that was released."""
-        while True:
-            for event in await self._journal.read_events(run_id, after=after):
-                after = event.seq
-                yield event
-                if event.body.terminal:
-                    return
-            if self.worker.draining and self.worker.get_live_run(run_id) is None:
-                return
-            await self._journal.wait_for_events(run_id, after=after, timeout_s=TAIL_POLL_SECONDS)

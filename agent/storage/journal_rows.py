@@ -62,7 +62,9 @@ CHECK_BYTES = 65_536
 
 def make_title(prompt: str) -> str:
     """A run's title: the start of its prompt on one line."""
-    return " ".join(replace_surrogates(prompt[: 4 * MAX_TITLE_CHARS]).split())[:MAX_TITLE_CHARS]
+    beginning = prompt[: 4 * MAX_TITLE_CHARS]
+    storable = beginning if beginning.isascii() else replace_surrogates(beginning)
+    return " ".join(storable.split())[:MAX_TITLE_CHARS]
 
 
 def compute_ages(drafts: Sequence[EventDraft]) -> list[float]:

@@ -6,7 +6,7 @@ Statements use `?` for parameters and only what SQLite and PostgreSQL have in co
 import sqlite3
 from collections.abc import Sized
 from math import inf
-from time import thread_time
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from agent.core.errors import AgentError
@@ -142,3 +142,41 @@ def _check(change: SqlStatement, count: int) -> int:
     if change.must_change and count == 0:
         raise UnchangedError
     return count
+
+
+MAX_CACHED_OWNERS: Final = 1_000
+
+
+class OwnedRows:
+    """The rows of one statement about an owner, declared by a feature and read by the engine in runs.
+
+    The feature's code runs only if there are rows. With `cache_seconds`, the same list is returned for so long: a
+    process may miss for that time what another one changed."""
+
+    def __init__(self, statements: SqlClient, statement: str, *, cache_seconds: float = 0.0) -> None:
+        """Every `?` of `statement` stands for the owner."""
+        self._statements = statements
+        self._statement = statement
+        self._owner_marks = statement.count("?")
+        self._cache_seconds = cache_seconds
+        self._cached: dict[str, tuple[float, list[Row]]] = {}
+
+    async def read(self, owner: str) -> list[Row]:
+        """The owner's rows. Raises `StoreError`."""
+        cached = self._cached.get(owner)
+        if cached is not None and monotonic() - cached[0] < self._cache_seconds:
+            return cached[1]
+        rows = await self._statements.read(self._statement, *[owner] * self._owner_marks)
+        if self._cache_seconds:
+            if len(self._cached) >= MAX_CACHED_OWNERS:
+                self._cached.clear()
+            self._cached[owner] = (monotonic(), rows)
+        return rows
+
+    async def read_counts(self, owner: str) -> dict[str, int]:
+        """Rows of a name and a number as a dictionary in order of name. Raises `StoreError`."""
+        return {str(name): int(count) for name, count in sorted(await self.read(owner))}
+
+    def forget(self, owner: str) -> None:
+        """Makes the next `read` see what this process has changed."""
+        self._cached.pop(owner, None)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agent.core.models import Effect
+from agent.core.models import Effect, PlanStep
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.tools import ToolSpec, UserSource
 from agent.tools.flat_schema import ANY_VALUE
@@ -85,6 +85,11 @@ class Catalogue:
     def get_skill(self, name: str) -> SkillCard | None:
         """The skill of this name, or None."""
         return next((card for card in self.skills if card.name == name), None)
+
+    def has_side_effect(self, step: PlanStep) -> bool:
+        """Whether a step changes something outside the agent."""
+        spec = self.get_tool(step.tool) if step.action != "skill" else None
+        return spec.has_side_effect if spec is not None else step.effect != "read"
 
     def get_tool(self, name: str) -> ToolSpec | None:
         """The tool of this name, or None."""

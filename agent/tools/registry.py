@@ -20,6 +20,8 @@ class ToolRegistry:
     _withheld: dict[str, dict[str, str]] = field(default_factory=dict)
     _specs: tuple[ToolSpec, ...] | None = None
     """The specs in order of name; None after a change."""
+    _exempt: tuple[str, ...] | None = None
+    """The names of the tools whose effects need nobody's approval; None after a change."""
     version: int = 0
     """Incremented with every change."""
 
@@ -83,6 +85,12 @@ class ToolRegistry:
         """The user's own sources that the tools of these names read."""
         return {spec.hints.source for spec in self.list_specs(names) if spec.hints.source is not None}
 
+    def list_approval_exempt(self) -> tuple[str, ...]:
+        """The names of the tools whose effects need nobody's approval, sorted."""
+        if self._exempt is None:
+            self._exempt = tuple(spec.name for spec in self.list_specs() if spec.is_approval_exempt)
+        return self._exempt
+
     def list_room_specs(self, room: Room, owner: str) -> list[ToolSpec]:
         """The specs of the tools that an owner has in a room, in order of name: those the room names, or all if
         it names none, and those of its own servers.
@@ -99,5 +107,5 @@ class ToolRegistry:
         return next((spec.name for spec in own if spec.room_name == name), name)
 
     def _invalidate_specs(self) -> None:
-        self._specs = None
+        self._specs = self._exempt = None
         self.version += 1

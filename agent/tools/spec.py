@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from agent.core.models import LOCAL_OWNER, ArgumentRole, Effect, JsonObject, Room
+from agent.core.json_schema import iter_violations
+from agent.core.models import LOCAL_OWNER, Action, ArgumentRole, Effect, JsonObject, Room
+from agent.tools.commands import ToolCommands
 from agent.tools.flat_schema import build_flat_schema
 
 UserSource = Literal["files", "collections", "memories", "runs"]
@@ -77,6 +79,12 @@ class PlanHints:
     the name NAME`."""
     is_always_shown: bool = False
     """Whether people must see its text as it is: what an answer leaves out of it is added to the answer."""
+    commands: ToolCommands | None = None
+    """The exact commands by which it is called without a model."""
+    is_memory: bool = False
+    """Whether it saves or recalls what the user asked to be remembered. Nobody has to approve that."""
+    stages_draft: bool = False
+    """Whether all that it changes is a draft, which nothing uses before a person has allowed it."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 
@@ -142,6 +150,22 @@ class ToolSpec:
         return self.annotations.effect
 
     @property
+    def has_side_effect(self) -> bool:
+        """Whether a call changes something outside the agent. The user's own memory does not count, and neither do
+        drafts."""
+        return self.effect != "read" and not self.is_approval_exempt
+
+    @property
+    def is_approval_exempt(self) -> bool:
+        """Whether its effect needs nobody's approval. Tools of foreign servers never say so."""
+        return self.hints.is_memory or self.hints.stages_draft
+
+    @property
+    def step_action(self) -> Action:
+        """The action of a step that calls it."""
+        return "memory" if self.hints.is_memory else "tool"
+
+    @property
     def where_args(self) -> tuple[str, ...]:
         """The arguments that say where the call goes: addresses that models may compose. See `agent.policy.egress`."""
         return tuple(name for name, role in self.argument_roles.items() if role == "where")
@@ -180,3 +204,47 @@ class ToolSpec:
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": self.input_schema},
         }
+
+
+def drop_unset_inputs(spec: ToolSpec, inputs: JsonObject) -> JsonObject:
+    """The inputs without optional ones that mean "not given"; never without a required one.
+
+    In our own tools an empty text and null mean that, unless the tool changes something: then an empty text may clear a
+    value. Of a foreign tool that only reads, an empty value or 0 is dropped if the tool's own schema refuses it.
+    """
+    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
+    known = properties if isinstance(properties, dict) else {}
+    needed = required if isinstance(required, list) else []
+    unset = [
+        name
+        for name, value in inputs.items()
+        if name not in needed and isinstance(known.get(name), dict) and _is_unset(spec, known[name], value)
+    ]
+    return {name: value for name, value in inputs.items() if name not in unset} if unset else inputs
+
+
+def _is_unset(spec: ToolSpec, schema: JsonValue, value: JsonValue) -> bool:
+    if isinstance(value, bool) or value not in (None, "", 0, [], {}):
+        return False
+    if spec.origin == "builtin" and value != 0 and (value is None or spec.effect == "read"):
+        return True
+    if spec.effect != "read" or not isinstance(schema, dict):
+        return False
+    # A reference into the definitions of the whole schema cannot be compared alone.
+    return "$ref" not in str(schema) and next(iter_violations(schema, value), None) is not None
+
+
+def limit_numbers(spec: ToolSpec, inputs: JsonObject) -> JsonObject:
+    """The inputs of a tool that only reads, with optional numbers not above the largest that it takes: a model that
+    asks for a million rows means all that it can have."""
+    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
+    declared = properties if isinstance(properties, dict) else {}
+    needed = required if isinstance(required, list) else []
+    largest = {
+        name: limit
+        for name, value in inputs.items()
+        if spec.effect == "read" and name not in needed and isinstance(value, int | float)
+        if isinstance(schema := declared.get(name), dict) and isinstance(limit := schema.get("maximum"), int | float)
+        if value > limit
+    }
+    return {**inputs, **largest} if largest else inputs

@@ -18,10 +18,9 @@ from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import get_caller, get_event_stream, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.deferred_response import DeferredResponse
-from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import get_stepgate
 from gateway.doors.json_body import DirectJsonRoute, refuse_unknown_fields
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.render.errors import FailureBody
 from gateway.render.native import build_event_frame, build_failure_frame, build_response_frame
 

@@ -24,12 +24,10 @@ from gateway.auth.dependencies import CurrentCaller, get_caller, get_event_strea
 from gateway.bootstrap import Stepgate
 from gateway.deferred_response import DeferredResponse
 from gateway.doors.agent import STREAM
-from gateway.doors.client_disconnect import cancel_on_disconnect, notify_on_disconnect
 from gateway.doors.dependencies import Gateway, get_stepgate
 from gateway.doors.early_failure import raise_early_failure
 from gateway.doors.json_body import DirectJsonRoute
-from gateway.doors.openai_messages import to_agent_request
-from gateway.doors.openai_parameters import list_ignored, refuse_unsupported
+from gateway.doors.openai_messages import list_ignored, refuse_unsupported, to_agent_request
 from gateway.doors.openai_wire import ChatCompletionRequest
 from gateway.doors.openwebui import (
     cancel_after_disconnect,
@@ -37,7 +35,7 @@ from gateway.doors.openwebui import (
     is_open_webui,
     remove_client_additions,
 )
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect, notify_on_disconnect
 from gateway.errors import ClientDisconnectedError
 from gateway.render.errors import OpenAIErrorBody, build_openai_error, to_json
 from gateway.render.openai import OpenAIChunks, build_completion_body

@@ -19,7 +19,7 @@ _RELEASING_EVENTS = frozenset({ev.RunSuspended, ev.RunWaiting, ev.RunSucceeded, 
 
 
 class MeteredRunConcurrency:
-    """Implements `agent.runs.run_concurrency.RunConcurrency`."""
+    """Implements `agent.runs.service.RunConcurrency`."""
 
     def __init__(self, rate_limiter: RateLimiter) -> None:
         self._rate_limiter = rate_limiter
@@ -37,7 +37,7 @@ class MeteredRunConcurrency:
         await self._rate_limiter.replace(_meter_name(key), run_id, 1, 0)
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:
-        """Releases the slot of a run that has ended or is parked. A run observer."""
+        """Releases the slot of a run with a key that has ended or is parked. A run observer."""
         if type(event.body) not in _RELEASING_EVENTS or state.api_key_id is None:
             return
         task = asyncio.create_task(self.release(state.api_key_id, event.run_id), name=f"{event.run_id} place")

@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError
-from agent.core.events import Event
-from agent.core.run_state import RunState
 from agent.llm.tiers import ConfiguredModel
 from agent.storage.leases import HousekeepingLease
 from gateway.auth.authentication import is_loopback
@@ -39,14 +37,16 @@ class IdleProber:
     def __init__(self, live: LiveModels, lease: HousekeepingLease) -> None:
         self._live = live
         self._lease = lease
-        self._active_at = monotonic()
+        self.active_at = monotonic()
+        """When a run was last at work (`monotonic`). An observer of runs sets it."""
+        self.is_measuring = False
+        """Whether a call of the model is in progress."""
         self._not_before = 0.0
         self._measurement: ModelMeasurement | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def observe_event(self, state: RunState, event: Event) -> None:
-        """Notes that a run is at work, and ends the call in progress: the model is needed."""
-        self._active_at = monotonic()
+    def interrupt(self) -> None:
+        """Ends the call in progress: a run needs the model."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
 
@@ -56,14 +56,16 @@ class IdleProber:
             while True:
                 await asyncio.sleep(CHECK_SECONDS)
                 if count_runs():
-                    self._active_at = monotonic()
+                    self.active_at = monotonic()
                 now = monotonic()
-                if now - self._active_at < IDLE_SECONDS or now < self._not_before:
+                if now - self.active_at < IDLE_SECONDS or now < self._not_before:
                     continue
                 model = self._find_model()
                 if model is not None:
                     self._task = asyncio.create_task(self._measure(model), name="measurement of a model")
+                    self.is_measuring = True
                     await asyncio.wait({self._task})
+                    self.is_measuring = False
         finally:
             if self._task is not None:
                 await cancel_and_wait(self._task)

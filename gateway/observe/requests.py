@@ -1,16 +1,56 @@
 """ASGI middleware around every request: its id, its line in the log, its place in the metrics."""
 
+import logging
 import re
-from collections.abc import Callable
 from time import perf_counter
 
+from starlette.datastructures import State
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent.core import events as ev
+from agent.core.run_state import RunState
+from gateway.auth.authentication import Caller
 from gateway.errors import build_defect_response, make_request_id
-from gateway.observe.access_log import log_request
 from gateway.observe.logs import request_id as current_request
 from gateway.observe.metrics import Metrics
+
+log = logging.getLogger("gateway.requests")
+run_log = logging.getLogger("gateway.runs")
+
+PROBE_ROUTES = frozenset({"/health", "/ready", "/metrics"})
+"""Routes that machines poll every few seconds; only their failures are logged."""
+_OPERATOR_CODES = ("ERR_MODEL", "ERR_STORE", "ERR_EMBEDDER", "ERR_CONFIG", "ERR_INTERNAL", "ERR_VECTOR_SPACE")
+"""Prefixes of the error codes that an operator must act on."""
+
+
+def log_request(scope: Scope, method: str, route: str, status: int, seconds: float) -> None:
+    """Logs a request after its last byte. The request id comes from the context."""
+    if (route in PROBE_ROUTES and status < 400) or not log.isEnabledFor(logging.INFO):
+        return
+    caller = scope["state"].get("caller")
+    key = caller.key.id if isinstance(caller, Caller) and caller.key is not None else None
+    ms = round(seconds * 1000, 1)
+    fields = {"method": method, "route": route, "status": status, "ms": ms, "key": key}
+    log.log(
+        logging.WARNING if status >= 500 else logging.INFO,
+        "%s %s %d in %s ms%s", method, route, status, ms, f" by {key}" if key else "",
+        extra=fields,
+    )  # fmt: skip
+
+
+def log_run(state: RunState, event: ev.Event) -> None:
+    """Logs the end of a run; as a warning if an operator must act. An observer of the ends of runs."""
+    body = event.body
+    code = body.failure.error_code if isinstance(body, ev.RunFailed) else None
+    level = logging.WARNING if code is not None and code.startswith(_OPERATOR_CODES) else logging.INFO
+    if not run_log.isEnabledFor(level):
+        return
+    seconds = round(max(0.0, event.at - state.created_at), 3)
+    fields = {"run_id": event.run_id, "status": state.status, "code": code, "seconds": seconds, "room": state.room.id}
+    ended = f"{state.status}, {code}," if code else state.status
+    run_log.log(level, "run %s %s after %s s", event.run_id, ended, seconds, extra={**fields, "key": state.api_key_id})
+
 
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 """Methods that log lines and labels may contain; the caller chooses the method."""
@@ -27,9 +67,10 @@ class RequestMiddleware:
     It also answers uncaught exceptions, so that no response lacks the id.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Callable[[], Metrics | None]) -> None:
+    def __init__(self, app: ASGIApp, state: State, *, counts: bool) -> None:
+        """`state` is the application's: it holds the gateway, with its metrics, once this is built."""
         self._app = app
-        self._metrics = metrics
+        self._state, self._counts = state, counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
@@ -69,8 +110,8 @@ class RequestMiddleware:
         method = scope["method"] if scope["method"] in METHODS else "other"
         route = _get_route_pattern(scope)
         log_request(scope, method, route, status, seconds)
-        metrics = self._metrics()
-        if metrics is not None:
+        if self._counts:
+            metrics: Metrics = self._state.stepgate.metrics
             metrics.count_request(method, route, status, seconds)
 
 

@@ -21,6 +21,7 @@ from pydantic import Field
 from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel
 from agent.tools import PlanHints, ToolContext, TypedTool
+from mcp_tools.builtin.request_commands import CALCULATION
 
 PRECISION = 40
 MAX_POWER = 10_000
@@ -49,7 +50,7 @@ class CalculatorTool(TypedTool[CalculatorInput, CalculatorOutput]):
     name = "calculator"
     description = "Calculate an arithmetic expression exactly. Use it for every calculation."
     keywords = ("calculate", "compute", "sum", "plus", "minus", "times", "percent", "arithmetic", "math", "number")
-    hints = PlanHints(is_answer=True)
+    hints = PlanHints(commands=CALCULATION, is_answer=True)
 
     async def run(self, args: CalculatorInput, context: ToolContext) -> CalculatorOutput:
         return CalculatorOutput(expression=args.expression, value=calculate(args.expression))

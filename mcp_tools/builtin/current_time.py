@@ -9,7 +9,8 @@ from pydantic import Field
 
 from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel
-from agent.tools import ToolContext, TypedTool
+from agent.tools import PlanHints, ToolContext, TypedTool
+from mcp_tools.builtin.request_commands import TIME
 
 
 class CurrentTimeInput(DeferredModel):
@@ -31,6 +32,7 @@ class CurrentTimeOutput(DeferredModel):
 
 class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
     name = "current_time"
+    hints = PlanHints(commands=TIME)
     description = "The current date, time and weekday in a time zone. Use it whenever today's date or the time matters."
     keywords = ("time", "date", "today", "now", "clock", "weekday", "day", "hour")
 

@@ -12,6 +12,7 @@ from agent.core.safe_files import open_beneath
 from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.tools import PlanHints, ToolContext
 from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FilePath, FileTool, read_text
+from mcp_tools.builtin.request_commands import FILE_LISTING, FILE_READING, FILE_SEARCH
 
 MAX_LINE_CHARS = 400
 MAX_COLLECTED = 20
@@ -56,7 +57,7 @@ class ReadFileTool(FileTool[ReadFileInput, ReadFileOutput]):
     )
     tainted = True
     keywords = ("file", "document", "read", "open", "notes", "txt", "md", "csv", "local", "folder")
-    hints = PlanHints(source="files", file_input="path")
+    hints = PlanHints(commands=FILE_READING, source="files", file_input="path")
 
     async def run(self, args: ReadFileInput, context: ToolContext) -> ReadFileOutput:
         """Opens the file below a root, decodes it, and selects the lines."""
@@ -119,7 +120,7 @@ class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
     description = "List the files in the user's folders, by folder and name pattern. Use it if a path is unknown."
     tainted = True
     keywords = ("files", "folder", "directory", "list", "which", "documents")
-    hints = PlanHints(source="files")
+    hints = PlanHints(commands=FILE_LISTING, source="files")
 
     async def run(self, args: ListFilesInput, context: ToolContext) -> ListFilesOutput:
 
@@ -185,7 +186,7 @@ class SearchFilesTool(FileTool[SearchFilesInput, SearchFilesOutput]):
     )
     tainted = True
     keywords = ("search", "find", "files", "grep", "contains", "mention", "look", "where", "documents", "notes")
-    hints = PlanHints(source="files", is_search=True)
+    hints = PlanHints(commands=FILE_SEARCH, source="files", is_search=True)
 
     async def run(self, args: SearchFilesInput, context: ToolContext) -> SearchFilesOutput:
         return await _run_in_thread(lambda: self._search(args))

@@ -11,6 +11,7 @@ from agent.core.models import DeferredModel
 from agent.memory.store import MAX_CHARS, MemorySearchResult, MemoryStore
 from agent.text.terms import extract_query_terms, extract_terms, has_content_words
 from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool, declare_roles
+from mcp_tools.builtin.request_commands import RECALL, REMEMBERING
 
 SAVE_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
@@ -34,7 +35,7 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
     annotations = SAVE_ANNOTATIONS
     argument_roles = declare_roles(text="content")
     keywords = ("remember", "memorize", "note", "save", "memory", "forget")
-    hints = PlanHints(is_answer=True)
+    hints = PlanHints(commands=REMEMBERING, is_answer=True, is_memory=True)
 
     def __init__(self, memory: MemoryStore) -> None:
         super().__init__()
@@ -95,7 +96,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
     )
     annotations = READ_ONLY
     keywords = ("remember", "recall", "memory", "memories", "know", "told", "earlier", "before")
-    hints = PlanHints(source="memories", is_search=True)
+    hints = PlanHints(commands=RECALL, source="memories", is_memory=True, is_search=True)
 
     def __init__(self, memory: MemoryStore) -> None:
         super().__init__()

@@ -14,7 +14,8 @@ from pydantic import Field
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
 from agent.core.models import DeferredModel, Source
 from agent.net import Page, SafeClient
-from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool, declare_roles
+from agent.tools import READ_ONLY_WEB, PlanHints, ToolContext, TypedTool, declare_roles
+from mcp_tools.builtin.request_commands import WEB_PAGE
 
 if TYPE_CHECKING:
     import httpx
@@ -63,6 +64,7 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
     """Reads public web pages, through the fetcher service if one is configured."""
 
     name = "web_fetch"
+    hints = PlanHints(commands=WEB_PAGE)
     description = (
         "Read a web page: fetches an http(s) address and returns its main text as Markdown. Use it for every "
         "question about the content of a given link."

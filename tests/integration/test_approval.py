@@ -11,7 +11,6 @@ from agent.core import events as ev
 from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest, AgentResponse, Room
 from agent.core.principal import Principal
-from agent.policy.approval import MEMORY_TOOLS
 from agent.run_context.run import Run
 from agent.runs.service import AcceptedRun
 from tests.integration.test_engine import write_skill
@@ -102,8 +101,7 @@ async def test_remembering_for_the_user_needs_nobody(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, None, room=CAREFUL) as bench:
         done = await ask(bench, "Remember that my dog is called Fido")
         assert done.metadata["status"] == "complete"
-        names = {tool.spec.name for tool in bench.engine.registry if tool.spec.name.startswith("memory_")}
-    assert names == MEMORY_TOOLS
+        assert bench.engine.registry.list_approval_exempt() == ("memory_save", "memory_search")
 
 
 async def test_reading_needs_nobody_unless_the_room_asks_before_every_plan(tmp_path: Path) -> None:
@@ -495,11 +493,10 @@ async def test_a_decision_that_comes_as_the_run_begins_to_wait_is_not_lost(
     model = script(plans(*sending()), says("It is sent.", to="completion"))
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
 
-        async def emit_and_decide(run: Run, *bodies: Any, **where: Any) -> Any:
-            emitted = await emit(run, *bodies, **where)
+        async def emit_and_decide(run: Run, *bodies: Any, **where: Any) -> None:
+            await emit(run, *bodies, **where)
             if isinstance(bodies[0], ev.RunWaiting) and not run.state.decisions:
                 await bench.service.submit_decision(run.run_id, "approve")
-            return emitted
 
         monkeypatch.setattr(Run, "emit", emit_and_decide)
         run_id = await bench.service.start_run(AgentRequest(prompt="send the mail and report"))

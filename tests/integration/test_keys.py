@@ -11,7 +11,7 @@ import pytest
 
 from agent.core.errors import AuthError, BadRequestError, NotFoundError, QuotaError, RateLimitError
 from agent.core.models import Usage
-from agent.llm.prices import Prices
+from agent.llm.tiers import Prices
 from agent.storage.api_keys import ApiKey, KeyLimits, KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.key_budgets import KeyBudgets

@@ -11,6 +11,7 @@ import pytest
 from mcp import Client
 
 from agent.skills import validate_skill
+from gateway.features.recipes.parts import get_recipes
 from tests.integration.test_forks import World, world
 from tests.support.approvals import ids_of
 from tests.support.script import plans, says
@@ -280,7 +281,7 @@ async def test_two_confirmations_at_once_apply_one_version(tmp_path: Path, model
         await save(made)
         url = "/v1/recipes/order-part/apply"
         answers = await asyncio.gather(*(made.client.post(url, json={}) for _ in range(4)))
-        other = (await made.stepgate.get_part("recipes").store.list_applied("somebody")).names
+        other = (await get_recipes(made.stepgate).store.list_applied("somebody")).names
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
     assert other == ()
 

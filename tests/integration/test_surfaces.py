@@ -7,8 +7,8 @@ from tests.support.surfaces import compare, render_help, render_mcp_lists, rende
 from tests.support.traced_turn import trace_turn
 
 HOW = "\nif the change is meant: python -m tests.support.surfaces --record"
-MAX_FILES = 216
-"""The count may only fall; it varies by a few files with the background work that happens to run meanwhile."""
+MAX_FILES = 152
+"""The aim is 150. The count varies by one or two: caches of two seconds, and what the database serves meanwhile."""
 
 
 def test_the_openapi_document_is_the_recorded_one() -> None:
@@ -32,4 +32,5 @@ async def test_one_completion_with_one_tool_call_runs_through_few_files(
     turn = await trace_turn(tmp_path, model_server)
     assert "agent/execution/tool_gateway.py" in turn.files
     assert "mcp_tools/builtin/calculator.py" in turn.files
+    assert turn.features == (), "a feature that a request does not concern runs no code"
     assert len(turn.files) <= MAX_FILES

@@ -149,6 +149,7 @@ async def engine_bench(
         validate,
         worker=name,
         limits=ServiceLimits(lease_s=configured.lease_seconds),
+        list_approval_exempt=registry.list_approval_exempt,
     )
     try:
         yield Bench(engine, service, client, cast("SqliteStore", store), library)

@@ -1,7 +1,9 @@
-"""Counts the code that one chat completion with one tool call runs through: files, packages, floors, functions.
+"""Counts the code that one chat completion with one tool call runs through: files, packages, functions.
 
 `python -m tests.support.traced_turn` prints the figures, `--files` the files too. The model is scripted, everything
-else is real: what counts is which code of ours a request needs, so what an engineer has to learn first.
+else is real: what counts is which code of ours a request needs, so what an engineer has to learn first. Loops that were
+running before and look at something now and then (a folder, a queue) are not part of a request: code counts if it runs
+in the context of the request's connection, which the tasks of the run inherit, or on the database's thread.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
@@ -17,6 +20,8 @@ from types import CodeType, FrameType
 import httpx
 
 from agent.core.settings import Settings
+from agent.storage.sqlite import SqliteDatabase
+from gateway.limits.http_protocol import BoundedConnection
 from tests.support.processes import ROOT
 from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -28,6 +33,10 @@ MODEL = script(
     plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
     says("It is 42.", to="completion"),
 )
+
+_COUNTS: ContextVar[bool] = ContextVar("counts", default=False)
+_ENTRIES = frozenset({BoundedConnection.data_received.__code__, SqliteDatabase._serve.__code__})
+"""Where bytes of a client arrive, and what the database's thread runs."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +93,16 @@ def _get_path(code: CodeType) -> str:
 
 @contextmanager
 def _collect_codes() -> Iterator[set[CodeType]]:
-    """Collects the code objects that this thread, and those that start meanwhile, enter."""
+    """Collects the code objects that are entered for a connection, in this thread and in those that start
+    meanwhile."""
     codes: set[CodeType] = set()
 
     def collect(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
+        if event != "call":
+            return
+        if frame.f_code in _ENTRIES:
+            _COUNTS.set(True)
+        if _COUNTS.get():
             codes.add(frame.f_code)
 
     threading.setprofile(collect)

@@ -6,7 +6,7 @@ import pytest
 from fastapi import Request
 from starlette.types import Message
 
-from gateway.doors.client_disconnect import cancel_on_disconnect
+from gateway.doors.run_intake import cancel_on_disconnect
 from gateway.errors import ClientDisconnectedError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.models import JsonObject
 from agent.tools import READ_ONLY, ToolAnnotations, ToolSpec
-from agent.tools.unset_inputs import drop_unset_inputs, limit_numbers
+from agent.tools.spec import drop_unset_inputs, limit_numbers
 
 PROPERTIES: JsonObject = {
     "path": {"type": "string"},

@@ -62,6 +62,9 @@ class RunCreated(EventBody):
         default=(),
         description="the caller's own sources that nobody else reads, where the room's policy depends on it",
     )
+    approval_exempt: tuple[str, ...] = Field(
+        default=(), description="the tools whose effects need nobody's approval: memory and drafts"
+    )
     withheld: JsonObject = Field(
         default_factory=dict, description="what a tool of the run needs and readers of the log are not shown"
     )

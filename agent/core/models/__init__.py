@@ -22,14 +22,17 @@ from agent.core.models.request import (
     ToolCallRequest,
 )
 from agent.core.models.room import (
+    EVERY_ROOM,
     MODEL_MARK,
     AnswerPiiAction,
     Budgets,
     GuardAction,
     OutputGuards,
     Room,
+    RoomFilter,
     RoomGuards,
     RoomServer,
+    rooms_with,
 )
 from agent.core.models.tool_overrides import ToolOverrides
 from agent.core.models.webhook import MAX_WEBHOOK_URL_CHARS, Webhook
@@ -60,6 +63,7 @@ from agent.core.models.words import (
 __all__ = [
     "AnswerPiiAction",
     "ENDED_STATUSES",
+    "EVERY_ROOM",
     "LOCAL_OWNER",
     "MAX_CONVERSATION_ID_CHARS",
     "MAX_WEBHOOK_URL_CHARS",
@@ -94,6 +98,7 @@ __all__ = [
     "RetrievalMode",
     "Role",
     "Room",
+    "RoomFilter",
     "RoomGuards",
     "RoomServer",
     "RouteKind",
@@ -114,4 +119,5 @@ __all__ = [
     "Usage",
     "UserIntent",
     "Webhook",
+    "rooms_with",
 ]

@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from agent.core.models.room import MODEL_MARK
+from agent.core.errors import BadRequestError
+from agent.core.models.room import LARGEST_PLAN, MODEL_MARK
 from agent.core.models.words import PROVIDER_FIELDS, FrozenModel, JsonObject, Role
 
 RESERVED_METADATA = frozenset(
@@ -136,6 +137,12 @@ class AgentRequest(FrozenModel):
             )
         return {**data, "conversation_id": session, "session_id": None}
 
+    @property
+    def is_first_message(self) -> bool:
+        """Whether it can answer nothing: it names no conversation, and no assistant or tool has said anything."""
+        earlier = self.messages or ()
+        return self.conversation_id is None and all(one.role not in ("assistant", "tool") for one in earlier)
+
     def name_room(self, room_id: str) -> str:
         """Makes the id of a room with the model that this request chose: `room@model`, or `room` without a choice."""
         model = self.chosen_model
@@ -153,3 +160,30 @@ class AgentRequest(FrozenModel):
 
 def _is_blank(name: object) -> bool:
     return isinstance(name, str) and not name.strip()
+
+
+CALL_FORM = 'each call is {"tool": name, "args": {...}}'
+
+
+def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
+    """Returns `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`. Accepts `name` and `arguments` too."""
+    calls = request.metadata.get("tool_calls")
+    if calls is None:
+        return ()
+    form = f"metadata.tool_calls must be a list; {CALL_FORM}"
+    if not isinstance(calls, list):
+        raise BadRequestError(form, param="metadata.tool_calls")
+    if len(calls) > LARGEST_PLAN:  # no room takes as many
+        raise BadRequestError(
+            f"{len(calls):,} tool calls are asked for; at most {LARGEST_PLAN} are made", param="metadata.tool_calls"
+        )
+    parsed = []
+    for call in calls:
+        if not isinstance(call, dict):
+            raise BadRequestError(form, param="metadata.tool_calls")
+        fields = {"tool": call.get("tool", call.get("name")), "args": call.get("args", call.get("arguments", {}))}
+        try:
+            parsed.append(ToolCallRequest.model_validate(fields))
+        except ValidationError as error:
+            raise BadRequestError(form, param="metadata.tool_calls") from error
+    return tuple(parsed)

@@ -1,6 +1,7 @@
 """Rooms: what an assistant may use, what it guards against, and what one of its runs may spend."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
@@ -76,6 +77,11 @@ class OutputGuards(FrozenModel):
         """Whether an answer must be complete before any of it is shown. Secrets are removed from streams too."""
         content = {self.pii, self.hate_speech, self.malicious_code}
         return "redact" in content or self.can_block
+
+    @property
+    def redacts_secrets(self) -> bool:
+        """Whether the room keeps credentials out of its answers; this gateway's own never leave."""
+        return self.secret in ("redact", "block")
 
     @property
     def can_block(self) -> bool:
@@ -232,3 +238,36 @@ class Room(FrozenModel):
     def tools_by_topic(self) -> dict[str, tuple[str, ...]]:
         """The further required tools by topic. `incident_tools` is the short form for the topic `incident`."""
         return {**({"incident": self.incident_tools} if self.incident_tools else {}), **self.topic_tools}
+
+    def list_required_tools(self, topics: Collection[str]) -> tuple[str, ...]:
+        """The tools that the room requires for a request with these topics, in order."""
+        further = [name for topic, names in self.tools_by_topic.items() if topic in topics for name in names]
+        return tuple(dict.fromkeys((*self.required_tools, *further)))
+
+
+@dataclass(frozen=True, slots=True)
+class RoomFilter:
+    """The rooms that a part of a feature concerns, by the values of their fields: in all others, none of its code runs.
+
+    Without choices it matches every room. `|` joins two filters."""
+
+    choices: tuple[tuple[tuple[str, object], ...], ...] = ()
+
+    def __or__(self, other: "RoomFilter") -> "RoomFilter":
+        return RoomFilter((*self.choices, *other.choices)) if self.choices and other.choices else EVERY_ROOM
+
+    def matches(self, room: Room) -> bool:
+        """Whether a room has all values of one of the choices."""
+        if not self.choices:
+            return True
+        return any(all(getattr(room, name) == value for name, value in choice) for choice in self.choices)
+
+
+EVERY_ROOM: Final = RoomFilter()
+
+
+def rooms_with(**fields: object) -> RoomFilter:
+    """The rooms whose fields have these values. Raises `ValueError` for a field that rooms do not have."""
+    if unknown := sorted(fields.keys() - Room.model_fields):
+        raise ValueError(f"rooms have no field {', '.join(unknown)}")
+    return RoomFilter((tuple(fields.items()),))

@@ -31,8 +31,10 @@ async def execute(run: Run) -> None:
                 await crew.wait_for_change()
             elif not commands:
                 break
-        await ask_open_question(run)
-        await call_client_tools(run)
+        if run.state.subagents:
+            await ask_open_question(run)
+        if run.state.client_tool_names:
+            await call_client_tools(run)
     finally:
         await crew.cancel_all()
 

@@ -1,20 +1,18 @@
 """Guard: rejects invalid requests before a run exists, and removes hidden characters."""
 
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-
-from pydantic import ValidationError
 
 from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
-from agent.core.models import LOCAL_OWNER, MODEL_OPTIONS, AgentRequest, JsonObject, Room, ToolCallRequest
-from agent.core.models.request import MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES
-from agent.core.models.room import LARGEST_PLAN
+from agent.core.models import LOCAL_OWNER, MODEL_OPTIONS, AgentRequest, Room, ToolCallRequest
+from agent.core.models.request import CALL_FORM, MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES, read_explicit_tool_calls
 from agent.core.settings import Settings
 from agent.execution.given_plan import take_over_request
+from agent.execution.static_plans import quote_call_args
 from agent.planning.normalise import COMPLETION_NAMES
-from agent.planning.references import find_references, quote_texts
+from agent.planning.references import find_references
 from agent.policy.redaction.requests import check_prompt, scan_request
 from agent.run_context.run import Run
 from agent.skills import SkillLibrary
@@ -22,7 +20,6 @@ from agent.tools import ToolRegistry
 from agent.tools.client_tools import check_client_tools
 
 _CALL_FIELDS = frozenset({"tool", "name", "args", "arguments", "id"})
-_CALL_FORM = 'each call is {"tool": name, "args": {...}}'
 
 
 def validate_request(
@@ -74,11 +71,6 @@ def validate_request(
             raise BadRequestError(
                 f"the room {room.id!r} does not allow the tool {call.tool!r}", param="metadata.tool_calls"
             )
-
-
-def quote_call_args(call: ToolCallRequest, earlier: Collection[str]) -> JsonObject:
-    """The arguments of a requested call, in which only the results of `earlier` calls are referred to."""
-    return {name: quote_texts(value, earlier) for name, value in call.args.items()}
 
 
 def _check_call_references(calls: Sequence[ToolCallRequest], place: int) -> None:
@@ -156,32 +148,8 @@ def _check_call_fields(request: AgentRequest) -> None:
         unknown = next((name for name in call if name not in _CALL_FIELDS), None) if isinstance(call, dict) else None
         if unknown is not None:
             raise BadRequestError(
-                f"metadata.tool_calls[{index}]: unknown field {unknown!r}; {_CALL_FORM}", param="metadata.tool_calls"
+                f"metadata.tool_calls[{index}]: unknown field {unknown!r}; {CALL_FORM}", param="metadata.tool_calls"
             )
-
-
-def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
-    """Returns `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`. Accepts `name` and `arguments` too."""
-    calls = request.metadata.get("tool_calls")
-    if calls is None:
-        return ()
-    form = f"metadata.tool_calls must be a list; {_CALL_FORM}"
-    if not isinstance(calls, list):
-        raise BadRequestError(form, param="metadata.tool_calls")
-    if len(calls) > LARGEST_PLAN:  # no room takes as many
-        raise BadRequestError(
-            f"{len(calls):,} tool calls are asked for; at most {LARGEST_PLAN} are made", param="metadata.tool_calls"
-        )
-    parsed = []
-    for call in calls:
-        if not isinstance(call, dict):
-            raise BadRequestError(form, param="metadata.tool_calls")
-        fields = {"tool": call.get("tool", call.get("name")), "args": call.get("args", call.get("arguments", {}))}
-        try:
-            parsed.append(ToolCallRequest.model_validate(fields))
-        except ValidationError as error:
-            raise BadRequestError(form, param="metadata.tool_calls") from error
-    return tuple(parsed)
 
 
 async def guard(run: Run) -> None:

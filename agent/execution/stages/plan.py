@@ -20,6 +20,7 @@ from agent.core.events import (
 )
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
+from agent.core.models.request import read_explicit_tool_calls
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue, list_callable
 from agent.execution.decide import Start, find_doubt, find_replan_reason, is_in_round, needs_round
@@ -29,8 +30,7 @@ from agent.execution.ordered_changes import make_order_check
 from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
-from agent.execution.rounds import build_round_catalogue, decides_in_rounds, list_rounds
-from agent.execution.stages.guard import read_explicit_tool_calls
+from agent.execution.rounds import build_round_catalogue, list_rounds
 from agent.execution.step_labels import label_steps, list_message_sources
 from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planned import Planned, Rejection, build_ruled
@@ -46,12 +46,12 @@ from agent.planning.round_parts import (
 )
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
-from agent.policy.approval import get_plan_feedback, has_side_effect
+from agent.policy.approval import get_plan_feedback
 from agent.policy.egress import clean_question
 from agent.policy.message_labels import split_attachments
 from agent.run_context.outputs import load_output
-from agent.run_context.plan_sources import PlanInquiry
 from agent.run_context.run import Run
+from agent.run_context.run_hooks import PlanInquiry
 from agent.tools.catalogue import Catalogue
 
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
@@ -89,7 +89,7 @@ async def plan(run: Run) -> None:
         requested=planned.requested,
         effective=planned.effective,
         fallback_reason=planned.fallback_reason or None,
-        approval_reason=planned.approval_reason or find_check_reason(planned.plan),
+        approval_reason=planned.approval_reason or _find_check_reason(planned.plan),
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=bool(tainted_by),
@@ -114,6 +114,10 @@ async def plan(run: Run) -> None:
         await _record_answer(run, proposed.plan, output, (), duration=duration)
     elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
         await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
+
+
+def _find_check_reason(plan: Plan) -> str:
+    return find_check_reason(plan) if plan.steps and plan.steps[-1].is_plan_more else ""
 
 
 def _writes_only(proposed: Plan) -> bool:
@@ -159,7 +163,7 @@ def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -
         "reply": planned.is_embedded,
         "recipe": "recipe" in planned.tainted_by,
         "results": state.plan is not None and _has_read_outside(state),
-        "ground": quotes_ground(planned.plan, planned.ground, _join_user_texts(state)),
+        "ground": quotes_ground(_list_changes(state, planned.plan), planned.ground, _join_user_texts(state)),
     }
     by_model = planned.effective == "llm"
     return (*(name for name, is_there in found.items() if is_there), *list_message_sources(state, by_model=by_model))
@@ -210,7 +214,7 @@ async def _build_first_request(run: Run) -> PlanningRequest:
 async def _make_next_plan(run: Run, request: PlanningRequest) -> Planned:
     """The plan after the current one, of the feature that made it or of the planner: the next round, or another
     way after a failure or a person's reply."""
-    for hooks in run.engine.extensions.hooks:
+    for hooks in run.hooks:
         planned = await hooks.plan_next(run, request)
         if planned is not None:
             return planned
@@ -219,7 +223,7 @@ async def _make_next_plan(run: Run, request: PlanningRequest) -> Planned:
 
 def _expand(run: Run, planned: Planned) -> Planned:
     """The plan with the steps that features put in place of what they offered. Raises `PlanInvalidError`."""
-    for hooks in run.engine.extensions.hooks:
+    for hooks in run.hooks:
         planned = hooks.expand_plan(run, planned)
     return planned
 
@@ -274,12 +278,12 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
             completed.append(CompletedStep(step=step, text=loaded.text, tainted=loaded.tainted))
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
-    facts = extract_context(state.request.metadata)
-    in_rounds = decides_in_rounds(run)
+    metadata = state.request.metadata
+    in_rounds = run.decides_in_rounds
     # Rounds share one catalogue, which endpoints keep in their cache. Their changes after text from outside are asked
     # about one by one.
     catalogue = await build_round_catalogue(run) if in_rounds else _build_plan_catalogue(run, reason)
-    return PlanningRequest(
+    request = PlanningRequest(
         question=question,
         room=room,
         catalogue=catalogue,
@@ -292,9 +296,9 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         used_ids=frozenset(step.id for proposed in state.plans for step in proposed.plan.steps),
         failed=tuple(step for step in previous if state.get_step(step.id).status != "succeeded"),
         original=state.prompt,
-        context=facts,
+        context=extract_context(metadata) if "context" in metadata else {},
         happened=_list_rejected_effects(state),
-        topics=run.engine.extensions.match_topics(room, f"{state.prompt}\n{question}", facts),
+        topics=run.engine.extensions.match_topics(room, f"{state.prompt}\n{question}", metadata),
         redo=_list_tools_to_redo(state)
         | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
         tainted=state.tainted,
@@ -305,18 +309,31 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         instructions=_join_caller_instructions(state),
         ground=await build_ground(run, catalogue) if run.plans_with_model else "",
         answer_language=_get_answer_language(state),
-        rounds=await list_rounds(run) if in_rounds else (),
-        decides_in_rounds=in_rounds,
-        open_parts=list_open_parts(state),
-        untried_parts=list_untried_parts(state),
-        has_changed=has_changed(state),
         has_read_outside=_has_read_outside(state),
-        may_change=find_allowed_changes(state),
-        doubt=find_doubt(state, state.plan) if in_rounds and state.plan is not None else "",
         may_call=state.round_count < room.budgets.max_rounds,
         checks_answers=run.profile.checks_answers,
         find_problems=None if in_rounds else make_order_check(run),
     )
+    return await _add_rounds(run, request) if in_rounds else request
+
+
+async def _add_rounds(run: Run, request: PlanningRequest) -> PlanningRequest:
+    """The request with what the rounds of the run have found so far."""
+    state = run.state
+    return replace(
+        request,
+        rounds=await list_rounds(run),
+        decides_in_rounds=True,
+        open_parts=list_open_parts(state),
+        untried_parts=list_untried_parts(state),
+        has_changed=has_changed(state),
+        may_change=find_allowed_changes(state),
+        doubt=find_doubt(state, state.plan) if state.plan is not None else "",
+    )
+
+
+def _list_changes(state: RunState, proposed: Plan) -> list[PlanStep]:
+    return [step for step in proposed.steps if state.has_side_effect(step.tool, step.effect)]
 
 
 def _join_user_texts(state: RunState) -> str:
@@ -379,7 +396,5 @@ def _build_plan_catalogue(run: Run, reason: str | None) -> Catalogue:
     first = {step.tool for step in state.plans[0].plan.steps}
     return Catalogue(
         skills=tuple(card for card in catalogue.skills if card.effect == "read" or card.name in first),
-        tools=tuple(
-            spec for spec in catalogue.tools if not has_side_effect(spec.name, spec.effect) or spec.name in first
-        ),
+        tools=tuple(spec for spec in catalogue.tools if not spec.has_side_effect or spec.name in first),
     )

@@ -24,9 +24,9 @@ async def retrieve(run: Run) -> None:
     """Records the conversation and the memories that match the question."""
     redactor = HistoryRedactor(run.state, run.engine.settings.list_secrets())
     history, source, tainted = await _load_history(run)
-    history, labels = await label_messages(run, history) if source == "request" else (history, ())
+    history, labels = await label_messages(run, history) if run.state.request.messages else (history, ())
     prompt_label = label_prompt(run.state.prompt)
-    earlier = await find_earlier_results(run, history)
+    earlier = await find_earlier_results(run, history) if history else ()
     confirmed = await find_confirmed_values(run) if source == "conversation" else ()
     history = await redactor.redact_messages(history)
     earlier = tuple([one.model_copy(update={"text": await redactor.redact_text(one.text)}) for one in earlier])

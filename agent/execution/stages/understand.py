@@ -11,8 +11,8 @@ from agent.core.errors import BudgetError, ModelError
 from agent.core.events import RequestUnderstood
 from agent.core.languages import ENGLISH
 from agent.core.models import JsonObject
+from agent.core.models.request import read_explicit_tool_calls
 from agent.execution.catalogue import build_catalogue
-from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.llm.profile import get_profile_source
 from agent.planning.routing import Route, route_request
 from agent.run_context.run import Run
@@ -70,7 +70,7 @@ def _choose_route(run: Run, question: str) -> Route:
         has_model=run.has_model,
         commands=run.list_commands(),
     )
-    for hooks in run.engine.extensions.hooks:
+    for hooks in run.hooks:
         if any((one.route, one.name) == (chosen.kind, chosen.skill) for one in hooks.list_commands(run)):
             return replace(chosen, question=hooks.describe_command(run, chosen.skill or "", chosen.question))
     return chosen

@@ -1,6 +1,6 @@
 """Verify: checks the gates once the plan is over. A failed gate causes a new plan within the budget."""
 
-from agent.answers.answer_text import assemble_answer
+from agent.answers.final_answer import assemble_answer
 from agent.core.events import StepOutput
 from agent.execution.gates import check_gates
 from agent.run_context.outputs import list_results

@@ -4,6 +4,8 @@ The detectors read the text without disguises (`deobfuscation.py`); positions ar
 street addresses have no format; a model that finds them can be added as a further `Guardrail`.
 """
 
+# ruff: noqa: RUF001 - punctuation and letters of many languages are meant
+
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -11,11 +13,50 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
 
 from agent.policy.guardrails.deobfuscation import DeobfuscatedText, normalize_disguises, split_at_invisible
-from agent.policy.guardrails.emails import find_emails
-from agent.policy.guardrails.identities import find_identities
 from agent.policy.guardrails.models import Finding, GuardedCategory, GuardrailsInput
 from agent.policy.guardrails.phones import find_phones
 from agent.policy.guardrails.spans import Span
+
+MAX_LOCAL_CHARS: Final = 64
+"""Characters before the `@` (RFC 5321)."""
+_AT: Final = re.compile(
+    r"@|%40|&#0{0,5}64;|&#x0{0,5}40;|&commat;|\\u0040|[ \t]?[(\[{<][ \t]?(?:at|@)[ \t]?[)\]}>][ \t]?"
+    r"| at (?=[\w-]{1,63}(?: dot [\w-]{1,63}){0,2} dot "
+    r"(?:com|org|net|edu|gov|info|io|eu|uk|se|de|at|ch|fr|es|it|nl|no|dk|fi|pl)\b)",
+    re.IGNORECASE,
+)  # fmt: skip
+_AT_MARKERS: Final = (
+    "@", "%40", "&#", "&commat", "\\u0040", " dot ", *(f"at{space}{end}" for space in ("", " ", "\t") for end in ")]}>")
+)  # fmt: skip
+"""Every match of `_AT` contains one of these. Most texts contain none, and searching for them is cheaper."""
+_LOCAL: Final = re.compile(r"[\w.!#$%&'*+^`{|}~-]{1,64}\Z")
+_QUOTED: Final = re.compile(r'"[^"\n@]{1,62}"\Z')
+_DOT: Final = r"(?:\.|[ \t]?[(\[{<][ \t]?(?:dot|punkt|\.)[ \t]?[)\]}>][ \t]?| dot )"
+_DOMAIN: Final = re.compile(
+    r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w-])|\[\d{1,3}(?:\.\d{1,3}){3}\]"
+)
+_SPELLED_DOMAIN: Final = re.compile(rf"(?:[^\W_][\w-]{{0,62}}{_DOT}){{1,8}}[^\W\d_]{{2,24}}(?![\w-])", re.IGNORECASE)
+_LEADING_PUNCTUATION: Final = ".!#$%&'*+^`{|}~-"
+_CODE_HOST_USERS: Final = frozenset(("git", "hg", "svn"))
+"""Shared users of code hosts: `git@github.com` is nobody's address."""
+
+
+def find_emails(text: str) -> Iterator[Span]:
+    """Yields the e-mail addresses of a text."""
+    low = text.lower()
+    for at in _AT.finditer(text) if any(map(low.__contains__, _AT_MARKERS)) else ():
+        local = _LOCAL.search(text, max(0, at.start() - MAX_LOCAL_CHARS), at.start())
+        quoted = _QUOTED.search(text, max(0, at.start() - MAX_LOCAL_CHARS), at.start()) if local is None else None
+        domain = (_DOMAIN if at[0] == "@" else _SPELLED_DOMAIN).match(text, at.end())
+        if domain is None or (local is None and quoted is None):
+            continue
+        if local is None:
+            start = quoted.start() if quoted is not None else at.start()
+        else:
+            start = local.end() - len(local[0].lstrip(_LEADING_PUNCTUATION))
+        if start < at.start() and text[start : at.start()] not in _CODE_HOST_USERS:
+            yield Span(start, domain.end(), "an e-mail address")
+
 
 _DIGIT: Final = re.compile(r"\d")
 _DASHES: Final = re.compile(r"(?<=[0-9A-Z])[\u2010-\u2015\u2212](?=[0-9A-Z])")
@@ -175,6 +216,70 @@ def _is_public(source: str) -> bool:
         whole = "::" not in source and _LONG_GROUP.search(source) is not None
         return (address.is_global or address in _EXAMPLE_NETWORK_V6) and (whole or int(address) >> 125 == 1)
     return (address.is_global and not address.is_multicast) or any(address in net for net in _EXAMPLE_NETWORKS)
+
+
+CONTEXT_AFTER: Final = 24
+"""Characters after a number: `12345 (isikukood)`."""
+
+
+_MAYBE_IDENTITY: Final = re.compile(r"\d(?:[ .+-]?\d){5}|\d\d[A-Z]\d\d[A-Z]", re.ASCII)
+"""Every format of `identity_formats.py` matches this, and most texts do not."""
+_DOCUMENT_NAMES: Final = (
+    r"(?P<what>driv(?:er|ing)['’]?s? licen[cs]e|licen[cs]e (?:number|no)|\bdl(?= ?(?:#|no|number))|führerschein|körkort"
+    r"|permis de conduire|carn[eé] de conducir|patente di guida|rijbewijs|prawo jazdy"
+    r"|(?P<passport>passport|identity card|reisepass|personalausweis|passeport|pasaporte|passaporto|passaporte|paspoort"
+    r"|paszport|pasnummer|passnummer|паспорт\w{0,2}|护照|護照|パスポート|جواز (?:ال)?سفر|διαβατήριο))"
+)
+_DOCUMENT_NUMBER: Final = re.compile(
+    _DOCUMENT_NAMES
+    + r"(?:n?ummer)?(?: ?(?:number|num(?:ber)?|no|nr|nummer|núm|numéro|numero|número|n[°º]|№|#|id|号码?|番号|رقم)\.?)?"
+    r"(?: is| ist|är|es| est| è|:| =)? {0,2}#?(?P<number>(?=[A-Z]{0,4}[ -]?\d)(?:\d{2} ?\d{2} \d{6}"
+    r"|[A-Z0-9](?:[A-Z0-9]|-(?!-)){4,17}))(?!\w)",
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+_MAYBE_NEEDS_CONTEXT: Final = re.compile(
+    r"\d(?:[ ./-]?\d){8}|[A-Z]{2} ?\d\d ?\d\d ?\d\d ?[A-D]|[A-Z]{5}\d{4}[A-Z]|\d{7}[A-W]", re.ASCII
+)
+"""Every format that needs a context matches this. Few texts do, which saves the many searches."""
+_DOCUMENT_WORDS: Final = (
+    "licen", "dl #", "dl#", "dl n", "dln", "führersch", "körkort", "permis", "conducir", "patente", "rijbewijs",
+    "prawo", "passp", "identity card", "reisepass", "personalausweis", "passep", "pasaporte", "passaport", "paspoort",
+    "paszport",
+    "pasnummer", "passn", "паспорт", "护照", "護照", "パスポート", "جواز", "διαβατήριο",
+)  # fmt: skip
+"""Every document name above contains one of these."""
+
+
+def find_identities(text: str) -> Iterator[Span]:
+    """Yields the identity numbers of a text."""
+    if _MAYBE_IDENTITY.search(text):
+        yield from _find_formats(text)
+    low = text.lower() if _DIGIT.search(text) else ""
+    for match in _DOCUMENT_NUMBER.finditer(text) if any(map(low.__contains__, _DOCUMENT_WORDS)) else ():
+        kind = "LICENCE" if match["passport"] is None else "PASSPORT"
+        if sum(char.isdigit() for char in match["number"]) < 3:
+            continue
+        yield Span(match.start("number"), match.end("number"), "the number of a personal document", kind)
+
+
+def _find_formats(text: str) -> Iterator[Span]:
+    from agent.policy.guardrails.identity_formats import (  # noqa: PLC0415 - see its docstring
+        FORMATS_WITHOUT_CONTEXT,
+        IDENTITY_FORMATS,
+        is_valid,
+    )
+
+    for identity in IDENTITY_FORMATS if _MAYBE_NEEDS_CONTEXT.search(text) else FORMATS_WITHOUT_CONTEXT:
+        for match in identity.pattern.finditer(text):
+            if identity.context is not None and not (
+                identity.context.search(text, max(0, match.start() - CONTEXT_BEFORE), match.start())
+                or identity.context.search(text, match.end(), match.end() + CONTEXT_AFTER)
+            ):
+                continue
+            if is_valid(identity.validate, match[0]):
+                yield Span(match.start(), match.end(), identity.description, identity.kind)
 
 
 _PII_KINDS: Final = (

@@ -6,20 +6,19 @@ for in rooms that show their answers whole.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from agent.core.errors import UnsafeAnswerError
-from agent.core.events import AnswerFinished, OutputGuarded
+from agent.core.events import AnswerFinished, OutputGuarded, ToolReturned
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, OutputGuards, Uncertainty
 from agent.core.run_state import RunState
 from agent.policy.egress import make_link_filter
-from agent.policy.redaction.answer_guards import get_answer_guards
 from agent.policy.redaction.inbound import get_placeholders, get_placeholders_for_people
-from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
+from agent.policy.redaction.secrets import make_secret_finder
 
 if TYPE_CHECKING:
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsOutput, SecretScanner
@@ -138,7 +137,7 @@ def remove_personal_data(text: str, own_text: str) -> str:
 
 
 def _create_pii_stream(own_text: str) -> StreamFilter:
-    from agent.policy.guardrails.pii_stream import PersonalDataStream  # noqa: PLC0415 - loaded with the first request
+    from agent.policy.guardrails.stream import PersonalDataStream  # noqa: PLC0415 - loaded with the first request
 
     return PersonalDataStream(own_text)
 
@@ -146,7 +145,7 @@ def _create_pii_stream(own_text: str) -> StreamFilter:
 def make_answer_secret_finder(guards: OutputGuards, secrets: tuple[str, ...]) -> "SecretScanner":
     """The finder of what an answer may not hold: this gateway's secrets and, unless the room leaves them in,
     what looks like or is called a credential."""
-    return make_secret_finder(secrets, "all" if redacts_secrets(guards) else "known")
+    return make_secret_finder(secrets, "all" if guards.redacts_secrets else "known")
 
 
 def collect_caller_text(state: RunState) -> str:
@@ -202,9 +201,9 @@ async def _find_in_answer(
     from agent.policy.guardrails import GuardrailsInput  # noqa: PLC0415 - loaded with the first request
 
     guards = get_answer_guards(state)
-    if not redacts_secrets(guards):
+    if not guards.redacts_secrets:
         text = make_secret_finder(secrets, "known").redact(text)
-    removes_all = redacts_secrets(guards) and guards.pii != "flag"  # what is only flagged was not searched for
+    removes_all = guards.redacts_secrets and guards.pii != "flag"  # what is only flagged was not searched for
     known_clean = is_redacted and removes_all
     pipeline = make_output_guardrails(guards, None if known_clean else make_secret_finder(secrets, "all"))
     found = await pipeline.collect_findings(GuardrailsInput(content=text, check_type="output_safety"))
@@ -230,3 +229,41 @@ def make_output_guardrails(guards: OutputGuards, secrets: "SecretScanner | None"
 def _describe_refusal(found: "GuardrailsOutput") -> str:
     kinds = ", ".join(sorted({f"{finding.category} ({finding.kind})" for finding in found.findings}))
     return f"the answer was withheld: it contains {kinds}, which this room does not allow"
+
+
+FROM_ARGUMENTS = "arguments"
+"""`ToolReturned.read_from` of a result that is made of nothing but its arguments."""
+
+
+def get_answer_guards(state: RunState) -> OutputGuards:
+    """The room's policy for answers, with `pii` decided."""
+    guards = state.room.guard_output
+    if guards.pii != "auto":
+        return guards
+    return guards.model_copy(update={"pii": "off" if has_read_only_own(state) else "redact_answer"})
+
+
+def has_read_only_own(state: RunState) -> bool:
+    """Whether the run has read documents, and all that it read belongs to the caller alone.
+
+    Results of trusted tools do not count: they are the caller's own data, which may be repeated anyway. A result of an
+    earlier run, whose calls are not in this log, may be of anything.
+    """
+    own = {*state.unshared, FROM_ARGUMENTS}
+    read = [result.read_from for result in _iter_untrusted_results(state)]
+    attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
+    is_taken = any(one.taken_from and one.output is not None and one.output.tainted for one in attempts)
+    memories = state.retrieval.items if state.retrieval is not None else ()
+    if any(item.tainted for item in memories):
+        read.append(("memories",))
+    has_documents = any(source != FROM_ARGUMENTS for sources in read for source in sources)
+    return has_documents and not is_taken and all(sources and own.issuperset(sources) for sources in read)
+
+
+def _iter_untrusted_results(state: RunState) -> Iterator[ToolReturned]:
+    """Yields the results with untrusted text, also those of skills and sub-agents."""
+    for step in state.steps.values():
+        for attempt in step.attempts:
+            for call in attempt.calls:
+                if call.result is not None and call.result.tainted:
+                    yield call.result

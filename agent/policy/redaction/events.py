@@ -18,9 +18,13 @@ from agent.core.models import JsonObject, Source
 from agent.core.run_state import RunState
 from agent.llm.provider_fields import map_reasoning
 from agent.policy.plain_text import has_live_parts, remove_live_parts
-from agent.policy.redaction.answer_guards import get_answer_guards
-from agent.policy.redaction.answers import collect_caller_text, make_answer_secret_finder, remove_personal_data
-from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
+from agent.policy.redaction.answers import (
+    collect_caller_text,
+    get_answer_guards,
+    make_answer_secret_finder,
+    remove_personal_data,
+)
+from agent.policy.redaction.secrets import make_secret_finder
 
 PIECE_CHARS, LONGEST_KEY = 50_000, 10_000
 """Bytes are searched in such pieces, each with the beginning of the next, into which a secret may reach."""
@@ -46,7 +50,7 @@ class EventRedactor:
         guards = state.room.guard_output
         self._guards = guards
         self._own = secrets
-        self._scanner = make_secret_finder(secrets, "forms" if redacts_secrets(guards) else "known")
+        self._scanner = make_secret_finder(secrets, "forms" if guards.redacts_secrets else "known")
         self._errors = make_secret_finder(secrets, "forms")
         self._answers = make_answer_secret_finder(guards, secrets)
         self._is_personal = guards.pii in ("redact", "block")

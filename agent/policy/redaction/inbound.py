@@ -141,7 +141,8 @@ def redact_reply(reply: ModelReply, secrets: tuple[str, ...]) -> ModelReply:
     """A model's reply without this gateway's secrets: plans, arguments and verdicts are made from it."""
     own = make_secret_finder(secrets, "known")
     texts = (reply.text, reply.reasoning, *(call.arguments for call in reply.tool_calls))
-    if not any(own.may_contain_secret(text) for text in (*texts, *iter_reasoning_texts(reply.provider_fields))):
+    reasoned = iter_reasoning_texts(reply.provider_fields) if reply.provider_fields else ()
+    if not any(own.may_contain_secret(text) for text in (*texts, *reasoned)):
         return reply
     calls = tuple(replace(call, arguments=own.redact(call.arguments)) for call in reply.tool_calls)
     fields = map_reasoning(reply.provider_fields, own.redact)

@@ -5,8 +5,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from agent.core.models import OutputGuards
-
 if TYPE_CHECKING:
     from agent.policy.guardrails import SecretScanner
     from agent.policy.guardrails.secrets import SecretScope
@@ -28,11 +26,6 @@ def make_secret_finder(values: tuple[str, ...], scope: "SecretScope") -> "Secret
     return SecretScanner(
         [part for part in found if len(part) >= MIN_SECRET_CHARS and not _PLAIN_WORD.fullmatch(part)], scope
     )
-
-
-def redacts_secrets(guards: OutputGuards) -> bool:
-    """Whether the room keeps credentials out of its answers; this gateway's own never leave."""
-    return guards.secret in ("redact", "block")
 
 
 def _find_password_in_url(value: str) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from agent.core.models import Room
 from agent.policy.redaction.answers import make_output_guardrails
 from agent.policy.redaction.requests import make_input_guardrails
-from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
+from agent.policy.redaction.secrets import make_secret_finder
 
 if TYPE_CHECKING:
     from agent.policy.guardrails import GuardrailsInput, GuardrailsOutput
@@ -19,6 +19,6 @@ async def check_text(given: "GuardrailsInput", room: Room, secrets: tuple[str, .
     if given.check_type == "input_validation":
         cleaned = given.model_copy(update={"content": known.redact(given.content)})
         return await make_input_guardrails(room.guard_input).check(cleaned)
-    if not redacts_secrets(room.guard_output):
+    if not room.guard_output.redacts_secrets:
         given = given.model_copy(update={"content": known.redact(given.content)})
     return await make_output_guardrails(room.guard_output, make_secret_finder(secrets, "all")).check(given)

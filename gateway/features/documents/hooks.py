@@ -32,7 +32,7 @@ def list_subagents(_: FeatureHost) -> tuple[RegisteredSubAgent, ...]:
 def list_extensions(host: FeatureHost) -> tuple[Extension, ...]:
     """The plans of rooms with `knowledge`, the answers with citations, and the collections for planners."""
     library = get_documents(host).library
-    collections = GroundCollections(library.list_collections, partial(measure_relevance, library))
+    collections = GroundCollections(library.document_counts.read_counts, partial(measure_relevance, library))
     return (replace(DOCUMENT_EXTENSION, collections=collections),)
 
 

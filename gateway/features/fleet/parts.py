@@ -1,14 +1,11 @@
-"""What the feature `fleet` has built, for its own doors and commands."""
+"""What the feature `fleet` has built, for itself and for features that need it."""
 
 from typing import TYPE_CHECKING
 
-from gateway.feature import Parts
+from gateway.feature import Part
 
 if TYPE_CHECKING:
     from gateway.features.fleet.bootstrap_queue import Queue
 
-
-def get_queue(parts: Parts) -> "Queue | None":
-    """The queue; None where runs are not shared. Raises `ConfigError` if the feature is off."""
-    queue: Queue | None = parts.get_part("fleet")
-    return queue
+get_queue: Part["Queue | None"] = Part("fleet")
+"""The queue; None where runs are not shared."""

@@ -2,12 +2,12 @@
 
 from agent.run_context.extensions import Extension
 from agent.tools import Tool
-from gateway.bootstrap import Stepgate
 from gateway.feature_host import FeatureHost
 from gateway.features.recipes.engine import RecipeStore
 from gateway.features.recipes.engine.recipe_hooks import RecipeHooks
 from gateway.features.recipes.engine.recipe_maker import RecipeMaker
 from gateway.features.recipes.mcp_prompts import RecipePrompts
+from gateway.features.recipes.parts import get_recipes
 from gateway.features.recipes.tools.recipes import make_recipe_tools
 
 
@@ -22,22 +22,16 @@ def build_recipes(host: FeatureHost) -> RecipeMaker:
     return RecipeMaker(store, lambda: host.get_gateway().service, list_taken_names)
 
 
-def get_recipes(stepgate: Stepgate) -> RecipeMaker:
-    """The maker of recipes of a gateway."""
-    maker: RecipeMaker = stepgate.get_part("recipes")
-    return maker
-
-
 def list_tools(host: FeatureHost) -> list[Tool]:
     """The tools that make and keep recipes."""
-    return [*make_recipe_tools(host.get_part("recipes"))]
+    return [*make_recipe_tools(get_recipes(host))]
 
 
 def list_extensions(host: FeatureHost) -> tuple[Extension, ...]:
     """The recipes in runs."""
-    return (Extension("recipes", hooks=(RecipeHooks(host.get_part("recipes").store),)),)
+    return (Extension("recipes", hooks=(RecipeHooks(get_recipes(host).store),)),)
 
 
 def list_mcp_prompts(host: FeatureHost) -> tuple[RecipePrompts, ...]:
     """The recipes in use."""
-    return (RecipePrompts(host.get_part("recipes").store),)
+    return (RecipePrompts(get_recipes(host).store),)

@@ -21,9 +21,8 @@ from agent.policy.guardrails.classifier import InjectionModel, load_shipped_mode
 from agent.policy.guardrails.deobfuscation import normalize_disguises
 from agent.policy.guardrails.features import Ints
 from agent.policy.guardrails.harm import HarmDetector
-from agent.policy.guardrails.injection import InjectionDetector
+from agent.policy.guardrails.injection import InjectionDetector, find_rule_matches
 from agent.policy.guardrails.pii import PiiDetector, find_personal_data
-from agent.policy.guardrails.rules import find_rule_matches
 from tests.bench.guardrails.rows import Row, load_development
 from tests.bench.guardrails.training import (
     Bag,

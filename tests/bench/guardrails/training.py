@@ -20,10 +20,18 @@ from pathlib import Path
 
 import numpy as np
 
-from agent.policy.guardrails.classifier import InjectionModel, Thresholds, dump_model, is_carrier, select_order_spans
+from agent.policy.guardrails.classifier import (
+    InjectionModel,
+    Thresholds,
+    build_windows,
+    classify_shape,
+    dump_model,
+    is_carrier,
+    select_order_spans,
+    split_segments,
+)
 from agent.policy.guardrails.deobfuscation import normalize_disguises
 from agent.policy.guardrails.features import SIZE, Floats, HashedText, Ints, Weights
-from agent.policy.guardrails.segments import build_windows, classify_shape, split_segments
 from tests.bench.guardrails.forms import generate_forms
 from tests.bench.guardrails.grammar import generate_orders, generate_other_texts, generate_pages, generate_prompts
 from tests.bench.guardrails.logistic import SparseRows, fit

@@ -6,7 +6,6 @@ from agent.core.errors import ConfigError
 from agent.core.models import Room
 from agent.core.run_reducer import fold
 from agent.execution.gates import check_gates
-from agent.planning.required import list_required_tools
 from agent.run_context.extensions import (
     Extension,
     GateContext,
@@ -48,10 +47,10 @@ def test_a_gate_of_a_package_checks_requests_with_its_topic(prompt: str, answer:
 
 
 def test_a_topic_adds_the_tools_that_its_room_names() -> None:
-    topics = merge_extensions([WEATHER]).match_topics(ROOM, "hello", {"service": "weather"})
-    assert list_required_tools(ROOM, topics) == ("calculator", "forecast")
-    assert list_required_tools(ROOM, frozenset()) == ("calculator",)
-    assert not merge_extensions([WEATHER]).match_topics(Room(id="plain"), "hello", {"service": "weather"})
+    topics = merge_extensions([WEATHER]).match_topics(ROOM, "hello", {"context": {"service": "weather"}})
+    assert ROOM.list_required_tools(topics) == ("calculator", "forecast")
+    assert ROOM.list_required_tools(frozenset()) == ("calculator",)
+    assert not merge_extensions([WEATHER]).match_topics(Room(id="plain"), "hello", {"context": {"service": "weather"}})
 
 
 def test_two_packages_cannot_share_a_name() -> None:

@@ -3,11 +3,12 @@
 import pytest
 
 from agent.core.errors import ConfigError
+from agent.core.models import EVERY_ROOM, Room, rooms_with
 from agent.execution.plan_sources import KERNEL_SOURCES, order_sources
 from agent.planning.planned import Planned
 from agent.run_context.extensions import Extension, merge_extensions
-from agent.run_context.plan_sources import PlanInquiry, PlanSource
 from agent.run_context.run import Run
+from agent.run_context.run_hooks import PlanInquiry, PlanSource
 from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
 
@@ -32,6 +33,25 @@ def test_without_features_the_kernel_plans_alone() -> None:
 def test_a_source_before_an_unknown_one_is_refused() -> None:
     with pytest.raises(ConfigError, match="comes before 'answers'; there are given, calls"):
         order_sources((PlanSource("mine", plan_nothing, before="answers"),))
+
+
+@pytest.mark.parametrize(
+    ("room", "concerned"),
+    [
+        (Room(id="plain"), False),
+        (Room(id="lookups", knowledge=True), True),
+        (Room(id="cites", citations=True), True),
+    ],
+)
+def test_a_room_filter_matches_the_values_of_fields(room: Room, concerned: bool) -> None:
+    assert (rooms_with(knowledge=True) | rooms_with(citations=True)).matches(room) == concerned
+    assert EVERY_ROOM.matches(room)
+    assert (EVERY_ROOM | rooms_with(knowledge=True)).matches(room)
+
+
+def test_a_room_filter_needs_fields_that_rooms_have() -> None:
+    with pytest.raises(ValueError, match="rooms have no field knowlegde"):
+        rooms_with(knowlegde=True)
 
 
 def test_two_features_cannot_both_write_answers_from_evidence() -> None:

@@ -7,13 +7,15 @@ from agent.policy.guardrails.classifier import (
     WEIGHTS,
     InjectionModel,
     Thresholds,
+    build_windows,
+    classify_shape,
     dump_model,
     find_suspicions,
     load_shipped_model,
     parse_model,
+    split_segments,
 )
 from agent.policy.guardrails.features import SIZE, HashedText, Weights
-from agent.policy.guardrails.segments import build_windows, classify_shape, split_segments
 from tests.bench.guardrails.logistic import SparseRows, fit
 from tests.bench.guardrails.rows import group_near_duplicates, load_own_prompts
 

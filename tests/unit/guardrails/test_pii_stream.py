@@ -5,8 +5,8 @@ import random
 import pytest
 
 from agent.policy.guardrails.pii import find_personal_data
-from agent.policy.guardrails.pii_stream import PersonalDataStream
 from agent.policy.guardrails.spans import replace_spans
+from agent.policy.guardrails.stream import PersonalDataStream
 from agent.policy.redaction.answers import remove_personal_data
 
 TEXTS = (

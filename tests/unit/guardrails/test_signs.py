@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.policy.guardrails import emails, harm, identities, rules, secrets
+from agent.policy.guardrails import harm, injection, pii, secrets
 
 ANY = "\0"
 """Stands for characters that a pattern leaves open."""
@@ -66,9 +66,9 @@ CASES = [
     *((f"{kind} {at}", pattern, signs) for at, (kind, signs, pattern) in enumerate(secrets._NAMED_CREDENTIALS)),
     *((kind, pattern, (marker,)) for marker, kind, pattern in secrets._INFIX_CREDENTIALS),
     *((f"{form.kind} {at}", pattern, signs) for at, (form, signs, pattern) in enumerate(harm._COMPILED)),
-    ("e-mail address", emails._AT, emails._AT_MARKERS),
-    ("personal document", re.compile(identities._DOCUMENT_NAMES, re.IGNORECASE), identities._DOCUMENT_WORDS),
-    *((name, pattern, ("<", "[", "#")) for name, pattern, _ in rules._SYNTAX_RULES),
+    ("e-mail address", pii._AT, pii._AT_MARKERS),
+    ("personal document", re.compile(pii._DOCUMENT_NAMES, re.IGNORECASE), pii._DOCUMENT_WORDS),
+    *((name, pattern, ("<", "[", "#")) for name, pattern, _ in injection._SYNTAX_RULES),
 ]  # fmt: skip
 
 

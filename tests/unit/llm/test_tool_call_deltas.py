@@ -4,7 +4,7 @@ from typing import Any
 
 from agent.llm.chunks import ChunkReader
 from agent.llm.replies import read_reply
-from agent.llm.tool_calls import parse_tool_calls, to_openai_call
+from agent.llm.streamed_reply import parse_tool_calls, to_openai_call
 
 
 def delta(index: int | None = 0, call_id: str | None = None, name: str | None = None, **fields: Any) -> dict[str, Any]:

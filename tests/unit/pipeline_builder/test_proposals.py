@@ -1,13 +1,16 @@
 """Which template fits a source by its files, and how a proposal starts."""
 
+from typing import Any
+
 import pytest
 
 from agent.core.models import JsonObject
 from agent.planning.rules import find_tool_calls
-from agent.tools import ToolSpec
+from agent.tools import ToolSpec, TypedTool
 from gateway.features.documents.engine.ingest.pipeline_check import list_included_types
 from gateway.features.pipeline_builder.engine.proposals import choose_template, propose_pipeline
-from gateway.features.pipeline_builder.tools.pipelines import ListPluginsTool
+from gateway.features.pipeline_builder.tools.pipelines import ApplyPipelineTool, ListPluginsTool
+from gateway.features.pipeline_builder.tools.pipelines_by_rule import SuggestPipelineTool
 from mcp_tools.builtin.calculator import CalculatorTool
 
 
@@ -61,10 +64,13 @@ def test_one_scan_among_many_is_no_folder_of_scans() -> None:
 
 
 def specs() -> list[ToolSpec]:
-    """The tools of a room that builds pipelines, as far as the rules ask for their names."""
+    """The tools of a room that builds pipelines, as far as the rules ask for their commands."""
     base = ListPluginsTool().spec
-    names = ("apply_pipeline", "suggest_pipeline")
-    return [ToolSpec(name, "d", base.input_schema, None, base.annotations, tainted=False) for name in names]
+    tools: tuple[type[TypedTool[Any, Any]], ...] = (ApplyPipelineTool, SuggestPipelineTool)
+    return [
+        ToolSpec(one.name, "d", base.input_schema, None, base.annotations, tainted=False, hints=one.hints)
+        for one in tools
+    ]
 
 
 @pytest.mark.parametrize(

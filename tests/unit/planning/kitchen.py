@@ -5,8 +5,9 @@ from typing import Any
 
 from agent.core.models import Budgets, JsonObject, Room
 from agent.planning.request import PlanningRequest
-from agent.tools import READ_ONLY, READ_ONLY_WEB, ToolAnnotations, ToolSpec
+from agent.tools import READ_ONLY, READ_ONLY_WEB, PlanHints, ToolAnnotations, ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard
+from mcp_tools.builtin import request_commands as commands
 
 SIDE_EFFECT = ToolAnnotations(read_only=False, idempotent=False)
 
@@ -32,20 +33,53 @@ def spec(
 
 
 CALCULATOR = spec(
-    "calculator", {"expression": {"type": "string"}}, ["expression"], description="Evaluate an arithmetic expression."
+    "calculator",
+    {"expression": {"type": "string"}},
+    ["expression"],
+    description="Evaluate an arithmetic expression.",
+    hints=PlanHints(commands=commands.CALCULATION),
 )
-TIME = spec("current_time", {"timezone": {"type": "string"}}, description="The current date and time in a time zone.")
+TIME = spec(
+    "current_time",
+    {"timezone": {"type": "string"}},
+    description="The current date and time in a time zone.",
+    hints=PlanHints(commands=commands.TIME),
+)
 FETCH = spec(
     "web_fetch",
     {"url": {"type": "string"}},
     ["url"],
     description="Read a page of the web as text.",
+    hints=PlanHints(commands=commands.WEB_PAGE),
     annotations=READ_ONLY_WEB,
 )
-READ_FILE = spec("read_file", {"path": {"type": "string"}}, ["path"], description="Read a file of the user.")
-LIST_FILES = spec("list_files", {"pattern": {"type": "string"}}, description="List the user's files.")
-SEARCH_FILES = spec("search_files", {"query": {"type": "string"}}, ["query"], description="Search the user's files.")
-SAVE = spec("memory_save", {"text": {"type": "string"}}, ["text"], annotations=SIDE_EFFECT)
+READ_FILE = spec(
+    "read_file",
+    {"path": {"type": "string"}},
+    ["path"],
+    description="Read a file of the user.",
+    hints=PlanHints(commands=commands.FILE_READING),
+)
+LIST_FILES = spec(
+    "list_files",
+    {"pattern": {"type": "string"}},
+    description="List the user's files.",
+    hints=PlanHints(commands=commands.FILE_LISTING),
+)
+SEARCH_FILES = spec(
+    "search_files",
+    {"query": {"type": "string"}},
+    ["query"],
+    description="Search the user's files.",
+    hints=PlanHints(commands=commands.FILE_SEARCH),
+)
+SAVE = spec(
+    "memory_save",
+    {"text": {"type": "string"}},
+    ["text"],
+    annotations=SIDE_EFFECT,
+    hints=PlanHints(is_memory=True, commands=commands.REMEMBERING),
+)
 CONVERT = spec(
     "convert",
     {

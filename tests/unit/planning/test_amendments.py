@@ -5,10 +5,11 @@ import pytest
 from agent.core.models import JsonObject
 from agent.planning.amendments import apply_reply_to_args, explain_pending_call
 from agent.tools import PlanHints, ToolAnnotations, ToolSpec
+from gateway.features.pipeline_builder.engine.request_commands import PIPELINE_APPLICATION
 
 APPLY = ToolSpec(
     "apply_pipeline", "Make it.", {}, None, ToolAnnotations(read_only=False), tainted=False,
-    hints=PlanHints(accepted_wishes="`use the name NAME`"),
+    hints=PlanHints(accepted_wishes="`use the name NAME`", commands=PIPELINE_APPLICATION),
 )  # fmt: skip
 MAIL = ToolSpec("send_mail", "Send it.", {}, None, ToolAnnotations(read_only=False), tainted=False)
 ARGS: JsonObject = {"collection_name": "kelp"}

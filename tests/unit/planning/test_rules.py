@@ -7,8 +7,11 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan
 from agent.planning.request import CompletedStep
-from agent.planning.rules import RulePlanner, find_tool_calls, find_unknown_part, is_expression
+from agent.planning.rules import RulePlanner, find_tool_calls, find_unknown_part
+from agent.tools import PlanHints
 from agent.tools.catalogue import Catalogue
+from agent.tools.commands import CommandCall, ToolCommands
+from mcp_tools.builtin.request_commands import RECALL, is_expression
 from tests.support.builders import tool_step
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, FETCH, SAVE, TIME, asking, spec
 
@@ -302,10 +305,22 @@ def test_no_text_keeps_the_rules_busy(unit: str) -> None:
     ],
 )
 def test_memories(question: str, expected: tuple[str, JsonObject]) -> None:
-    recall = spec("memory_search", {"query": {"type": "string"}}, ["query"])
+    recall = spec("memory_search", {"query": {"type": "string"}}, ["query"], hints=PlanHints(commands=RECALL))
     assert [(call.tool, call.args) for call in find_tool_calls(question, [SAVE, recall])] == [expected]
 
 
 @pytest.mark.parametrize("question", ["remember", "remember?", "I remember the summer of 1990 well"])
 def test_not_every_remembering_is_a_memory(question: str) -> None:
     assert calls(question) == []
+
+
+def test_a_tool_brings_its_own_commands() -> None:
+    def read(command: str) -> list[CommandCall]:
+        return [CommandCall({"times": 2}, "ring")] if command == "ring twice" else []
+
+    bell = spec("ring", {"times": {"type": "integer"}}, hints=PlanHints(commands=ToolCommands(read)))
+    found = find_tool_calls("Please ring twice, and what is 2+2?", [bell, CALCULATOR])
+    assert [(call.tool, call.args) for call in found] == [("ring", {"times": 2}), ("calculator", {"expression": "2+2"})]
+    assert find_unknown_part("ring twice, and 2+2", [CALCULATOR]) == "ring twice"
+    mute = spec("ring", {"times": {"type": "integer"}})
+    assert find_tool_calls("ring twice", [mute]) == [], "a name alone is not a command"

@@ -10,9 +10,9 @@ from agent.core.failures import AgentFailure, get_stage
 from agent.core.models import DeferredModel, JsonObject
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
-from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
+from gateway.doors.run_intake import cancel_on_disconnect
 from gateway.features.documents.engine.ingest import plugins
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.dry_run_report import ValidationReport

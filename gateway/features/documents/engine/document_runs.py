@@ -2,52 +2,53 @@
 
 from collections.abc import Sequence
 
-from agent.core.models import Plan, PlanStep
+from agent.core.models import Plan, PlanStep, rooms_with
 from agent.execution.decide import needs_round
 from agent.execution.static_plans import make_goal
 from agent.planning.planned import Planned, build_ruled
 from agent.planning.request import PlanningRequest
-from agent.planning.rules import asks_for_listing
 from agent.run_context.extensions import Extension
-from agent.run_context.plan_sources import PlanInquiry, PlanSource
 from agent.run_context.run import Run
-from agent.run_context.run_hooks import RunHooks
+from agent.run_context.run_hooks import PlanInquiry, PlanSource, RunHooks
 from agent.run_context.run_tools import list_allowed_tools
 from gateway.features.documents.engine.comparisons import build_search_args
 from gateway.features.documents.engine.document_search import KNOWLEDGE_TOOL, plan_document_search, plan_next_search
 from gateway.features.documents.engine.grounded_answers.document_answers import DocumentAnswers
+from gateway.features.documents.engine.request_commands import asks_for_listing
 
 LISTING_TOOL = "list_documents"
+KNOWLEDGE_ROOMS = rooms_with(knowledge=True)
 
 
 class DocumentRuns(RunHooks):
     """A room with `knowledge` looks every question up: its searches are planned, and nothing else."""
 
     name = "documents"
+    rooms = KNOWLEDGE_ROOMS
 
     @property
     def plan_sources(self) -> Sequence[PlanSource]:
         """Listings, then look-ups. A greeting is answered without a search."""
         return (
-            PlanSource("document_listing", plan_listing, before="answer"),
-            PlanSource("knowledge", plan_lookup, before="answer"),
+            PlanSource("document_listing", plan_listing, before="answer", rooms=KNOWLEDGE_ROOMS),
+            PlanSource("knowledge", plan_lookup, before="answer", routes=("plan", "direct"), rooms=KNOWLEDGE_ROOMS),
         )
 
     async def plan_next(self, run: Run, request: PlanningRequest) -> Planned | None:
         """See `RunHooks.plan_next`: the second round of searches."""
-        return await plan_next_search(run, request) if run.room.knowledge and needs_round(run.state) else None
+        return await plan_next_search(run, request) if needs_round(run.state) else None
 
 
 async def plan_listing(run: Run, _: PlanInquiry) -> Planned | None:
     """The question which documents exist. No passage of a document answers it."""
-    if not run.room.knowledge or not asks_for_listing(run.state.question):
+    if not asks_for_listing(run.state.question):
         return None
     return build_ruled(plan_document_listing(run)) if LISTING_TOOL in list_allowed_tools(run) else None
 
 
 async def plan_lookup(run: Run, inquiry: PlanInquiry) -> Planned | None:
     """Every other question."""
-    if not run.room.knowledge or inquiry.route not in ("plan", "direct") or KNOWLEDGE_TOOL not in run.engine.registry:
+    if KNOWLEDGE_TOOL not in run.engine.registry:
         return None
     return await plan_document_search(run, await inquiry.get_request())
 

@@ -15,7 +15,7 @@ from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest
-from agent.prompts.blocks import format_block
+from agent.prompts import format_block
 from agent.run_context.outputs import cut_text
 from gateway.features.documents.engine.prompts import render
 

@@ -14,6 +14,7 @@ from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, TypedTool
 from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.grounded_answers.no_answer_text import make_clarifying_question
 from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.request_commands import DOCUMENT_SEARCH
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
@@ -77,7 +78,7 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
     annotations = READ_ONLY
     tainted = True
     keywords = ("document", "documents", "knowledge", "collection", "policy", "manual", "report", "handbook", "files")
-    hints = PlanHints(source="collections", is_search=True)
+    hints = PlanHints(commands=DOCUMENT_SEARCH, source="collections", is_search=True)
 
     def __init__(self, library: Library) -> None:
         super().__init__()

@@ -6,6 +6,7 @@ from agent.core.models import DeferredModel, FrozenModel
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.request_commands import DOCUMENT_LISTING
 
 MAX_SHOWN = 50
 """The most document names of one collection; the others are counted."""
@@ -41,7 +42,7 @@ class ListDocumentsTool(TypedTool[ListDocumentsInput, ListDocumentsOutput]):
     tainted = True
     is_opt_in = True
     keywords = ("documents", "collections", "list", "available")
-    hints = PlanHints(source="collections")
+    hints = PlanHints(commands=DOCUMENT_LISTING, source="collections")
 
     def __init__(self, library: Library) -> None:
         super().__init__()

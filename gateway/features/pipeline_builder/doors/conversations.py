@@ -17,10 +17,9 @@ from agent.runs.service import AcceptedRun
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
-from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.errors import build_error_response
 from gateway.features.pipeline_builder.doors.conversation_models import (
     AppliedPipeline,

@@ -20,6 +20,7 @@ from gateway.features.documents.engine.ingest.templates import (
 )
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.errors import BlockingUncertaintyError
+from gateway.features.pipeline_builder.engine.request_commands import PIPELINE_APPLICATION
 
 REPLY_HINT = (
     "Type `status` for the open uncertainties and their numbers, then `resolve NUMBER`, or change the pipeline "
@@ -238,7 +239,10 @@ class ApplyPipelineTool(ConversationTool[ApplyInput, ApplyOutput]):
     annotations = APPLY_ANNOTATIONS
     argument_roles = declare_roles(collection_name="where", force="other")
     keywords = ("apply", "pipeline", "collection")
-    hints = PlanHints(accepted_wishes="`use the name NAME`, or `apply NAME anyway` over blocking issues")
+    hints = PlanHints(
+        commands=PIPELINE_APPLICATION,
+        accepted_wishes="`use the name NAME`, or `apply NAME anyway` over blocking issues",
+    )
 
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
         """Raises `ToolInputError` if the pipeline, an open uncertainty or the name forbids it, and `ToolDeniedError`

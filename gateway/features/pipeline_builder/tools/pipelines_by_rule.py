@@ -12,7 +12,7 @@ from pydantic import Field
 from agent.core.errors import AgentError, SubAgentFailedError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult
-from agent.tools import READ_ONLY_WEB, ToolContext, declare_roles
+from agent.tools import READ_ONLY_WEB, PlanHints, ToolContext, declare_roles
 from gateway.features.documents.engine.ingest.dry_run_report import PipelineFix
 from gateway.features.documents.engine.ingest.pipeline import NodeKind, PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import PipelineInvalidError, check_pipeline, parse_pipeline
@@ -33,6 +33,7 @@ from gateway.features.pipeline_builder.engine.proposals import (
     propose_pipeline,
 )
 from gateway.features.pipeline_builder.engine.records import Conversation, ConversationUncertainty, number_open
+from gateway.features.pipeline_builder.engine.request_commands import PIPELINE_CONTINUATION
 from gateway.features.pipeline_builder.engine.subagent_findings import ANALYZER, VALIDATOR, is_validated
 from gateway.features.pipeline_builder.engine.summary import build_summary
 from gateway.features.pipeline_builder.tools.pipelines import ConversationTool
@@ -80,6 +81,7 @@ class SuggestPipelineTool(ConversationTool[SuggestInput, SuggestOutput]):
     `BuildPipelineTool`."""
 
     name = "suggest_pipeline"
+    hints = PlanHints(commands=PIPELINE_CONTINUATION)
     description = (
         "Analyse this conversation's source, propose the template that fits, validate it on samples, and report "
         "uncertainties; all by rule."

@@ -21,15 +21,13 @@ from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.deferred_response import DeferredResponse
 from gateway.doors.agent import STREAM
-from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import DONE_FRAME, OPENAI_ERRORS
-from gateway.doors.openai_messages import to_agent_request
-from gateway.doors.openai_parameters import list_unknown_fields
+from gateway.doors.openai_messages import list_unknown_fields, to_agent_request
 from gateway.doors.openai_wire import ChatCompletionRequest, StreamOptions, WireModel
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.errors import RequestFormatError
 from gateway.render.errors import build_openai_error
 from gateway.render.errors import to_json as error_to_json

@@ -1,7 +1,7 @@
 """Requests of `POST /v1/responses`: what they may contain, and what they are as a chat completion.
 
 Nothing is dropped without a word: a parameter is used, or refused by name, or named in the answer as one without
-effect. The rules for parameters that chat completions have too are those of `gateway.doors.openai_parameters`.
+effect. The rules for parameters that chat completions have too are those of `gateway.doors.openai_messages`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,8 +11,13 @@ from pydantic import Field, JsonValue
 
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room, Webhook
 from agent.core.models.request import MAX_CLIENT_TOOLS
-from gateway.doors.openai_messages import to_agent_request, to_chat_message
-from gateway.doors.openai_parameters import MAX_IGNORED_NAMES, list_unknown_fields, refuse_unsupported
+from gateway.doors.openai_messages import (
+    MAX_IGNORED_NAMES,
+    list_unknown_fields,
+    refuse_unsupported,
+    to_agent_request,
+    to_chat_message,
+)
 from gateway.doors.openai_wire import ChatCompletionRequest, WireModel
 from gateway.errors import RequestFormatError
 from gateway.features.protocols.doors.response_input import convert_input

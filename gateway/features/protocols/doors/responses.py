@@ -29,13 +29,12 @@ from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.deferred_response import DeferredResponse
 from gateway.doors.agent import STREAM
-from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
 from gateway.doors.item_pages import ItemPage, cut_page
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.errors import RequestFormatError
 from gateway.features.protocols.doors.response_input import read_approval_replies
 from gateway.features.protocols.doors.response_requests import (

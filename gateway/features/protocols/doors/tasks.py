@@ -14,10 +14,9 @@ from agent.planning.required import CONTEXT_CHARS, CONTEXT_KEYS, split_context
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.catalogue import ToolItems, list_tools
-from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.errors import FieldError
 from gateway.features.protocols.engine.task_store import MAX_RUN_NUMBER, Task, TaskRun, TaskStatus
 from gateway.features.protocols.engine.tasks import TaskRunRequest

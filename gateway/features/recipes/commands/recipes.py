@@ -11,6 +11,7 @@ from agent.core.models import LOCAL_OWNER, JsonObject
 from agent.core.principal import Principal
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import get_operator_name, print_json, run_with_gateway
+from gateway.features.recipes.parts import get_recipes
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -97,7 +98,7 @@ def export(
 
 
 def _run(work: "Callable[[RecipeStore], Awaitable[T]]") -> T:
-    return run_with_gateway(lambda stepgate: work(stepgate.get_part("recipes").store))
+    return run_with_gateway(lambda stepgate: work(get_recipes(stepgate).store))
 
 
 async def save_run(
@@ -110,7 +111,7 @@ async def save_run(
     from gateway.cli.progress import follow_run  # noqa: PLC0415
     from gateway.features.recipes.tools.recipes import SAVE_TOOL  # noqa: PLC0415
 
-    await stepgate.get_part("recipes").check_request(run_id, owner, name)
+    await get_recipes(stepgate).check_request(run_id, owner, name)
     args: JsonObject = {"run_id": run_id, "name": name, "description": description, "try_values": values}
     request = HiddenRequest(AgentRequest(metadata={"tool_calls": [{"tool": SAVE_TOOL, "args": args}]}))
     caller = Principal(owner, display_name=get_operator_name(), is_operator=True)
@@ -122,9 +123,9 @@ async def save_run(
         print(returned.error if returned is not None else response.response, file=sys.stderr)
         raise SystemExit(1)
     made = str(returned.output["name"])
-    print(format_recipe(_to_output(await stepgate.get_part("recipes").store.get(owner, made))))
+    print(format_recipe(_to_output(await get_recipes(stepgate).store.get(owner, made))))
     if confirmed or (sys.stdin.isatty() and typer.confirm("Take it into use?")):
-        print(f"\nIn use: {(await stepgate.get_part('recipes').store.apply(owner, made)).usage}")
+        print(f"\nIn use: {(await get_recipes(stepgate).store.apply(owner, made)).usage}")
     else:
         print(
             f"\nStaged. `stepgate recipes apply {made}` takes it into use, `stepgate recipes discard {made}` drops it."

@@ -15,9 +15,9 @@ from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import accept_run
-from gateway.features.recipes.bootstrap_recipes import get_recipes
 from gateway.features.recipes.engine import Recipe, StoredRecipe
 from gateway.features.recipes.engine.card import render_files
+from gateway.features.recipes.parts import get_recipes
 from gateway.features.recipes.tools.recipes import SAVE_TOOL, RecipeOutput, get_state, to_output
 
 router = APIRouter(tags=["recipes"], route_class=JsonRoute, dependencies=[require_scope("agent")])

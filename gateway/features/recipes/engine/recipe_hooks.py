@@ -6,9 +6,9 @@ from dataclasses import replace
 from agent.core.errors import ConflictError, PlanInvalidError
 from agent.planning.planned import Planned
 from agent.planning.routing import RunCommand
-from agent.run_context.plan_sources import PlanInquiry, PlanSource
 from agent.run_context.run import Run
-from agent.run_context.run_hooks import RunHooks
+from agent.run_context.run_hooks import PlanInquiry, PlanSource, RunHooks
+from agent.storage.sql import Row
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue
 from gateway.features.recipes.engine import RecipeStore
@@ -30,15 +30,16 @@ class RecipeHooks(RunHooks):
 
     def __init__(self, store: RecipeStore) -> None:
         self._store = store
+        self.owner_rows = store.applied_rows
 
     @property
     def plan_sources(self) -> Sequence[PlanSource]:
         """The call of a recipe by its name."""
-        return (PlanSource("recipe", plan_called_recipe, before="skill"),)
+        return (PlanSource("recipe", plan_called_recipe, before="skill", routes=("recipe",)),)
 
-    async def load(self, run: Run) -> object:
+    def load(self, run: Run, rows: Sequence[Row]) -> object:
         """The owner's recipes. See `RunHooks.load`."""
-        return await self._store.list_applied(run.state.owner)
+        return self._store.parse_applied(run.state.owner, rows)
 
     def list_commands(self, run: Run) -> Sequence[RunCommand]:
         """See `RunHooks.list_commands`."""
@@ -64,7 +65,7 @@ class RecipeHooks(RunHooks):
 async def plan_called_recipe(run: Run, inquiry: PlanInquiry) -> Planned | None:
     """The plan of a recipe without a planner call. If the run may not use its steps as they are, the planner
     plans; without a planner, the error is raised."""
-    if inquiry.route != "recipe" or inquiry.command is None:
+    if inquiry.command is None:
         return None
     words = run.state.prompt.strip().split(maxsplit=1)
     try:

@@ -5,7 +5,6 @@ Both versions of a recipe stand in one row, so that each change is one statement
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from time import monotonic
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 from agent.core.errors import ConflictError, NotFoundError, StoreError
 from agent.core.surrogates import to_storable_text
 from agent.core.value_faults import describe_first_fault
-from agent.storage.sql import SqlClient
+from agent.storage.sql import MAX_CACHED_OWNERS, OwnedRows, Row, SqlClient
 from gateway.features.recipes.engine.model import Recipe, RecipeSet, StoredRecipe, compute_version, make_storable
 from gateway.features.recipes.engine.renaming import rename_parameters
 
@@ -21,7 +20,6 @@ CACHE_SECONDS: Final = 1.0
 """How long a process may miss a change that another process made."""
 MAX_RECIPES: Final = 200
 """Recipes of one owner. All of them are in the planner's catalogue."""
-MAX_CACHED_OWNERS: Final = 1_000
 _COLUMNS = "name, staged, applied, created, updated"
 
 
@@ -31,23 +29,30 @@ class RecipeStore:
     def __init__(self, statements: SqlClient, clock: Callable[[], float]) -> None:
         self._statements = statements
         self._clock = clock
-        self._cached: dict[str, tuple[float, RecipeSet]] = {}
+        self._parsed: dict[str, tuple[Sequence[Row], RecipeSet]] = {}
+        self.applied_rows: Final = OwnedRows(
+            statements,
+            "SELECT applied FROM recipes WHERE owner = ? AND applied IS NOT NULL ORDER BY name",
+            cache_seconds=CACHE_SECONDS,
+        )
+        """The rows of the recipes in use."""
 
     async def list_applied(self, owner: str) -> RecipeSet:
         """The recipes in use, in order of name. Read from the store at most once a second."""
-        known = self._cached.get(owner)
-        if known is not None and monotonic() - known[0] < CACHE_SECONDS:
-            return known[1]
-        rows = await self._statements.read(
-            "SELECT applied FROM recipes WHERE owner = ? AND applied IS NOT NULL ORDER BY name", owner
-        )
+        return self.parse_applied(owner, await self.applied_rows.read(owner))
+
+    def parse_applied(self, owner: str, rows: Sequence[Row]) -> RecipeSet:
+        """The recipes of an owner's `applied_rows`. Raises `StoreError`."""
+        parsed = self._parsed.get(owner)
+        if parsed is not None and parsed[0] is rows:  # while the rows are cached, their recipes are
+            return parsed[1]
         texts = [str(row[0]) for row in rows]
         digest = hashlib.sha256("\n".join(texts).encode()).hexdigest() if texts else ""
-        found = RecipeSet(tuple(map(_parse, texts)), digest)
-        if len(self._cached) >= MAX_CACHED_OWNERS:
-            self._cached.clear()
-        self._cached[owner] = (monotonic(), found)
-        return found
+        recipes = RecipeSet(tuple(map(_parse, texts)), digest)
+        if len(self._parsed) >= MAX_CACHED_OWNERS:
+            self._parsed.clear()
+        self._parsed[owner] = (rows, recipes)
+        return recipes
 
     async def list_all(self, owner: str) -> list[StoredRecipe]:
         """All recipes in order of name, staged ones included."""
@@ -108,7 +113,7 @@ class RecipeStore:
             "WHERE owner = ? AND name = ? AND staged = ? RETURNING name",
             applied.model_dump_json(), self._clock(), owner, name, text,
         )  # fmt: skip
-        self._cached.pop(owner, None)
+        self.applied_rows.forget(owner)
         if not rows:
             raise ConflictError(f"the recipe {name!r} was changed at the same moment; look at it again")
         return applied
@@ -130,7 +135,7 @@ class RecipeStore:
         rows = await self._statements.write(
             "DELETE FROM recipes WHERE owner = ? AND name = ? RETURNING name", owner, to_storable_text(name)
         )
-        self._cached.pop(owner, None)
+        self.applied_rows.forget(owner)
         if not rows:
             raise _make_unknown_error(name)
 

@@ -24,10 +24,9 @@ from agent.runs.response import build_response
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
-from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.features.studio.engine.request_outcomes import (
     IntentOutcome,
     StudioError,

@@ -6,15 +6,15 @@ from time import monotonic
 
 from agent.core.errors import AgentError, BudgetError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.events import IntentClassified
+from agent.core.models import rooms_with
 from agent.execution.static_plans import plan_completion_only
 from agent.planning.planned import Planned, build_ruled
 from agent.planning.request import PlanningRequest
 from agent.policy.approval import get_plan_feedback
 from agent.run_context.extensions import Extension
 from agent.run_context.model_calls import MeteredModels
-from agent.run_context.plan_sources import PlanInquiry, PlanSource
 from agent.run_context.run import Run
-from agent.run_context.run_hooks import RunHooks
+from agent.run_context.run_hooks import PlanInquiry, PlanSource, RunHooks
 from agent.run_context.run_tools import list_allowed_tools
 from gateway.features.studio.engine.intents import (
     Dispatch,
@@ -25,25 +25,28 @@ from gateway.features.studio.engine.intents import (
     read_dispatch,
 )
 
+ROUTED_ROOMS = rooms_with(routing="intents")
+
 
 class IntentHooks(RunHooks):
     """The router of rooms with `routing: intents`."""
 
     name = "intents"
+    rooms = ROUTED_ROOMS
 
     @property
     def plan_sources(self) -> Sequence[PlanSource]:
         """The router."""
-        return (PlanSource("intents", plan_by_intent, before="command"),)
+        return (PlanSource("intents", plan_by_intent, before="command", routes=("plan",), rooms=ROUTED_ROOMS),)
 
     async def plan_next(self, run: Run, request: PlanningRequest) -> Planned | None:
         """See `RunHooks.plan_next`: a reply to the plan's question is read by the router too."""
-        feedback = run.room.routing == "intents" and run.plans_with_model and get_plan_feedback(run.state)
+        feedback = run.plans_with_model and get_plan_feedback(run.state)
         return await route_by_intent(run, request) if feedback else None
 
     def describe_alternatives(self, run: Run) -> str:
         """See `RunHooks.describe_alternatives`."""
-        return describe_doors(list_allowed_tools(run)) if run.room.routing == "intents" else ""
+        return describe_doors(list_allowed_tools(run))
 
 
 INTENT_EXTENSION = Extension("intents", hooks=(IntentHooks(),))
@@ -51,8 +54,6 @@ INTENT_EXTENSION = Extension("intents", hooks=(IntentHooks(),))
 
 async def plan_by_intent(run: Run, inquiry: PlanInquiry) -> Planned | None:
     """The router's plan or its question; without a model the plan of an exact command."""
-    if inquiry.route != "plan" or run.room.routing != "intents":
-        return None
     if not run.plans_with_model:
         return await _plan_command(run, await inquiry.get_request(), monotonic())
     return await route_by_intent(run, await inquiry.get_request())

@@ -18,8 +18,7 @@ from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
-from agent.policy.approval import has_side_effect
-from agent.prompts.blocks import format_block
+from agent.prompts import format_block
 from agent.run_context.outputs import cut_text
 from agent.text.own_words import OwnWords
 from agent.tools import build_flat_schema
@@ -246,7 +245,7 @@ def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str]
     known = set(request.catalogue.list_names()) | {"true", "false", ""}
     for intent in read.intents:
         spec = request.catalogue.get_tool(intent.action)
-        if spec is None or not has_side_effect(spec.name, spec.effect):
+        if spec is None or not spec.has_side_effect:
             continue
         for name, value in intent.entities.items():
             if name in _STRUCTURAL or value in known or own.hold(value) or _keep_letters(value) in letters:
@@ -265,7 +264,7 @@ def _keep_letters(text: str) -> str:
 
 def _may_change(intent: UserIntent, agent: type[StudioAgent], catalogue: Catalogue) -> bool:
     spec = catalogue.get_tool(intent.action)
-    return agent.CHANGES_THINGS and (spec is None or has_side_effect(spec.name, spec.effect))
+    return agent.CHANGES_THINGS and (spec is None or spec.has_side_effect)
 
 
 def describe_doors(tools: Sequence[str]) -> str:

@@ -46,10 +46,8 @@ class Brief:
 
 
 def build_brief(run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]) -> Brief | None:
-    """The brief of an answer from documents, or None if the room does not cite or nothing was searched."""
+    """The brief of an answer from documents in a room that cites, or None if nothing was searched."""
     room = run.room
-    if not (room.knowledge or room.citations) or not outcomes:
-        return None
     found = [output for _, output in outcomes if has_passages(output.value)]
     others = [(step, output) for step, output in outcomes if not has_passages(output.value)]
     if room.knowledge:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent.core.events import StepOutput
-from agent.core.models import PlanStep
+from agent.core.models import PlanStep, rooms_with
 from agent.run_context.run import Run
 from gateway.features.documents.engine.grounded_answers.answer_tailor import AnswerTailor
 from gateway.features.documents.engine.grounded_answers.brief import build_brief
@@ -11,6 +11,8 @@ from gateway.features.documents.engine.grounded_answers.brief import build_brief
 
 class DocumentAnswers:
     """Implements `EvidenceAnswers` for rooms with `knowledge` or `citations`."""
+
+    rooms = rooms_with(knowledge=True) | rooms_with(citations=True)
 
     def prepare(
         self,

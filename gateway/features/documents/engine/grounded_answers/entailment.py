@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from agent.core.errors import BudgetError, ModelError, ModelOutputError
 from agent.core.models import FrozenModel, JsonObject
 from agent.llm.port import ResponseSchema
-from agent.prompts.blocks import format_block
+from agent.prompts import format_block
 from gateway.features.documents.engine.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
 from gateway.features.documents.engine.grounded_answers.models import format_place
 from gateway.features.documents.engine.prompts import render

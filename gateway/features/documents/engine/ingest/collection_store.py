@@ -9,11 +9,11 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from agent.core.errors import StoreError
 from agent.core.surrogates import replace_surrogates
-from agent.storage.sql import Row, SqlClient
+from agent.storage.sql import OwnedRows, Row, SqlClient
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.search.models import ConnectorInput
 from gateway.features.documents.engine.search.naming import VectorSets, make_vector_set_name
@@ -42,6 +42,13 @@ class CollectionStore:
     def __init__(self, statements: SqlClient, clock: Callable[[], float]) -> None:
         self._statements = statements
         self._clock = clock
+        self.document_counts: Final = OwnedRows(
+            statements,
+            "SELECT name, sum(documents) FROM (SELECT name, 0 AS documents FROM collections WHERE owner = ? "
+            "UNION ALL SELECT collection, count(*) FROM documents WHERE owner = ? GROUP BY collection) AS counted "
+            "GROUP BY name",
+        )
+        """An owner's collections, with a row or without, and how many documents each has."""
 
     async def get(self, owner: str, name: str) -> Collection | None:
         """A collection; None where there is no row."""
@@ -54,14 +61,7 @@ class CollectionStore:
 
     async def count_documents(self, owner: str) -> dict[str, int]:
         """The owner's collections, with a row or without, and how many documents each has, in order of name."""
-        rows = await self._statements.read(
-            "SELECT name, sum(documents) FROM (SELECT name, 0 AS documents FROM collections WHERE owner = ? "
-            "UNION ALL SELECT collection, count(*) FROM documents WHERE owner = ? GROUP BY collection) AS counted "
-            "GROUP BY name",
-            owner,
-            owner,
-        )
-        return {str(name): int(count) for name, count in sorted(rows)}
+        return await self.document_counts.read_counts(owner)
 
     async def list_owners(self) -> Sequence[tuple[str, str]]:
         """Every collection, as its owner and name."""

@@ -1,10 +1,9 @@
-"""`Library`: an owner's collections. Reads sources into them and searches them."""
+"""`Library`: reads sources into an owner's collections, and removes them; reading them is `CollectionReader`."""
 
 import asyncio
-import copy
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import BinaryIO
@@ -12,13 +11,14 @@ from weakref import WeakValueDictionary
 
 from pydantic import SecretStr
 
-from agent.core.errors import NotFoundError, StoreError
+from agent.core.errors import StoreError
 from agent.core.models import JsonObject, RetrievalMode
 from agent.llm.embedder import Embedder
 from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
 from agent.storage.credentials import Credentials
 from agent.storage.vectors import VectorIndex
 from gateway.features.documents.engine.ingest.collection_lock import lock_collection
+from gateway.features.documents.engine.ingest.collection_reader import CollectionReader, FoundDocument
 from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore, track_indexing
 from gateway.features.documents.engine.ingest.connectors.port import Connector
 from gateway.features.documents.engine.ingest.connectors.selection import check_source_type, select_connector
@@ -33,7 +33,6 @@ from gateway.features.documents.engine.ingest.ingestion import Ingestion, Ingest
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import check_pipeline
 from gateway.features.documents.engine.ingest.reindex import Reindexing, ReindexReport
-from gateway.features.documents.engine.ingest.source_files import open_source_file
 from gateway.features.documents.engine.ingest.templates import from_template
 from gateway.features.documents.engine.ingest.uploads import (
     SOURCE_PREFIX,
@@ -44,11 +43,9 @@ from gateway.features.documents.engine.ingest.uploads import (
 )
 from gateway.features.documents.engine.ingest.walk import SourceWalk
 from gateway.features.documents.engine.search.documents import Document, DocumentStore
-from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
-from gateway.features.documents.engine.search.models import ConnectorInput, MemoryOutput, MemoryQuery, SourceType
+from gateway.features.documents.engine.search.lexical import LexicalIndex
+from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
 from gateway.features.documents.engine.search.naming import validate_collection_name
-from gateway.features.documents.engine.search.relevance_calibration import RelevanceCalibration
-from gateway.features.documents.engine.search.retriever import Retriever
 
 LOCK_WAIT_SECONDS = 15.0
 """How long a small change (an upload, a removal) waits for another writer before it fails with a conflict."""
@@ -56,16 +53,8 @@ LOCK_WAIT_SECONDS = 15.0
 __all__ = ["AddedUpload", "FoundDocument", "IngestReport", "Library", "Progress", "SkippedDocument"]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundDocument:
-    """A document and the collection that holds it."""
-
-    collection: str
-    document: Document
-
-
-class Library:
-    """The collections of this store. `folder` holds temporary downloads."""
+class Library(CollectionReader):
+    """The collections of this store, and what changes them. `folder` holds temporary downloads."""
 
     def __init__(
         self,
@@ -83,100 +72,14 @@ class Library:
         mode: RetrievalMode = "hybrid_rerank",
         credentials: Credentials | None = None,
     ) -> None:
+        super().__init__(documents, lexical, vectors, embedder, collections, uploads, mode)
         self._credentials = credentials or Credentials(folder / "credentials.json")
         self._audit = audit
-        self._mode = mode
-        self._only: frozenset[str] | None = None
-        self._documents = documents
-        self._lexical = lexical
-        self._vectors = vectors
         self._embedder = embedder
-        self._collections = collections
         self._connectors = connectors
         self._workspaces = folder / "workspaces"
         self._clock = clock
-        self._retriever = Retriever(lexical, vectors, embedder, collections)
-        self._relevance = RelevanceCalibration(self._retriever, lexical)
-        self.uploads = uploads
         self._adding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-
-    async def list_collections(self, owner: str) -> dict[str, int]:
-        """The owner's collections with their document counts."""
-        counts = await self._collections.count_documents(owner)
-        return {name: count for name, count in counts.items() if self._only is None or name in self._only}
-
-    async def list_outgrown(self) -> dict[str, int]:
-        """The collections, as `owner/name`, with more vectors than are searched quickly, and their numbers."""
-        counts = await self._vectors.list_outgrown()
-        owned = await self._collections.list_owners() if counts else ()
-        sets = {
-            f"{owner}/{name}": (await self._collections.get_vector_sets(owner, name)).serving for owner, name in owned
-        }
-        return {name: counts[serving] for name, serving in sets.items() if serving in counts}
-
-    async def get_collection(self, owner: str, name: str) -> Collection:
-        """A collection with its pipeline, the default one if none is stored. Raises `NotFoundError`."""
-        stored = await self._collections.get(owner, name)
-        if stored is None and name not in await self._documents.count_by_collection(owner):
-            raise await self._make_unknown_error(owner, name)
-        return stored or Collection(name, from_template())
-
-    async def list_documents(self, owner: str, collection: str) -> Sequence[Document]:
-        """The documents of a collection. Raises `NotFoundError` for an unknown collection."""
-        found = await self._documents.list(owner, collection)
-        if not found and await self._collections.get(owner, collection) is None:
-            raise await self._make_unknown_error(owner, collection)
-        return found
-
-    async def list_newest_documents(self, owner: str, limit: int) -> Sequence[FoundDocument]:
-        """Lists the owner's documents that were read last."""
-        return [FoundDocument(*found) for found in await self._documents.list_newest(owner, limit)]
-
-    async def stamp_documents(self, owner: str) -> tuple[int, float]:
-        """The number of the owner's documents and when the last one was read: both differ after a change."""
-        return await self._documents.stamp(owner)
-
-    async def get_document(self, owner: str, document_id: str, collection: str | None = None) -> FoundDocument:
-        """A document by its id. Raises `NotFoundError`."""
-        for name, document in (await self._documents.get_by_id(owner, document_id)).items():
-            if collection in (None, name):
-                return FoundDocument(name, document)
-        raise NotFoundError(
-            f"there is no document {document_id!r}; it may have been read anew since", agent_id="library"
-        )
-
-    async def list_passages(self, owner: str, found: FoundDocument) -> list[Passage]:
-        """The passages of a document in text order."""
-        chunk_ids = found.document.chunk_ids
-        indexed = await self._lexical.get_passages(found.collection, chunk_ids, owner=owner)
-        return [indexed[chunk_id].passage for chunk_id in chunk_ids if chunk_id in indexed]
-
-    def open_file(self, owner: str, found: FoundDocument) -> BinaryIO:
-        """Opens the bytes that a document was read from; blocks. Raises what `open_source_file` raises."""
-        return open_source_file(found.document, self.uploads, owner)
-
-    async def search(
-        self, owner: str, collection: str, query: MemoryQuery, *, mode: RetrievalMode | None = None
-    ) -> MemoryOutput:
-        """Searches a collection. Raises `NotFoundError`, `MemoryNoResultsError`, `BadRequestError`, `StoreError`."""
-        if collection not in await self.list_collections(owner):
-            raise await self._make_unknown_error(owner, collection)
-        return await self._retriever.search(query, collection=collection, owner=owner, mode=mode or self._mode)
-
-    async def get_relevance_threshold(
-        self, owner: str, collection: str, query: str, *, mode: RetrievalMode | None = None
-    ) -> float:
-        """The least relevance of a passage of this collection that has to do with the query."""
-        return await self._relevance.get_threshold(owner, collection, query, mode or self._mode)
-
-    def in_room(self, mode: RetrievalMode | None, collections: Iterable[str] | None) -> "Library":
-        """A library with another default search mode that lists, and so searches, these collections only; None
-        keeps the mode, and all collections.
-        """
-        other = copy.copy(self)
-        other._mode = mode or self._mode
-        other._only = None if collections is None else frozenset(collections)
-        return other
 
     async def ingest(
         self,
@@ -394,10 +297,6 @@ class Library:
         checksum = source.removeprefix(SOURCE_PREFIX)
         if checksum != source and not await self._documents.count_collections_with(owner, source, checksum):
             await asyncio.to_thread(self.uploads.remove, owner, checksum)
-
-    async def _make_unknown_error(self, owner: str, collection: str) -> NotFoundError:
-        there = ", ".join(await self.list_collections(owner)) or "none yet: `stepgate ingest FOLDER` makes one"
-        return NotFoundError(f"there is no collection {collection!r}; there are {there}", agent_id="library")
 
 
 def _make_folder_input(path: Path) -> ConnectorInput:

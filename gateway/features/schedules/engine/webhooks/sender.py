@@ -25,7 +25,6 @@ from agent.core.errors import (
 )
 from agent.core.events import Event
 from agent.core.models import Webhook
-from agent.core.run_state import RunState
 from agent.core.throttled_log import ThrottledLog
 from agent.net import SafeClient
 from agent.storage.credentials import CredentialError, Credentials
@@ -70,8 +69,7 @@ class SendResult:
 class WebhookSender:
     """Sends what is due in the outbox, here and in every other gateway on the same store.
 
-    `run_url` begins the addresses of runs in the bodies. `timeout_s` limits one attempt. `observe_end` is an
-    observer of the ends of runs.
+    `run_url` begins the addresses of runs in the bodies. `timeout_s` limits one attempt.
     """
 
     def __init__(
@@ -95,21 +93,22 @@ class WebhookSender:
         self._delays = delays
         self._clock = clock
         self._wake = asyncio.Event()
-        self._awaited_runs: set[str] = set()
+        self.awaited_runs: set[str] = set()
+        """The runs whose ends must be posted, as far as this process knows."""
         self._sending: dict[asyncio.Task[None], str] = {}
         """The attempts in flight, with their owners."""
         self._orphans_at = 0.0
 
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
         """Stores a delivery for a run that is about to start. Returns False if it was stored before."""
-        if len(self._awaited_runs) >= MAX_AWAITED_RUNS:  # runs that other processes have ended; polling finds them all
-            self._awaited_runs.clear()
-        self._awaited_runs.add(run_id)
+        if len(self.awaited_runs) >= MAX_AWAITED_RUNS:  # runs that other processes have ended; polling finds them all
+            self.awaited_runs.clear()
+        self.awaited_runs.add(run_id)
         return await self.outbox.register(owner, run_id, webhook)
 
     async def discard(self, run_id: str) -> None:
         """Removes the delivery of a run that was refused."""
-        self._awaited_runs.discard(run_id)
+        self.awaited_runs.discard(run_id)
         await self.outbox.discard(run_id)
 
     async def check(self, webhook: Webhook, owner: str) -> None:
@@ -128,11 +127,10 @@ class WebhookSender:
         except (ToolError, TimeoutError):  # the lookup may work when the run ends; each attempt checks again
             return
 
-    def observe_end(self, state: RunState, _: Event) -> None:
-        """Starts the delivery of an ended run at once. An observer of the ends of runs."""
-        if state.run_id in self._awaited_runs:
-            self._awaited_runs.discard(state.run_id)
-            self._wake.set()
+    def notice_end(self, run_id: str) -> None:
+        """Starts the delivery of an ended run at once."""
+        self.awaited_runs.discard(run_id)
+        self._wake.set()
 
     def wake(self) -> None:
         """Makes the sender look into the outbox now."""
