@@ -9,7 +9,6 @@ from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolRet
 from agent.core.models import ArgumentRole, JsonObject
 from agent.execution.argument_sources import describe_sources
 from agent.execution.argument_trust import find_asked_arguments, is_chosen_by_plan
-from agent.execution.dispatch_approval import is_approved_with_plan
 from agent.execution.egress_facts import find_egress_problem
 from agent.planning.amendments import explain_pending_call
 from agent.planning.references import find_references
@@ -19,6 +18,7 @@ from agent.policy.approval import (
     compute_digest,
     get_call_decision,
     has_side_effect,
+    is_approved_with_plan,
     is_plan_approved,
 )
 from agent.policy.egress import EgressFinding
@@ -252,8 +252,10 @@ def _find_approval_reason(
     skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
     if skill is not None and (run.room.approval != "never" or skill.tools is None):
         return "a skill is to change something"
-    if site.span and run.room.approval != "never" and not is_approved_with_plan(run, spec, args, site):
-        return "a sub-agent is to change something"
+    if site.span and run.room.approval != "never":
+        destructive = spec.annotations.destructive
+        if not is_approved_with_plan(run.state, site.step_id, spec.name, args, destructive=destructive):
+            return "a sub-agent is to change something"
     return None
 
 

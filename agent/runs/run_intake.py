@@ -10,9 +10,10 @@ from agent.core.models import AgentRequest, JsonObject, Room, Webhook
 from agent.core.own_ids import OwnIds
 from agent.core.principal import Principal
 from agent.core.run_state import RunState
-from agent.runs.approval_replies import ConversationTrust, submit_replies, submit_reply, submit_text
+from agent.policy.approval import ConversationTrust
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
+from agent.runs.decisions import submit_replies, submit_reply, submit_text
 from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 

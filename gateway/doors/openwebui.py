@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from agent.core.errors import ConflictError
 from agent.core.models import AgentRequest, ChatMessage, JsonObject
 from agent.planning.routing import TASK_PREFIX
-from agent.runs.approval_replies import APPROVAL_PREFIX, ASK_PREFIX, ASK_TOOL
+from agent.policy.approval import APPROVAL_PREFIX, ASK_PREFIX, ASK_TOOL
 from agent.runs.service import AcceptedRun, AgentService
 from gateway.render.openwebui import CARD_PREFIX
 

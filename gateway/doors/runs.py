@@ -26,7 +26,7 @@ from agent.core.models import (
 )
 from agent.core.record_item import RecordItem
 from agent.core.run_reducer import fold
-from agent.runs.approval_replies import require_approval_ids
+from agent.runs.decisions import require_approval_ids
 from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
 from agent.runs.run_search import RunFilter

@@ -17,8 +17,8 @@ from agent.core.models import JsonObject, Source
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.core.trace import build_projection
+from agent.policy.approval import ASK_PREFIX
 from agent.run_context.outputs import number_sources
-from agent.runs.approval_replies import ASK_PREFIX
 from agent.runs.response import build_metadata, build_response, get_answer_text
 from gateway.render.openwebui import EMPTY_TEXT_EVENT, RichView
 from gateway.render.status import StatusLines

@@ -3,12 +3,22 @@
 - `rules`: whether a plan or a call needs an approval;
 - `digest`: the request, bound to the items, the plan's version and the tools' descriptions;
 - `question`: the request as Markdown;
-- `reply`: what a person's words decide.
+- `reply`: which run a message answers, and what its words decide;
+- `signal`: the decision on its way to the run, and the events it becomes;
+- `open_requests`: what an owner is asked; `plan_values`: which calls an approved plan showed.
 
-All of it is pure. `agent/execution/approvals.py` asks about one call, `agent/execution/stages/approve.py` about a plan.
+Only `reply` and `open_requests` read runs; the rest is pure. `agent/execution/approvals.py` asks about one call, `agent/execution/stages/approve.py` about a plan.
 """
 
 from agent.policy.approval.digest import ToolFingerprint, build_approval_request, compute_digest
+from agent.policy.approval.open_requests import (
+    OpenApproval,
+    RunReader,
+    find_waiting_run,
+    list_open_approvals,
+    read_open_approvals,
+)
+from agent.policy.approval.plan_values import is_approved_with_plan
 from agent.policy.approval.question import (
     CONFIRMED_SOURCE,
     OWN_SOURCE,
@@ -16,7 +26,14 @@ from agent.policy.approval.question import (
     format_question,
     format_value,
 )
-from agent.policy.approval.reply import parse_decision
+from agent.policy.approval.reply import (
+    APPROVAL_PREFIX,
+    ASK_PREFIX,
+    ASK_TOOL,
+    ConversationTrust,
+    find_reply,
+    parse_decision,
+)
 from agent.policy.approval.rules import (
     MEMORY_TOOLS,
     changes_several,
@@ -30,22 +47,33 @@ from agent.policy.approval.rules import (
 )
 
 __all__ = [
+    "APPROVAL_PREFIX",
+    "ASK_PREFIX",
+    "ASK_TOOL",
     "CONFIRMED_SOURCE",
+    "ConversationTrust",
     "MEMORY_TOOLS",
     "OWN_SOURCE",
+    "OpenApproval",
+    "RunReader",
     "ToolFingerprint",
     "build_approval_request",
     "changes_several",
     "compute_digest",
     "find_approval_reason",
+    "find_reply",
+    "find_waiting_run",
     "format_approval_question",
     "format_question",
     "format_value",
     "get_call_decision",
     "get_plan_feedback",
     "has_side_effect",
+    "is_approved_with_plan",
     "is_plan_approved",
     "is_plan_awaiting_approval",
+    "list_open_approvals",
     "list_plan_items",
     "parse_decision",
+    "read_open_approvals",
 ]

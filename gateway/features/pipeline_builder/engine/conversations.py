@@ -18,7 +18,7 @@ from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.policy.approval import format_approval_question, parse_decision
-from agent.runs.approval_replies import DECISIONS
+from agent.runs.decisions import DECISIONS
 from agent.runs.run_intake import RequestHandler
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder

@@ -40,7 +40,7 @@ from starlette.requests import Request
 from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError, RoomUnknownError, TooLargeError
 from agent.core.models import ENDED_STATUSES, AgentRequest, ChatMessage, JsonObject
 from agent.core.run_reducer import fold
-from agent.runs.approval_replies import submit_text
+from agent.runs.decisions import submit_text
 from agent.runs.input_replies import build_reply_request, derive_reply_id
 from agent.runs.run_intake import ChatRequest, ContextMessage
 from agent.runs.service import AcceptedRun

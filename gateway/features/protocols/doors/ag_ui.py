@@ -22,7 +22,7 @@ from agent.core.models.request import MAX_CONVERSATION_ID_CHARS
 from agent.core.own_ids import OwnIds
 from agent.core.run_reducer import fold
 from agent.core.value_faults import describe_fault
-from agent.runs.open_approvals import find_waiting_run
+from agent.policy.approval import find_waiting_run
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun, Decision
 from gateway.auth.authentication import Caller

@@ -4,14 +4,33 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from agent.core.errors import NotFoundError
-from agent.core.events import ApprovalRequested, RunWaiting
+from agent.core.events import ApprovalRequested, Event, RunWaiting
 from agent.core.run_reducer import fold
-from agent.policy.approval import format_question
-from agent.runs.service import AgentService
+from agent.policy.approval.question import format_question
 from agent.storage.journal import RunRow
+
+
+class RunReader(Protocol):
+    """Reads the runs of an owner. `AgentService` implements it."""
+
+    async def list_waiting_runs(self, *, owner: str) -> list[RunRow]:
+        """The newest runs that wait for a person, hidden ones too."""
+        ...
+
+    async def get_run(self, run_id: str, *, owner: str) -> RunRow:
+        """A run's row. Raises `NotFoundError`."""
+        ...
+
+    async def read_events(self, run_id: str, *, owner: str) -> list[Event]:
+        """A run's events. Raises `NotFoundError`."""
+        ...
+
+    async def find_conversation_ends(self, conversation_id: str, *, owner: str) -> tuple[RunRow, RunRow] | None:
+        """The oldest and the newest run of a conversation; None if it has none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,38 +51,36 @@ class OpenApproval:
         return format_question((self.request,), self.run.run_id)
 
 
-async def list_open_approvals(
-    service: AgentService[Any], owner: str, run_ids: Sequence[str] = ()
-) -> list[OpenApproval]:
+async def list_open_approvals(reader: RunReader, owner: str, run_ids: Sequence[str] = ()) -> list[OpenApproval]:
     """The open approval requests of an owner, newest first; only those of the runs `run_ids`, if there are any.
     Expired ones are left out.
     """
     found = []
-    for run in await _list_runs(service, owner, run_ids):
-        found += await read_open_approvals(service, run)
+    for run in await _list_runs(reader, owner, run_ids):
+        found += await read_open_approvals(reader, run)
     return sorted(found, key=lambda one: one.asked_at, reverse=True)
 
 
-async def _list_runs(service: AgentService[Any], owner: str, run_ids: Sequence[str]) -> list[RunRow]:
+async def _list_runs(reader: RunReader, owner: str, run_ids: Sequence[str]) -> list[RunRow]:
     """The waiting runs of an owner, only those of these ids if there are any."""
     if not run_ids:
-        return await service.list_waiting_runs(owner=owner)
+        return await reader.list_waiting_runs(owner=owner)
     rows = []
     for run_id in run_ids:
         with contextlib.suppress(NotFoundError):
-            rows.append(await service.get_run(run_id, owner=owner))
+            rows.append(await reader.get_run(run_id, owner=owner))
     return [row for row in rows if row.status == "awaiting_approval"]
 
 
-async def find_waiting_run(service: AgentService[Any], conversation_id: str, *, owner: str) -> RunRow | None:
+async def find_waiting_run(reader: RunReader, conversation_id: str, *, owner: str) -> RunRow | None:
     """The newest run of a conversation that waits for a person."""
-    rows = await service.list_waiting_runs(owner=owner)
+    rows = await reader.list_waiting_runs(owner=owner)
     return next((row for row in rows if row.conversation_id == conversation_id and not row.hidden), None)
 
 
-async def read_open_approvals(service: AgentService[Any], run: RunRow) -> list[OpenApproval]:
+async def read_open_approvals(reader: RunReader, run: RunRow) -> list[OpenApproval]:
     """The open approval requests of a run, oldest first."""
-    events = await service.read_events(run.run_id, owner=run.owner)
+    events = await reader.read_events(run.run_id, owner=run.owner)
     asked_at = {event.body.approval_id: event.at for event in events if isinstance(event.body, ApprovalRequested)}
     waits = [event.body.approvals for event in events if isinstance(event.body, RunWaiting)]
     asked_with = waits[-1] if waits else ()
