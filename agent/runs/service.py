@@ -34,6 +34,7 @@ from agent.core.models import (
 from agent.core.principal import LOCAL, Principal
 from agent.core.progress import RunProgress
 from agent.core.run_reducer import fold
+from agent.policy.approval import build_signal_payload
 from agent.rooms import Rooms
 from agent.runs.response import build_response
 from agent.runs.run_concurrency import RunConcurrency, hold_run_slot
@@ -348,7 +349,7 @@ class AgentService(Generic[Live]):
         if plan is not None:
             self._executor.validate_edited_plan(Claim(run_id, row.epoch, tuple(events)), plan)
         decided_ids, who = list(approvals) or open_ids, principal.name
-        payload: dict[str, object] = {"approvals": decided_ids, "by": who, "reason": reason, "plan": plan}
+        payload = build_signal_payload(decided_ids, by=who, reason=reason, plan=plan)
         detail: JsonObject = {"approvals": [*decided_ids], "plan_edited": plan is not None}
         record = self._audit.to_row(AuditEvent(_ACTIONS[decision], run_id, owner=row.owner, by=who, detail=detail))
         await self._journal.send_signal(run_id, decision, payload, record=record)

@@ -7,7 +7,8 @@
 - `signal`: the decision on its way to the run, and the events it becomes;
 - `open_requests`: what an owner is asked; `plan_values`: which calls an approved plan showed.
 
-Only `reply` and `open_requests` read runs; the rest is pure. `agent/execution/approvals.py` asks about one call, `agent/execution/stages/approve.py` about a plan.
+Only `reply` and `open_requests` read runs; the rest is pure. `agent/execution/approvals.py` asks about one
+call, `agent/execution/stages/approve.py` about a plan, and `agent/runs/decisions.py` submits what a person decided.
 """
 
 from agent.policy.approval.digest import ToolFingerprint, build_approval_request, compute_digest
@@ -20,14 +21,16 @@ from agent.policy.approval.open_requests import (
 )
 from agent.policy.approval.plan_values import is_approved_with_plan
 from agent.policy.approval.question import (
+    APPROVAL_PREFIX,
     CONFIRMED_SOURCE,
     OWN_SOURCE,
     format_approval_question,
     format_question,
+    format_reference,
     format_value,
+    parse_reference,
 )
 from agent.policy.approval.reply import (
-    APPROVAL_PREFIX,
     ASK_PREFIX,
     ASK_TOOL,
     ConversationTrust,
@@ -45,6 +48,12 @@ from agent.policy.approval.rules import (
     is_plan_awaiting_approval,
     list_plan_items,
 )
+from agent.policy.approval.signal import (
+    build_decision_events,
+    build_expiry_events,
+    build_signal_payload,
+    list_addressed_requests,
+)
 
 __all__ = [
     "APPROVAL_PREFIX",
@@ -58,6 +67,9 @@ __all__ = [
     "RunReader",
     "ToolFingerprint",
     "build_approval_request",
+    "build_decision_events",
+    "build_expiry_events",
+    "build_signal_payload",
     "changes_several",
     "compute_digest",
     "find_approval_reason",
@@ -65,6 +77,7 @@ __all__ = [
     "find_waiting_run",
     "format_approval_question",
     "format_question",
+    "format_reference",
     "format_value",
     "get_call_decision",
     "get_plan_feedback",
@@ -72,8 +85,10 @@ __all__ = [
     "is_approved_with_plan",
     "is_plan_approved",
     "is_plan_awaiting_approval",
+    "list_addressed_requests",
     "list_open_approvals",
     "list_plan_items",
     "parse_decision",
+    "parse_reference",
     "read_open_approvals",
 ]

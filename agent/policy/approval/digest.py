@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import JsonObject
+from agent.policy.approval.question import APPROVAL_PREFIX
 
 APPROVAL_ID_BYTES = 16
 """Random bytes of an approval's id: who has not read it cannot name it (128 bits, as a UUID)."""
@@ -26,7 +27,7 @@ def build_approval_request(
 ) -> ApprovalRequested:
     """Builds an approval request, bound by its digest to the items, the plan's version and the tools' descriptions."""
     return ApprovalRequested(
-        approval_id=f"apr_{secrets.token_hex(APPROVAL_ID_BYTES)}",
+        approval_id=f"{APPROVAL_PREFIX}{secrets.token_hex(APPROVAL_ID_BYTES)}",
         digest=compute_digest(items, plan_version, pin),
         plan_version=plan_version,
         reason=reason,

@@ -1,7 +1,9 @@
 """Formats approval requests as the Markdown that a person is shown."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import ArgumentRole
@@ -12,6 +14,10 @@ from agent.policy.plain_text import escape_markdown, format_literal, remove_live
 MAX_ARG_CHARS = 2_000
 """Longest argument in a message, in characters. The event has the whole."""
 
+APPROVAL_PREFIX: Final = "apr_"
+_ID = re.compile(rf"{APPROVAL_PREFIX}[0-9a-f]{{32}}|run_[0-9a-f]{{32}}")
+_REFERENCE = re.compile(rf"\((?:`?{APPROVAL_PREFIX}[0-9a-f]{{32}}`?, )+`?run_[0-9a-f]{{32}}`?\)")
+"""The ids of a question, as `format_reference` writes them; some clients remove the marks of code."""
 OWN_SOURCE = "from your request"
 """The source of an argument whose value stands in the user's words."""
 CONFIRMED_SOURCE = "you confirmed it before"
@@ -44,9 +50,27 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
     if not names_ids:
         return "\n".join(lines)
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
-    ids = ", ".join(f"`{name}`" for name in (*(asked.approval_id for asked in waiting), run_id))
-    lines += ["", f"Reply `approve` or `reject`. {other} ({ids})"]
+    reference = format_reference([asked.approval_id for asked in waiting], run_id)
+    lines += ["", f"Reply `approve` or `reject`. {other} {reference}"]
     return "\n".join(lines)
+
+
+def format_reference(approval_ids: Sequence[str], run_id: str) -> str:
+    """The ids at the end of a question. `parse_reference` reads them when a client sends the question back."""
+    ids = ", ".join(f"`{name}`" for name in (*approval_ids, run_id))
+    return f"({ids})"
+
+
+def parse_reference(text: str) -> tuple[tuple[str, ...], str] | None:
+    """The approval ids and the run id of the last question in a text; None if the text quotes no question.
+
+    The words of a question may be in another language or form by then; its ids are what a decision needs.
+    """
+    references = _REFERENCE.findall(text)
+    if not references:
+        return None
+    *approval_ids, run_id = _ID.findall(references[-1])
+    return tuple(approval_ids), run_id
 
 
 def _sort_arguments(item: ApprovalItem) -> list[str]:

@@ -8,25 +8,22 @@ requests blindly could choose it too.
 """
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import AgentRequest, ChatMessage
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.policy.approval.open_requests import RunReader, find_waiting_run, list_open_approvals, read_open_approvals
+from agent.policy.approval.question import parse_reference
 from agent.storage.journal import RunRow
 
 ASK_TOOL = "ask_user"
 """Open WebUI's own tool for questions to its user; carries the approval question if the client offers it."""
 ASK_PREFIX = "ask_"
 """Begins the id of a call of that tool; an approval id follows."""
-APPROVAL_PREFIX: Final = "apr_"
-_RUN_ID = re.compile(r"run_[0-9a-f]{32}")
-_APPROVAL_ID = re.compile(rf"{APPROVAL_PREFIX}[0-9a-f]{{32}}")
 APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn", "ja"})
 REJECT_WORDS = frozenset({"reject", "rejected", "no", "avslå", "nej"})
 
@@ -57,9 +54,9 @@ async def find_reply(
             reader, caller.owner, (approval_id,), _parse_ask_tool_answer(last.content), whole_question=True
         )
     decision = parse_decision(request.prompt)
-    question = _find_question(messages)
-    if question and (asked := tuple(_APPROVAL_ID.findall(question))):
-        reply = await _find_asked(reader, caller.owner, asked, decision, run_ids=_RUN_ID.findall(question)[-1:])
+    if (reference := _find_question(messages)) is not None:
+        approval_ids, run_id = reference
+        reply = await _find_asked(reader, caller.owner, approval_ids, decision, run_ids=(run_id,))
         if reply is not None:
             return reply
     if request.conversation_id is None:
@@ -155,10 +152,10 @@ async def _read_key(reader: RunReader, run: RunRow) -> str | None:
     return state.api_key_id
 
 
-def _find_question(messages: tuple[ChatMessage, ...]) -> str:
-    """The assistant's last message if it is a question for approval, else ""."""
+def _find_question(messages: tuple[ChatMessage, ...]) -> tuple[tuple[str, ...], str] | None:
+    """The ids of the question in the assistant's last message, if it is one."""
     answer = next((message for message in reversed(messages) if message.role == "assistant"), None)
-    return answer.content if answer is not None and "Approval needed" in answer.content else ""
+    return parse_reference(answer.content) if answer is not None else None
 
 
 def _parse_ask_tool_answer(content: str) -> tuple[str, str]:
