@@ -84,7 +84,7 @@ class CompletionWriter:
         if _is_command(self._run):
             return await self._compose_by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
         if self._run.engine.settings.executor_mode == "rules":  # the operator chose rules, so this is no fallback
-            output = await self._compose_by_rules(outcomes, sources, "AGENT_EXECUTOR_MODE is rules", tainted=tainted)
+            output = await self._compose_by_rules(outcomes, sources, "AGENT_PLANNER_MODE is rules", tainted=tainted)
             return output.model_copy(update={"fallback_reason": None})
         if not self._run.has_model:
             output = await self._compose_by_rules(outcomes, sources, "no model is configured", tainted=tainted)

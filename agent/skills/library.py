@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent.core.errors import SkillUnknownError
 from agent.core.settings import Settings
+from agent.core.settings.rooms import USER_SKILLS
 from agent.skills.model import Skill, is_skill_md
 from agent.skills.parse import read_skill
 from agent.text.plurals import format_count
@@ -29,15 +30,11 @@ class SkillRoot:
     required: bool = False
 
 
-def list_skill_roots(settings: Settings, *, shipped: Path, cwd: Path, home: Path) -> list[SkillRoot]:
-    """The roots in order of precedence: the operator's, the project's (if trusted), the user's, the shipped
-    one.
-    """
-    roots = [SkillRoot(path, "project", required=True) for path in settings.skills_dirs]
-    if settings.trust_project_skills:
-        roots += [SkillRoot(cwd / ".agents" / "skills", "project"), SkillRoot(cwd / ".claude" / "skills", "project")]
-    if settings.skills_user_dir:
-        roots.append(SkillRoot(home / ".agents" / "skills", "user"))
+def list_skill_roots(settings: Settings, *, shipped: Path) -> list[SkillRoot]:
+    """The roots in order of precedence: the operator's, then the shipped one. The user's own folder may be missing."""
+    user = USER_SKILLS.expanduser()
+    paths = [path.expanduser() for path in settings.skills_dirs]
+    roots = [SkillRoot(path, "user") if path == user else SkillRoot(path, "project", required=True) for path in paths]
     return [*roots, SkillRoot(shipped, "shipped", required=True)]
 
 

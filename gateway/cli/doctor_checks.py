@@ -235,7 +235,7 @@ def _list_secret_names(settings: Settings) -> Finding:
     try:
         stored = Credentials(settings.credentials_file).list_names()
     except CredentialError as error:
-        return Finding("secrets", False, error.message, "correct the file, or set AGENT_CREDENTIALS_PATH", fatal=False)
+        return Finding("secrets", False, error.message, "correct the file", fatal=False)
     files = f"; in {settings.credentials_file.name}: {', '.join(stored)}" if stored else ""
     return Finding("secrets", True, f"configured: {', '.join(names) or 'none'}{files}")
 

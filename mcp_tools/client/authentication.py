@@ -133,7 +133,7 @@ class CredentialAuth(httpx2.Auth):
     def get_token(self) -> str:
         """The token. Raises `ToolError` if there is none."""
         if self._credentials is None:
-            raise ToolError(f"AGENT_CREDENTIALS_PATH is not set, so there is no credential {self._name!r}")
+            raise ToolError(f"there is no file of credentials, so there is no credential {self._name!r}")
         try:
             credential = self._credentials.get(self._name)
         except CredentialError as error:

@@ -67,7 +67,7 @@ class World:
 async def world(tmp_path: Path, server: ScriptedServer, *rules: Any, **options: Any) -> AsyncIterator[World]:
     server.load(script(*rules))
     settings = Settings(
-        _env_file=None, data_dir=tmp_path / "data", port=0, skills_user_dir=False, drain_seconds=1,
+        _env_file=None, data_dir=tmp_path / "data", port=0, skills_dirs=(), drain_seconds=1,
         llm_base_url=server.url, model_fast="small", model_high="large", **options,
     )  # fmt: skip
     tools = {

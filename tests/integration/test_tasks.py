@@ -438,8 +438,8 @@ async def test_the_tools_and_the_health_are_at_their_old_places(serve: Serve) ->
 
 
 async def test_a_room_for_tasks_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, data_dir=tmp_path, skills_user_dir=False, task_room="nowhere")
-    with pytest.raises(ConfigError, match="AGENT_TASK_ROOM: there is no room 'nowhere'; known rooms: "):
+    settings = Settings(_env_file=None, data_dir=tmp_path, skills_dirs=(), task_room="nowhere")
+    with pytest.raises(ConfigError, match="tasks need the room 'nowhere'; known rooms: "):
         async with build_gateway(settings):
             pass
 

@@ -107,7 +107,7 @@ async def engine_bench(
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
-    configured = Settings(_env_file=None, data_dir=folder, skills_user_dir=False, stream_coalesce_ms=0, **settings)
+    configured = Settings(_env_file=None, data_dir=folder, skills_dirs=(), stream_coalesce_ms=0, **settings)
     store = await open_store(configured)
     vectors = build_vector_index(configured, store)
     memory = MemoryStore(vectors, embedder, time.time)
@@ -115,7 +115,7 @@ async def engine_bench(
     library = build_library(configured, store, vectors, embedder, client_of_sources)
     builtins = make_builtin_tools(configured, memory)
     registry = ToolRegistry()
-    registry.register(*make_document_tools(configured, library), *make_incident_tools(configured, library))
+    registry.register(*make_document_tools(configured, library), *make_incident_tools(library))
     registry.register(*builtins.tools, *make_spawn_tools(kinds), *tools)
     roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(PACKAGE_ROOT / "skills", "shipped")]
     client = ScriptedClient(script or Script())

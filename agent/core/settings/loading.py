@@ -16,6 +16,7 @@ from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings.aliases import get_variable, list_alias_names, list_removed_names, list_replaced_names
 from agent.core.settings.constants import ConstantSettings
+from agent.core.settings.derived import DerivedSettings
 from agent.core.settings.secret_files import SUFFIX, is_secret
 from agent.core.value_faults import describe_fault
 
@@ -50,7 +51,8 @@ def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file
         elif binding.key is not None:
             names.add(binding.key)
     removed = list_removed_names()
-    known = {get_variable(name) for name in Settings.model_fields if name not in ConstantSettings.model_fields}
+    fixed = {*ConstantSettings.model_fields, *DerivedSettings.model_fields}
+    known = {get_variable(name) for name in Settings.model_fields if name not in fixed}
     known |= list_alias_names().keys()
     known |= {f"{get_variable(name)}{SUFFIX}" for name, field in Settings.model_fields.items() if is_secret(field)}
     replaced = {**list_replaced_names(), **removed}
@@ -73,6 +75,8 @@ def _format_errors(error: ValidationError) -> dict[str, str]:
     """One line in plain words for each field that failed validation."""
     faults: dict[str, str] = {}
     for fault in error.errors():
+        if fault["type"] == "default_factory_not_called":  # a value that follows from one that is wrong
+            continue
         name = str(fault["loc"][0])
         if name == "model_endpoints":  # without the input: somebody may have written a key there
             place = ".".join(str(part) for part in fault["loc"][1:])

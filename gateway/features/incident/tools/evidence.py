@@ -10,6 +10,7 @@ from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity
+from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS, OWN_COLLECTIONS, IncidentCollections
 
 SNIPPET_CHARS = 400
 MIN_RELEVANCE = 0.35
@@ -70,13 +71,26 @@ async def search_evidence(
     return [one for one in found.results if _is_evidence(one, telling_terms, min_relevance)], found.note
 
 
-async def require_collection(library: Library, owner: str, collection: str, setting: str, make: str) -> None:
+async def choose_collections(library: Library, owner: str, of_room: Sequence[str] | None) -> IncidentCollections:
+    """The collections that a room names, documents first and tickets last; else `company` and `issues`.
+
+    While neither of these two exists, those of the example company are used, if they were made.
+    """
+    if of_room:
+        return IncidentCollections(of_room[0], of_room[-1])
+    existing = {*await library.list_collections(owner)}
+    if existing.isdisjoint(OWN_COLLECTIONS) and existing.issuperset(EXAMPLE_COLLECTIONS):
+        return EXAMPLE_COLLECTIONS
+    return OWN_COLLECTIONS
+
+
+async def require_collection(library: Library, owner: str, collection: str, make: str) -> None:
     """Raises `ToolSetupError` with the command that creates the collection if it does not exist."""
     collections = await library.list_collections(owner)
     if collection not in collections:
         raise ToolSetupError(
             f"there is no collection {collection!r} to search; `{make}` creates it, `stepgate corpus example` creates "
-            f"an example in collections of its own, and {setting} selects another one"
+            "an example in collections of its own, and `collections` of the room names others"
         )
 
 

@@ -16,6 +16,7 @@ from gateway.features.documents.engine.search.llm_rerank import rerank_with_mode
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity
 from gateway.features.incident.tools.evidence import (
+    choose_collections,
     extract_snippet,
     format_source_name,
     format_title,
@@ -98,7 +99,8 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
     )  # fmt: skip
     hints = PlanHints(intent="find similar tickets and incidents", heading="Earlier issues")
 
-    def __init__(self, library: Library, collection: str) -> None:
+    def __init__(self, library: Library, collection: str | None = None) -> None:
+        """`collection` is searched instead of the room's."""
         super().__init__()
         self._library = library
         self._collection = collection
@@ -106,10 +108,11 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
     async def run(self, args: SearchPreviousIssuesInput, context: ToolContext) -> SearchPreviousIssuesOutput:
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
         most = max(args.limit, CANDIDATES_OF_A_MODEL) if args.use_llm_rerank else args.limit
+        library = self._library.in_room(context.retrieval_mode, context.collections)
         issues, filters, note = await find_previous_issues(
-            self._library.in_room(context.retrieval_mode, context.collections),
+            library,
             context.owner,
-            self._collection,
+            self._collection or (await choose_collections(library, context.owner, context.collections)).issues,
             args.query,
             most,
             args.service,
@@ -152,7 +155,6 @@ async def find_previous_issues(
         library,
         owner,
         collection,
-        "AGENT_INCIDENT_ISSUES",
         f"stepgate corpus build FILE.jsonl --collection {collection}",
     )
     for filters in _list_relaxed_filters(service, severity):

@@ -14,6 +14,7 @@ from gateway.features.documents.engine.grounded_answers.footnote_marks import st
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.incident.tools.evidence import (
+    choose_collections,
     classify_name,
     classify_passage,
     extract_snippet,
@@ -99,18 +100,18 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
     )  # fmt: skip
     hints = PlanHints(intent="find policies, runbooks and documents", heading="Policies and runbooks")
 
-    def __init__(self, library: Library, collection: str) -> None:
+    def __init__(self, library: Library) -> None:
         super().__init__()
         self._library = library
-        self._collection = collection
 
     async def run(self, args: SearchIncidentKnowledgeInput, context: ToolContext) -> SearchIncidentKnowledgeOutput:
         """The documents, each with its best passage."""
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
+        library = self._library.in_room(context.retrieval_mode, context.collections)
         found, note = await find_documents(
-            self._library.in_room(context.retrieval_mode, context.collections),
+            library,
             context.owner,
-            self._collection,
+            (await choose_collections(library, context.owner, context.collections)).knowledge,
             args.query,
             args.limit,
             args.service,
@@ -142,7 +143,7 @@ async def find_documents(
     At most half are tickets if there are others; at least one is a policy or runbook if there is one.
     """
     make = f"stepgate ingest FOLDER --collection {collection}"
-    await require_collection(library, owner, collection, "AGENT_INCIDENT_KNOWLEDGE", make)
+    await require_collection(library, owner, collection, make)
     search_text = " ".join(
         (query, *(word for word in (service, severity) if word and word.lower() not in query.lower()))
     )
