@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from agent.core.errors import AgentError, NotFoundError, StoreError
+from agent.core.errors import AgentError, NotFoundError, RequestError, StoreError
 from agent.core.failures import FAILURES, FailureKind
 from agent.core.value_faults import describe_fault
 from gateway.render.errors import DOOR_FAILURES, find_nearest_endpoint, get_http_status, render_failure
@@ -26,7 +26,7 @@ _FINAL = frozenset({"ERR_QUOTA", "ERR_MODEL_REQUEST", "ERR_MODEL_CONTEXT"})
 """Failures that the same request ends in again: clients are told not to repeat it."""
 
 
-class RequestFormatError(AgentError):
+class RequestFormatError(RequestError):
     """Raised by a door for a request that does not fit its protocol; `param` is the dotted path of the faulty field."""
 
     code = "ERR_BAD_REQUEST"

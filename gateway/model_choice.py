@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from agent.core.errors import AgentError, ModelError
+from agent.core.errors import AgentError, ModelError, RequestError
 from agent.core.settings import Settings
 from agent.llm.discovery import FoundEndpoint, discover_endpoints, find_obstacle
 from agent.llm.saved_models import Role, SavedModel
@@ -34,7 +34,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 ModelState = Literal["reachable", "unreachable", "unused"]
 
 
-class ModelTrialError(AgentError):
+class ModelTrialError(RequestError):
     """Raised for a model that is to be saved and cannot be called."""
 
     code = "ERR_VALIDATION"

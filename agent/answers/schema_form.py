@@ -12,7 +12,7 @@ from agent.answers.schema_check import (
     make_no_answer,
     parse_json,
 )
-from agent.core.errors import AgentError, ModelRequestError
+from agent.core.errors import ModelRequestError, RunError
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, TailorOutput, Tier
 from agent.llm.port import ModelReply
@@ -24,7 +24,7 @@ TRIES = 2
 ANSWER_CHARS = 32_000
 
 
-class TailorSchemaError(AgentError):
+class TailorSchemaError(RunError):
     """Raised if the answer cannot be expressed in the JSON schema of the request. The run fails: a caller that parses
     by that schema can use no other answer."""
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from agent.core.errors import AgentError
+from agent.core.errors import RequestError
 from agent.core.models import JsonObject
 from agent.core.value_faults import describe_faults
 
@@ -33,7 +33,7 @@ _KEY = re.compile(r"(?!\$\{)[!-~]{1,4000}")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-class CredentialError(AgentError):
+class CredentialError(RequestError):
     """Raised when a credential is missing or cannot be read. The message says what to do and contains no secret."""
 
     code = "ERR_CONNECTOR_AUTH"

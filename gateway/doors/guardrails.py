@@ -5,7 +5,7 @@ from typing import Annotated, get_args
 from fastapi import APIRouter, Request, Response
 from pydantic import JsonValue, WithJsonSchema
 
-from agent.core.errors import AgentError
+from agent.core.errors import RequestError
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
 from agent.policy.guardrails.models import CheckType, GuardrailsInput, GuardrailsOutput
@@ -34,7 +34,7 @@ class TextCheck(StrictBody):
     room: str | None = None
 
 
-class BlockedTextError(AgentError):
+class BlockedTextError(RequestError):
     """Raised for a text that the room's policy blocks. Its code is that of the category that was found."""
 
     def __init__(self, found: GuardrailsOutput) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.core.errors import AgentError, ConflictError
+from agent.core.errors import ConflictError, RequestError
 from agent.core.models import ENDED_STATUSES
 from agent.runs.run_worker import is_dead_worker, make_worker_name
 from agent.runs.service import make_run_id
@@ -43,7 +43,7 @@ class StartedRequest:
     has_run: bool = False
 
 
-class ReusedKeyError(AgentError):
+class ReusedKeyError(RequestError):
     """Raised for a key that was used before with another body."""
 
     code = "ERR_IDEMPOTENCY"

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from agent.core.errors import AgentError, ConflictError
+from agent.core.errors import ConflictError, RequestError
 from agent.core.failures import AgentFailure
 
 
-class ValidationError(AgentError):
+class ValidationError(RequestError):
     """Raised for something that may not be stored. Nothing was changed.
 
     `stage` names the check that refused it: `identifier`, `fields`, `yaml_parse` or `check_config`. `recoverable` says

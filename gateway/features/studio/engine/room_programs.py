@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent.core.errors import AgentError, ScopeError
+from agent.core.errors import RequestError, ScopeError
 from agent.core.models import Room
 from gateway.features.studio.engine.room_view import Editor
 
@@ -34,7 +34,7 @@ class ProgramsRefusedError(ScopeError):
     """Raised for a caller who may not add programs. The message has the command line for the machine's owner."""
 
 
-class ProgramsNeedApprovalError(AgentError):
+class ProgramsNeedApprovalError(RequestError):
     """Raised for a caller who may add these programs once a person has allowed them. Nothing was changed. Unlike
     `ProgramsRefusedError`, its raiser's caller asks.
     """
