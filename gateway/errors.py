@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5
 _FINAL = frozenset({"ERR_QUOTA", "ERR_MODEL_REQUEST", "ERR_MODEL_CONTEXT"})
-"""Failures that the same request ends in again: clients are told not to repeat it."""
+"""Errors that a retry would hit again; the response tells clients not to retry."""
 
 
 class RequestFormatError(RequestError):

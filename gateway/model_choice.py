@@ -35,7 +35,7 @@ ModelState = Literal["reachable", "unreachable", "unused"]
 
 
 class ModelTrialError(RequestError):
-    """Raised for a model that is to be saved and cannot be called."""
+    """Raised if a model cannot be saved because it cannot be called."""
 
     code = "ERR_VALIDATION"
 

@@ -1,4 +1,5 @@
-"""Finds the mail addresses in a text that its evidence does not hold. A model that was told a name makes one up."""
+"""Finds the mail addresses in a text that its evidence does not hold. A model that has only a name makes an address
+up."""
 
 import re
 

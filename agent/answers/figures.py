@@ -3,7 +3,7 @@
 Figures are compared as values: `864.00` is `864`, `63.32` is `63.3224` rounded, `-12.58` is `12.58`, and `12 %` is
 `0.12`. `8,321` is read in the language of its sentence. Other units of the same kind, computed equations, totals and
 results of two known figures count as explained, the last only where few other figures would be (see `derivations`).
-Counts under ten, list numbers, code and citations are no claims.
+Counts under ten, list numbers, code and citations are not claims.
 """
 
 import re

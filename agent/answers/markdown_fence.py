@@ -17,7 +17,7 @@ class MarkdownFence:
         self._state: _State = "start"
         self._held = ""
         self._is_in_line = False
-        """Whether the beginning of the line was returned already: what follows in it is no fence."""
+        """Whether the beginning of the line was returned already: what follows in it is not a fence."""
 
     def feed(self, piece: str) -> str:
         """Returns what the answer shows of everything up to this piece and was not returned before."""
@@ -41,7 +41,7 @@ class MarkdownFence:
         return self._release()
 
     def _begin(self) -> _State:
-        """The state behind the beginning of the answer: `start` until it tells whether it is a fence around
+        """The state behind the beginning of the answer: `start` until it is clear whether it is a fence around
         Markdown. Drops such a fence."""
         text = self._held.lstrip()
         if not text.startswith(_FENCE):
@@ -59,7 +59,7 @@ class MarkdownFence:
         return "inside"
 
     def _pass_on(self) -> str:
-        """The lines that are complete, and the beginning of one that is no fence."""
+        """The lines that are complete, and the beginning of one that is not a fence."""
         shown = ""
         while self._state != "outside":
             line, ended, rest = self._held.partition("\n")

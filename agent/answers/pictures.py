@@ -1,4 +1,4 @@
-"""Pictures that programs of the run have made: they stand in the answer, also where a model leaves them out."""
+"""Pictures that programs of the run have made: the answer shows them, also where a model leaves them out."""
 
 import re
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Checks a checked answer that a model converted into a caller's JSON schema.
 
-Every value and every content word of the JSON must stand in the answer, in the words it cites, in the question or in
-the schema itself, and a sentence must keep its citation. A right value in the wrong field is not detected.
+Every value and every content word of the JSON must be in the answer, in the words it cites, in the question or in the
+schema itself, and a sentence must keep its citation. A right value in the wrong field is not detected.
 """
 
 import json

@@ -26,7 +26,7 @@ class Authority:
 
     host: str
     port: int | None
-    """None if the header names none: the default port of a scheme that the header does not tell."""
+    """None if the header names none: the default port of a scheme, which the header does not name."""
     is_address: bool
     """Whether the host is an IP address, which no name server can point elsewhere."""
 

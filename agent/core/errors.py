@@ -234,7 +234,7 @@ class ModelUnreachableError(ModelDownError):
 
 
 class ModelOutputError(ModelError):
-    """Raised if a 200 reply is no completion: no JSON, no choices, half a stream, or empty. Not retried here: the
+    """Raised if a 200 reply is not a completion: no JSON, no choices, half a stream, or empty. Not retried here: the
     step's supervisor or the planner decides.
     """
 

@@ -126,8 +126,8 @@ def _limit_time(check: _Keyword) -> _Keyword:
 
 
 def _is_fitting_object(schema: Mapping[str, Any], value: object) -> bool:
-    """Whether an object of texts fits a schema that asks for nothing else. Most arguments and results are such
-    objects. False is no answer: a validator finds out.
+    """Whether an object of texts fits a schema that asks for nothing else. Most arguments and results are such objects.
+    False leaves the question to a validator.
     """
     if not isinstance(value, dict) or schema.get("type") != "object" or not schema.keys() <= _OBJECT_KEYWORDS:
         return False

@@ -1,6 +1,6 @@
 """Says in plain words what Pydantic finds wrong with values of people and models: the one wording of such errors.
 
-It stands in `core` because every layer reads such values: settings, credentials, rooms, pipelines, requests, plans.
+It is in `core` because every layer reads such values: settings, credentials, rooms, pipelines, requests, plans.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Where the arguments of a call come from, as the question to a person tells it."""
+"""Where the arguments of a call come from, as the question to a person states it."""
 
 from pydantic import JsonValue
 

@@ -1,6 +1,6 @@
 """Finds the arguments of a call whose values are not the user's, and decides whether a person must allow them.
 
-A value is the user's if it stands in the user's words, if a plan wrote it before any untrusted text was read, if it was
+A value is the user's if the user's words contain it, if a plan wrote it before any untrusted text was read, if it was
 computed from such values only, or if a person confirmed it for this argument of this tool.
 """
 

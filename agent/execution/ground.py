@@ -2,7 +2,7 @@
 
 The ground holds the date, the names of readable files, the collections, and the instructions of foreign servers. It
 lists files only for runs with a file tool, and servers only for runs with one of their tools. Other people wrote these
-texts, so they stand in a block of data, without control characters.
+texts, so they are in a block of data, without control characters.
 """
 
 import logging
@@ -33,7 +33,7 @@ EXACT_CHARS = 5
 _TOKEN = re.compile(r"[\w@.+:/-]+")
 _EXACT = re.compile(r"[@\d]|\w\.\w")
 QUOTED_LETTERS = 20
-"""Letters. A match of this length is no coincidence."""
+"""Letters. A match of this length is not a coincidence."""
 
 
 async def build_ground(run: Run, catalogue: Catalogue) -> str:

@@ -49,7 +49,7 @@ async def plan_named_skill(run: Run, inquiry: PlanInquiry) -> Planned | None:
 
 
 async def plan_bare_answer(run: Run, inquiry: PlanInquiry) -> Planned | None:
-    """A completion alone, where nothing is to be planned."""
+    """A completion alone, where nothing needs planning."""
     if inquiry.route not in ("task", "greeting", "direct") or requires_tools(run):
         return None
     return build_ruled(plan_completion_only(run, inquiry.why))

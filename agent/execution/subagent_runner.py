@@ -87,7 +87,7 @@ class CallSpawner:
     def _choose_span(self, agent_id: str, task: JsonObject) -> str:
         """The span of a sub-agent: its span from before a crash, else the next free one.
 
-        The same agent and task reuse a span. The order of starts is no key, because a repeated call skips the
+        The same agent and task reuse a span. The order of starts is not a key, because a repeated call skips the
         sub-agents whose results it already has.
         """
         shown = shorten_args(task)

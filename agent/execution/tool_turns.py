@@ -31,7 +31,7 @@ ResultObserver = Callable[[str, JsonObject, StepOutput], None]
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """One tool call of a turn. `args` is None if the model's arguments are no JSON object."""
+    """One tool call of a turn. `args` is None if the model's arguments are not a JSON object."""
 
     id: str
     name: str
@@ -116,7 +116,7 @@ class ToolTurns:
         if place >= MAX_CALLS_A_TURN:
             return await self._refuse(call, site, f"at most {MAX_CALLS_A_TURN} calls are made in one turn")
         if call.args is None:
-            return f"Error: the arguments are no JSON object: {cut_text(call.raw, 200)}"
+            return f"Error: the arguments are not a JSON object: {cut_text(call.raw, 200)}"
         failure = self._lasting_failures.get(_build_call_key(call))
         if failure is not None and not _has_started(self._run, site):
             return await self._refuse(call, site, f"the same call failed before ({failure})")

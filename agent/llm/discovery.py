@@ -26,7 +26,7 @@ _CONTAINER_VARIABLES = ("KUBERNETES_SERVICE_HOST", "container")
 
 
 class UsualPort(NamedTuple):
-    """The port on which a program serves models unless it is told otherwise."""
+    """The port on which a program serves models unless it is configured otherwise."""
 
     product: str
     port: int
@@ -52,7 +52,8 @@ class FoundEndpoint(FrozenModel):
 def find_obstacle(setting: str, *, is_loopback: bool, environment: Mapping[str, str]) -> str | None:
     """Returns why nothing is searched for; None if it may be. `setting` is the value of `AGENT_DISCOVER`.
 
-    In a container 127.0.0.1 is the container itself, and a gateway that others reach must not tell them what runs here.
+    In a container 127.0.0.1 is the container itself, and a gateway that others reach must not reveal to them what runs
+    here.
     """
     if setting == "off":
         return "AGENT_DISCOVER=off"

@@ -138,7 +138,7 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
     if error.code == "ERR_MODEL_DOWN" and isinstance(reported, str) and reported:
         return "the model's endpoint reported an error: " + _ADDRESS.sub("the model's endpoint", reported)
     if error.code in ("ERR_MODEL_AUTH", "ERR_MODEL_DOWN"):
-        return f"{FAILURES[error.code].meaning}; the gateway's log has the details, who has to look at it"
+        return f"{FAILURES[error.code].meaning}; the operator can find the details in the gateway's log"
     told = error.message.replace(where.rstrip("/"), "the model's endpoint") if where else error.message
     told = _ADDRESS.sub("the model's endpoint", _RAW.sub("", told))
     return _SETTING.sub("", told)

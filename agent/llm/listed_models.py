@@ -87,7 +87,7 @@ def read_tags(tags: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
 
 
 def find_fingerprint(listing: Mapping[str, Any], model: str) -> str:
-    """Returns what tells a model from another one under the same name: its size, digest and shape as listed, without
+    """What distinguishes a model from another one under the same name: its size, digest and shape as listed, without
     the times, which some programs make up at every request.
     """
     kinds = {str(entry.get("model") or entry.get("name")): entry for entry in list_objects(listing.get("models"))}

@@ -122,9 +122,9 @@ class ModelChunk(NamedTuple):
     refusal: str = ""
     """A piece of the model's refusal, in place of `text`."""
     requests: int = 1
-    """HTTP requests it took to get the first chunk; it alone tells."""
+    """HTTP requests it took to get the first chunk; only that chunk has the number."""
     upstream: str = ""
-    """As in `ModelReply`; the first chunk tells."""
+    """As in `ModelReply`; the first chunk has it."""
     failed_upstreams: tuple[FailedUpstream, ...] = ()
 
     @property

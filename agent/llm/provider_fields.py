@@ -23,7 +23,7 @@ def iter_reasoning_texts(fields: JsonObject) -> Iterator[str]:
 def map_reasoning(fields: JsonObject, change: Callable[[str], str]) -> JsonObject:
     """The fields with their texts changed.
 
-    A block of `reasoning_details` whose text would change is left out: its signature would not fit any more.
+    A block of `reasoning_details` whose text would change is left out: its signature would no longer fit.
     """
     if not fields:
         return fields

@@ -113,7 +113,7 @@ def _join_item(items: list[JsonValue], item: JsonValue) -> None:
 def read_usage(usage: object, timings: object = None) -> Usage:
     """Parses the tokens of one call, and its cost where the endpoint reports it, as OpenRouter does.
 
-    `timings` are llama.cpp's, whose older servers tell only there how much of the prompt was in the cache.
+    `timings` are llama.cpp's, whose older servers report only there how much of the prompt was in the cache.
     """
     if not isinstance(usage, dict):
         return ONE_CALL

@@ -1,9 +1,9 @@
 """The JSON schema of a planner's decision: calls with inputs typed by each tool, a question, a search, or the answer.
 
 Endpoints that accept `json_schema` compile it into a grammar, so that a small model cannot write anything else. The
-root is an object and every object is closed. A decision to call says first what is to be done, part by part: a model
-that names a step calls the right tool for it. The answer is the last choice: small models take the free choice when it
-is offered first.
+root is an object and every object is closed. A decision to call says first what it does, part by part: a model that
+names a step calls the right tool for it. The answer is the last choice: small models take the free choice when it is
+offered first.
 """
 
 import json
@@ -109,7 +109,7 @@ def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = Ma
 
 
 def expand_more(inputs: JsonObject) -> JsonObject:
-    """The inputs of a call with those of its JSON text `MORE`; unchanged if that is no JSON object."""
+    """The inputs of a call with those of its JSON text `MORE`; unchanged if that is not a JSON object."""
     text = inputs.get(MORE)
     if not isinstance(text, str):
         return inputs

@@ -62,7 +62,7 @@ def find_list_problems(args: JsonObject, spec: ToolSpec, ids: Collection[str]) -
     if spec.origin == CLIENT_ORIGIN or spec.hints.stands_for_steps:
         problems.append(f"{spec.name!r} cannot be called for each item of a list; plan a step for each call")
     if not isinstance(items, list) and not find_references(items):
-        problems.append("for_each is no list; give a JSON list or a reference to one, such as $s1.output.people")
+        problems.append("for_each is not a list; give a JSON list or a reference to one, such as $s1.output.people")
     if isinstance(items, list) and len(items) > MAX_ITEMS:
         problems.append(f"for_each has {len(items)} items; at most {MAX_ITEMS} calls are made by one step")
     if ITEM in find_references(items):

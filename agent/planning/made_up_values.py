@@ -1,6 +1,7 @@
 """Values of changes that a small model makes up: they stand neither in the request nor in anything that was found.
 
-The model is told once. If it makes a value up again, the user is asked for it, or shown the change before it is made.
+The model gets the problem once. If it makes a value up again, the user is asked for it, or shown the change before it
+is made.
 """
 
 import re

@@ -120,7 +120,7 @@ def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -
 
 
 def _unfold_call(entry: dict[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
-    """Splits a call that stands in one field into the tool and its arguments. A step's status says nothing here."""
+    """Splits a call written in one field into the tool and its arguments. A step's status says nothing here."""
     if "tool_call" not in entry:
         return entry
     tool, args = read_written_call(entry["tool_call"])
@@ -264,7 +264,7 @@ def _normalise_dependencies(
     found: list[str] = []
     for item in _split_dependencies(value):
         if isinstance(item, bool) or item is None or not isinstance(item, str | int) or str(item).strip() == "":
-            problems.append(f"{label}: depends_on holds {json.dumps(item)}, which is no step id")
+            problems.append(f"{label}: depends_on holds {json.dumps(item)}, which is not a step id")
             continue
         text = str(item).strip().removeprefix("$")
         if from_zero and text.isdigit() and text not in ids:

@@ -1,7 +1,7 @@
 """Calls that a model makes again in a later round, and the values that it may take instead.
 
 A small model repeats a call that failed although the error lists what there is. When it is asked again, the refused
-input becomes a choice of the values that stand in the error, in results and in the request.
+input becomes a choice of the values in the error, in results and in the request.
 """
 
 import difflib

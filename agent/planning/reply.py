@@ -14,7 +14,7 @@ from agent.planning.parse import find_object, parse_reply, parse_strict, strip_t
 
 _MARKER = re.compile(r"[*#`_\s]*ANSWER\b[*`_]*[ \t]*(?::[*`_]*)?\s*")
 _PLAN_KEY = re.compile(r"[\"'](?:steps|kind|tool|depends_on|inputs)[\"']\s*:")
-"""Keys of the JSON form. Prose without these keys is no plan."""
+"""Keys of the JSON form. Prose without these keys is not a plan."""
 _QUESTION_CHARS = 2_000
 _QUERY_CHARS = 400
 _TIERS: dict[str, Tier] = {"fast": "fast", "high": "high"}

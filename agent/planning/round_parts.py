@@ -17,7 +17,7 @@ MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
 """What the decision named; the part that each step is for, by its id; the parts whose call waits for this round's
 results; all parts that no step is for."""
 SHORTEST_VALUE = 2
-"""Characters of a value that tells which part a call is for."""
+"""Characters of a value that shows which part a call is for."""
 CHECK = "check"
 """Why a person must see the round's changes before they are made."""
 MAY_CHANGE = "may_change"

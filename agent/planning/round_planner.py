@@ -2,7 +2,7 @@
 
 The reply is bound to a JSON schema whose inputs each tool types. A round is a plan whose last step is `plan_more`; an
 answer is a plan of one completion, which continues the same conversation. An answer that was chosen before any call is
-questioned once: small models answer from memory what a tool would tell them.
+questioned once: small models answer from memory what a tool would look up.
 """
 
 from collections.abc import Sequence
@@ -367,7 +367,7 @@ def _rule_out(request: PlanningRequest, attempt: _Attempt, error: PlanInvalidErr
     """Keeps the next reply from the same mistake, which a small model would make again.
 
     A refused input becomes a choice of other values. A tool that was called in vain otherwise, or whose change the
-    request does not ask for, is no choice any more."""
+    request does not ask for, is no longer a choice."""
     lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
     if isinstance(error, RepeatedCallError):
         call, spec = error.call, request.catalogue.get_tool(error.call.tool)

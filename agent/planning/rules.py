@@ -16,7 +16,7 @@ from agent.planning.wire import COMPLETION, get_step_action
 from agent.tools import ToolSpec
 
 COMMAND_CHARS, LONGEST_COMMAND = 1_000, 4_100
-"""Characters. A longer text is no command; a command to remember may be as long as a memory."""
+"""Characters. A longer text is not a command; a command to remember may be as long as a memory."""
 MAX_COMMANDS = 10
 _LEAD = re.compile(r"^(?:(?:hi|hello|hey|hej|please|can you|could you|kan du|then|also|and)\b[\s,]*)+", re.IGNORECASE)
 _TAIL = re.compile(r"(?:[\s,]+(?:please|for me|now|tack|\u00e5t mig))?[\s?.!=:;,]*$", re.IGNORECASE)
@@ -92,7 +92,7 @@ _LISTING = re.compile(
     re.IGNORECASE,
 )
 APPLY_CHARS = 500
-"""Characters. A longer text is no command."""
+"""Characters. A longer text is not a command."""
 _APPLY = re.compile(
     r"^(?:please )?apply(?: (?:it|this|the pipeline))?(?: (?:to|as|into))?(?: the collection)? "
     r"(?P<name>[\w.\"'-]{1,200})(?P<force> (?:anyway|by force))?[.!]?$",
@@ -172,7 +172,7 @@ def read_calls(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]:
 
 
 def find_unknown_part(text: str, specs: Iterable[ToolSpec]) -> str:
-    """The first part of a request that is no command; "" if every part is one."""
+    """The first part of a request that is not a command; "" if every part is one."""
     return _read_commands(text, {spec.name: spec for spec in specs})[1]
 
 
@@ -182,7 +182,7 @@ def asks_for_listing(question: str) -> bool:
 
 
 def _read_commands(text: str, allowed: Mapping[str, ToolSpec]) -> tuple[list[_RuleCall], str]:
-    """The calls of the text, and its first part that is no command, or ""."""
+    """The calls of the text, and its first part that is not a command, or ""."""
     if "suggest_pipeline" in allowed or "apply_pipeline" in allowed:
         return [call for call in _read_pipeline_command(text) if call.tool in allowed], ""
     whole = text.strip()
@@ -204,7 +204,7 @@ def _join_commands(
     """The calls of the text from `begin` on, split at some of the cuts; None if no split gives only
     commands.
 
-    Shorter commands come first: "2+2 and 3*4" holds two. "time in Tokyo and Paris" is one: "Paris" is no command.
+    Shorter commands come first: "2+2 and 3*4" holds two. "time in Tokyo and Paris" is one: "Paris" is not a command.
     """
     if not text[begin:].strip():
         return None if begin == 0 else []
@@ -342,7 +342,8 @@ def _read_memory_save(command: str) -> list[_RuleCall]:
 def _read_memory_search(command: str) -> list[_RuleCall]:
     """A memory search for "what is my favourite colour", or the list of memories for "what do you remember".
 
-    Nobody judges what it finds, so that a memory must hold every word: the favourite colour is no favourite animal."""
+    Nobody judges what it finds, so that a memory must hold every word: the favourite colour is not the favourite
+    animal."""
     asked = _RECALL.fullmatch(command)
     if asked is None:
         return []

@@ -1,7 +1,7 @@
 """Decides whether a call that only reads may carry words out of the gateway. Pure functions over the facts of a run.
 
-Fetching an address tells its host the address. A text that a model has read can ask it to put words of other texts
-there, in any encoding. So what counts is who chose the address, not what it looks like:
+Fetching an address reveals it to its host. A text that a model has read can ask it to put words of other texts there,
+in any encoding. So what counts is who chose the address, not what it looks like:
 
 - The user, the room or the operator gave it, or a plan named it before any untrusted text was read: free.
 - It is an unchanged link of a result: free while nothing private was read. Afterwards only if the user named the page
@@ -89,7 +89,7 @@ class EgressFacts:
     starts_untrusted: bool = False
     """Whether its current plan was made after untrusted text was read."""
     extra: tuple[str, ...] = field(default=())
-    """Private texts that are known but are no results, such as remembered ones."""
+    """Private texts that are known but are not results, such as remembered ones."""
 
     @cached_property
     def is_private(self) -> bool:
@@ -140,7 +140,7 @@ class EgressFinding:
 def make_link_filter(state: RunState) -> "LinkFilter | None":
     """Returns what makes the links of an answer harmless; None as long as nothing from outside was read.
 
-    Only what tools, memories and earlier answers returned counts as read: a model's own text is no source.
+    Only what tools, memories and earlier answers returned counts as read: a model's own text is not a source.
     """
     attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
     calls = (call for attempt in attempts for call in attempt.calls)
@@ -259,7 +259,7 @@ def _list_keys(address: str) -> tuple[str, ...]:
 
 
 def _get_key(address: str) -> str:
-    """The key of an address that is to be fetched; empty if it is not an address."""
+    """The key of an address to fetch; empty if it is not an address."""
     return next(iter(_list_keys(address)), "")
 
 
@@ -297,7 +297,7 @@ def _is_known_value(value: JsonValue, facts: EgressFacts, server: str) -> bool:
 
 
 def _is_written(text: str, texts: Iterable[str]) -> bool:
-    """Whether a text stands in one of the others, not as a part of a longer word or number."""
+    """Whether one of the others contains a text, not as a part of a longer word or number."""
     text = text.strip()
     if not text:
         return True

@@ -79,7 +79,7 @@ class Extension:
     evidence_answers: EvidenceAnswers | None = None
     """How answers are written from evidence. One package offers it."""
     collections: GroundCollections | None = None
-    """The collections of documents that planners are told of. One package offers them."""
+    """The collections of documents that planners learn of. One package offers them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Runs that this process had to drop because the store failed, and when each is to be resumed."""
+"""Runs that this process had to drop because the store failed, and when to resume each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class DroppedRuns:
         return [run_id for run_id, drop in self._drops.items() if drop.waits and drop.at + drop.delay_s <= now]
 
     def is_early(self, run_id: str) -> bool:
-        """Whether the run is to be left alone for now."""
+        """Whether to leave the run alone for now."""
         drop = self._drops.get(run_id)
         return drop is not None and drop.waits and self._clock() < drop.at + drop.delay_s
 

@@ -185,8 +185,8 @@ class RunIntake:
         """The run that answers the request; it is stored.
 
         `request` is of a kind that a handler accepts: those of this module, `AgentRequest`, or a feature's. `run_id` is
-        the id of a new run, if one was recorded before. `webhook` is told about the run's end. Raises what the handlers
-        and `AgentService.start_run` raise, `ScopeError` for a reply that the caller may not give, and
+        the id of a new run, if one was recorded before. `webhook` is notified of the run's end. Raises what the
+        handlers and `AgentService.start_run` raise, `ScopeError` for a reply that the caller may not give, and
         `BadRequestError` if no feature accepts the request or sends webhooks.
         """
         handler = self._handlers.get(type(request))

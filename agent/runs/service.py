@@ -333,8 +333,8 @@ class AgentService(Generic[Live]):
     ) -> AcceptedRun:
         """Submits a person's decision on the named `approvals`, or on all open ones.
 
-        `plan` is the plan as edited. Raises `NotFoundError`; `ConflictError` if nothing (or one of those named) is open
-        any more or another decision has just been made; `BadRequestError` for an invalid plan; `StoreError` if the
+        `plan` is the plan as edited. Raises `NotFoundError`; `ConflictError` if nothing (or one of those named) is
+        still open or another decision has just been made; `BadRequestError` for an invalid plan; `StoreError` if the
         decision cannot be recorded, in which case nothing has changed.
         """
         row = await self._journal.get_run(run_id, owner=principal.owner)

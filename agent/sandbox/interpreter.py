@@ -141,7 +141,7 @@ class _Host:
         return await self._call(name, arguments)
 
     def close(self) -> None:
-        """Ends the call that is being answered, and refuses further ones: nobody waits for the program any more."""
+        """Ends the call that is being answered, and refuses further ones: nobody waits for the program now."""
         self._is_closed = True
         if self._pending is not None:
             self._pending.cancel()

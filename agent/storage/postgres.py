@@ -43,7 +43,7 @@ NOW_SQL = "extract(epoch FROM clock_timestamp())"
 """The server's time in UTC seconds, so that several machines agree."""
 _RECONNECT_SECONDS = 1.0
 _ODD_OFFSET_SECONDS = 5.0
-"""A difference of the clocks that an operator is told of."""
+"""A difference of the clocks that is reported to the operator."""
 MIGRATION_LOCK = 0x57E96A7E
 """The advisory lock that lets one process at a time change the schema; any fixed number."""
 

@@ -291,7 +291,7 @@ def _refuse_lost_store(path: Path) -> None:
     if _get_mark(path).exists() and path.exists() and path.stat().st_size == 0:
         raise StoreError(
             f"the database {path} is empty, and it was not: restore it (`stepgate restore`), or delete the empty file "
-            "to begin anew",
+            "to start empty",
             agent_id="store",
         )
 

@@ -1,4 +1,4 @@
-"""Finds the codes of a text: tokens with a digit that name something and are no quantity, and the addresses in it.
+"""Finds the codes of a text: tokens with a digit that name something and are not a quantity, and the addresses in it.
 
 `INC-1042`, `v2.18`, `10.0.3.7`, `A4`, `+46 8 123 45 67`, `https://example.org/a`, `ann@example.org`. Two codes are the
 same when their letters and digits are.

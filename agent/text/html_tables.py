@@ -45,7 +45,7 @@ def list_nested_tables(table: Element) -> Iterator[Element]:
 
 
 def iter_loose_texts(table: Element) -> Iterator[str]:
-    """Yields the table's caption, and what stands in it outside of cells, which browsers show before it."""
+    """Yields the table's caption, and its content outside of cells, which browsers show before it."""
     yield from filter(str.strip, _iter_loose(table))
 
 
@@ -60,8 +60,7 @@ def _iter_loose(element: Element) -> Iterator[str]:
 
 
 def read_table_rows(table: Element) -> list[list[str]]:
-    """The cells' texts. A cell over several rows is repeated in each; one over several columns stands in the
-    first."""
+    """The cells' texts. A cell over several rows is repeated in each; one over several columns is in the first."""
     grid: list[list[str]] = []
     cells = 0
     for rows in _iter_sections(table):

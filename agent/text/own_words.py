@@ -58,7 +58,7 @@ class OwnWords:
         self._texts = _limit(texts)
 
     def hold(self, value: JsonValue) -> bool:
-        """Whether a value stands in the texts. Of a list or an object every part must, and every key.
+        """Whether the texts contain a value. Of a list or an object every part must, and every key.
 
         A boolean never does; null and an empty text, which say nothing, always do.
         """
@@ -77,7 +77,7 @@ class OwnWords:
     def state(self, text: str) -> bool:
         """Whether a text says nothing that is not in the texts: each of its values and content words is there.
 
-        Weaker than `hold`: the words may stand in another order, so it fits sentences and no addresses or names.
+        Weaker than `hold`: the words may have another order, so it fits sentences and no addresses or names.
         """
         if self._hold_text(text):
             return True

@@ -44,7 +44,7 @@ _WORD = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_{_MARKS}][{_MARKS}
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _IS_LATIN = re.compile("[a-z\u00df-\u024f]+")
 _LANGUAGE_SEPARATOR = "\u00b7"
-"""Separates a language code from a stem. It is no letter, so that no word can look like a stem."""
+"""Separates a language code from a stem. It is not a letter, so that no word can look like a stem."""
 _IS_ARABIC = re.compile("[\u0620-\u06ff]")
 
 _FILLER_TEXT = """
@@ -107,7 +107,7 @@ def is_keywords(query: str) -> bool:
 
 
 def _split_query(query: str) -> tuple[list[str], list[str]]:
-    """The folded words of a query, and those of them that are no stop words."""
+    """The folded words of a query, and those of them that are not stop words."""
     words = [word[:MAX_TERM_CHARS] for word in _WORD.findall(fold(query))]
     languages = detect_candidate_languages(query)
     stop_words = (

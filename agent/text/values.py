@@ -1,6 +1,6 @@
 """Compares the dates, times, numbers and codes of a text with those of other texts: what stands there, what does not.
 
-`KnownValues(passage, question).find_missing(answer)` returns the values of the answer that stand in neither text. It
+`KnownValues(passage, question).find_missing(answer)` returns the values of the answer that neither text contains. It
 compares values, not spellings, and does no arithmetic.
 """
 
@@ -74,7 +74,7 @@ class KnownValues:
         self._absolute = sorted((abs(value), unit is None) for value, unit in self._numbers)
 
     def contains(self, mention: ValueMention, *, ignore_sign: bool = False, ignore_unit: bool = False) -> bool:
-        """Whether a value stands in the texts, in whatever spelling, unit of the same kind or higher precision.
+        """Whether the texts contain a value, in whatever spelling, unit of the same kind or higher precision.
 
         `ignore_sign` lets -12.58 agree with 12.58, as in "fell by 12.58 %", and `ignore_unit` 5 kg with any 5."""
         match mention:

@@ -25,7 +25,7 @@ MAX_TOOLS_CHARS: Final = 60_000
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _PATTERNS: Final = frozenset({"pattern", "patternProperties"})
 _VALUES: Final = frozenset({"const", "enum", "default", "examples"})
-"""Keywords of a schema whose values are no schemas."""
+"""Keywords of a schema whose values are not schemas."""
 
 
 def check_client_tools(request: AgentRequest, room: Room, taken: Container[str]) -> None:

@@ -76,7 +76,7 @@ def read_values(fields: Mapping[str, ExtractedField], reply: JsonObject) -> tupl
 
 def _check_name(name: str) -> str:
     if len(name) > MAX_NAME_CHARS or _NAME.fullmatch(name) is None:
-        raise ToolInputError(f"fields: {name[:MAX_NAME_CHARS]!r} is no name; use letters, digits and _")
+        raise ToolInputError(f"fields: {name[:MAX_NAME_CHARS]!r} is not a name; use letters, digits and _")
     return name
 
 
@@ -196,7 +196,7 @@ def _read(name: str, one: ExtractedField, value: JsonValue, problems: list[str])
 
 
 def _read_plain(one: ExtractedField, value: JsonValue) -> JsonValue:
-    """A value of a field that is no list and no object; None if it does not fit."""
+    """A value of a field that is neither a list nor an object; None if it does not fit."""
     if one.kind == "choice":
         return value if value in one.choices else None
     if one.kind == "boolean":

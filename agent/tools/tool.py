@@ -160,7 +160,7 @@ class Tool(Protocol):
 
 @runtime_checkable
 class PreflightTool(Protocol):
-    """A tool that can tell in advance that a call must fail, so that no person is asked to approve it."""
+    """A tool that knows in advance that a call must fail, so that no person is asked to approve it."""
 
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
         """Raises the `ToolError` that the call would fail with now. Changes nothing."""

@@ -65,7 +65,7 @@ class Sheet:
 
 
 class TypedValue(NamedTuple):
-    """A value and what it is: its format tells a date from a number."""
+    """A value and what it is: its format distinguishes a date from a number."""
 
     kind: FormatKind | str
     value: object
@@ -165,7 +165,7 @@ class Workbook:
         return TypedValue("number", value)
 
     def describe_formulas(self, sheet: Sheet) -> Iterator[str]:
-        """Yields what formulas without a stored value became: computed, or told by their addresses."""
+        """Yields what formulas without a stored value became: computed, or listed by their addresses."""
         computed, unknown = [], []
         for row, cells in sheet.rows.items():
             for column, cell in cells.items():

@@ -17,8 +17,8 @@ MAX_BYTES = 1_000_000
 def find_keys_url(issuer: str) -> str:
     """The address of the issuer's keys. Blocks; asks the issuer.
 
-    Raises `StoreError` if the issuer cannot be asked now, or if its metadata cannot be trusted: it must name this
-    issuer, or whoever can write a page of the host could name other keys, and may not lead from HTTPS to HTTP.
+    Raises `StoreError` if the issuer cannot be reached, or if its metadata cannot be trusted: it must name this issuer,
+    because others may be able to publish pages on its host, and must not lead from HTTPS to HTTP.
     """
     base = issuer.rstrip("/")
     for path in METADATA_PATHS:

@@ -26,7 +26,7 @@ def backup(
     settings = load_command_settings()
     data, target = settings.data_dir.resolve(), folder.resolve()
     if target.exists() or target.is_relative_to(data):
-        why = "lies in the data folder" if target.is_relative_to(data) else "already exists"
+        why = "is in the data folder" if target.is_relative_to(data) else "already exists"
         raise BadRequestError(f"{folder} {why}; name a folder that does not exist yet", param="folder")
     if not data.is_dir():
         raise BadRequestError(f"there is no data folder {data}; AGENT_DATA_DIR names another", param="folder")

@@ -180,7 +180,7 @@ async def get_run_events(
     `Accept: application/json`. With `render=html`: `view` (all that is known, as JSON), `blocks` of the answer as HTML,
     and `progress` in words.
 
-    204 for a streaming client that has already seen the end: it tells an `EventSource` to stop reconnecting.
+    204 for a streaming client that has already seen the end: it makes an `EventSource` stop reconnecting.
     """
     row = await stepgate.service.get_run(run_id, owner=caller.owner)
     position = min(parse_position(after, last_event_id), row.last_seq)

@@ -126,7 +126,7 @@ class IdempotencyStore:
         )
 
     def _make_pending_headers(self, run_id: str) -> str:
-        """Returns what stands in place of the response's headers until there is one."""
+        """The placeholder of the response's headers until there is one."""
         return json.dumps([[RUN_HEADER, run_id], [_WORKER, self._worker]])
 
     async def store_response(

@@ -117,8 +117,8 @@ class OriginCheckMiddleware:
         return True
 
     async def _has_valid_key(self, scope: Scope) -> bool:
-        """Whether the request has a key or token that is verified, not only tolerated. Raises `AgentError` if
-        the store cannot tell.
+        """Whether the request has a key or token that is verified, not only tolerated. Raises `AgentError` if the store
+        cannot be read.
         """
         try:
             return (await self._authenticate(Headers(scope=scope))).key is not None

@@ -190,7 +190,7 @@ def read_servers(
     """The servers of a file by name, and a message for each entry that cannot be used as written.
 
     A missing file means no servers. Accepts `{"mcpServers": {...}}`, VS Code's `{"servers": {...}}`, or the map itself.
-    Raises `ConfigError` for a file that is no JSON object.
+    Raises `ConfigError` for a file that is not a JSON object.
     """
     servers: dict[str, McpServerConfig] = {}
     problems: list[str] = []

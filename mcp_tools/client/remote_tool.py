@@ -125,7 +125,7 @@ class McpTool:
         return ToolResult(value, text, content=() if is_plain_text(content) else content)
 
     def _is_empty_wrapper(self, value: Any) -> bool:
-        """Whether an object only wraps an empty value: some servers put a result that is no object under `result`.
+        """Whether an object only wraps an empty value: some servers put a result that is not an object under `result`.
 
         A tool that never returns anything (`type: null`) is not empty for that.
         """
@@ -136,7 +136,7 @@ class McpTool:
         return not (isinstance(wrapped, dict) and wrapped.get("type") == "null")
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
-        """Returns None: MCP cannot tell what became of an earlier call."""
+        """Returns None: MCP does not say what became of an earlier call."""
         return None
 
 
@@ -259,7 +259,7 @@ def _holds_uri(schema: Any) -> bool:
 def _is_open_world(tool: types.Tool, choice: ToolOverrides) -> bool:
     """Whether the operator or an explicit hint says that the tool reaches others than its server.
 
-    A missing hint is no hint, although the protocol's default is true: nearly every server leaves it out. A hint is
+    A missing hint says nothing, although the protocol's default is true: nearly every server leaves it out. A hint is
     believed here even if the server is not trusted, because it only adds questions.
     """
     chosen = choice.get_open_world(tool.name)

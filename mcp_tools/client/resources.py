@@ -46,7 +46,7 @@ LIST_TOOL = types.Tool(  # both texts are pinned: a changed one would be quarant
 )
 READ_TOOL = types.Tool(
     name="read_resource",
-    description="Reads a resource of this server by its URI: one that list_resources tells, or that a result of the "
+    description="Reads a resource of this server by its URI: one that list_resources lists, or that a result of the "
     "server's tools links to.",
     input_schema={
         "type": "object",

@@ -313,7 +313,7 @@ AGENT_TOOLS: Mapping[str, AgentTool] = {
         ),
         AgentTool(
             "run_respond",
-            "Tell a run that waits for the user's approval what the user decided, and wait for its answer. An approved "
+            "Pass the user's decision to a run that waits for approval, and wait for its answer. An approved "
             "run changes things: never decide for the user.",
             RunRespondInput,
             ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=True),

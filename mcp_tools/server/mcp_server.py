@@ -258,7 +258,7 @@ class _Handlers:
         return types.EmptyResult()
 
     async def unsubscribe(self, context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        """Era 2025: ends a subscription. Unsubscribing twice is no error."""
+        """Era 2025: ends a subscription. Unsubscribing twice is not an error."""
         SessionListener.for_session(self._notifier, context).remove(str(params.uri))
         return types.EmptyResult()
 

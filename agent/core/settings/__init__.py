@@ -1,6 +1,6 @@
 """`Settings`: every option of the gateway, read once from the environment and `.env`, validated and passed down.
 
-The options stand in the modules of this package, one for each subject.
+The options are in the modules of this package, one for each subject.
 """
 
 from functools import cache

@@ -30,7 +30,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "EMBEDDING_BASE_URL": "embedder_url",
     "RAG_RETRIEVAL_MODE": "retrieval_mode",
 }
-"""The name after a prefix, and our setting. OPENAI_API_KEY without a prefix is no alias: a key in the shell's
+"""The name after a prefix, and our setting. OPENAI_API_KEY without a prefix is not an alias: a key in the shell's
 environment must not be sent to an endpoint that was configured for something else."""
 
 

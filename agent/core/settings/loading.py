@@ -40,8 +40,8 @@ def load_valid_settings() -> tuple[Settings, list[str]]:
 
 
 def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
-    """A line for every `AGENT_` name that is no setting, with the nearest known name, and for every line of
-    `.env` that sets nothing.
+    """A line for every `AGENT_` name that is not a setting, with the nearest known name, and for every line of `.env`
+    that sets nothing.
     """
     names = set(os.environ if environment is None else environment)
     lines = []

@@ -135,7 +135,7 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
 
 
 def _check_options(request: AgentRequest) -> None:
-    """Raises `BadRequestError` for options that are no parameters of the answer. `model`, `messages` or `api_base`
+    """Raises `BadRequestError` for options that are not parameters of the answer. `model`, `messages` or `api_base`
     would replace the gateway's own.
     """
     unknown = next((name for name in request.options if name not in MODEL_OPTIONS), None)

@@ -19,7 +19,7 @@ _ID = re.compile(rf"{APPROVAL_PREFIX}[0-9a-f]{{32}}|run_[0-9a-f]{{32}}")
 _REFERENCE = re.compile(rf"\((?:`?{APPROVAL_PREFIX}[0-9a-f]{{32}}`?, )+`?run_[0-9a-f]{{32}}`?\)")
 """The ids of a question, as `format_reference` writes them; some clients remove the marks of code."""
 OWN_SOURCE = "from your request"
-"""The source of an argument whose value stands in the user's words."""
+"""The source of an argument whose value the user's words contain."""
 CONFIRMED_SOURCE = "you confirmed it before"
 TRUSTED_SOURCES = frozenset({OWN_SOURCE, CONFIRMED_SOURCE})
 _MARKS: Mapping[ArgumentRole, str] = {"where": "⚠ **where it goes**: ", "amount": "⚠ **how much**: "}
@@ -33,8 +33,8 @@ def format_approval_question(state: RunState) -> str:
 
 
 def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, names_ids: bool = True) -> str:
-    """Formats approval requests of one run as Markdown. Their ids stand in the last line: a reply that carries them
-    shows that the caller has read the question. A page with buttons needs no such line.
+    """Formats approval requests of one run as Markdown. Their ids are in the last line: a reply that carries them shows
+    that the caller has read the question. A page with buttons needs no such line.
     """
     whole = waiting[0].call_id is None
     lines = [f"**Approval needed**: {_end_with_period(remove_live_parts(waiting[0].reason))}", ""]

@@ -258,7 +258,7 @@ def _find_closing(text: str, opening: int, opens: str, closes: str, most: int) -
 def _find_tag_end(text: str, at: int) -> int | None:
     """The end of a tag as browsers read it, outside quotes; a comment ends with `-->`.
 
-    Returns None if the tag is not complete yet, and -1 if it is no tag or too long.
+    Returns None if the tag is not complete yet, and -1 if it is not a tag or is too long.
     """
     limit = at + TAG
     late = None if len(text) < limit else -1

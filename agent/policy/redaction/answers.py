@@ -129,7 +129,7 @@ class AnswerFilters:
 
 
 def remove_personal_data(text: str, own_text: str) -> str:
-    """The text without personal data, except what stands in `own_text`."""
+    """The text without personal data, except what `own_text` contains."""
     from agent.policy.guardrails.pii import find_personal_data  # noqa: PLC0415 - loaded with the first request
     from agent.policy.guardrails.spans import replace_spans  # noqa: PLC0415 - as above
 

@@ -1,7 +1,7 @@
 """What a model may read: text in which personal data and credentials are replaced by placeholders.
 
-The placeholders of a run stand in its log. Tools get the values back, and people what is personal; credentials come
-back to tools only. The secrets of this gateway's settings get no placeholder: they are removed for good.
+The placeholders of a run are in its log. Tools get the values back, and people what is personal; credentials come back
+to tools only. The secrets of this gateway's settings get no placeholder: they are removed for good.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ CREDENTIAL = "CREDENTIAL"
 CACHED_CHARS = 4_000
 """The findings of messages up to this length are kept for the next turn of their conversation."""
 _OPAQUE = frozenset({"image_url", *OPAQUE_FIELDS})
-"""Keys of messages under which pictures and signatures stand, which are no text."""
+"""Keys of messages that hold pictures and signatures, which are not text."""
 
 
 class HistoryRedactor:
@@ -80,7 +80,7 @@ class HistoryRedactor:
         return [self._placeholders.anonymize_placeholders(message.content) for message in messages]
 
     async def add_tool_texts(self, tools: Iterable[JsonObject]) -> None:
-        """Makes placeholders for what stands in a client's tools; `redact_for_model` puts them there."""
+        """Makes placeholders for what a client's tools contain; `redact_for_model` puts them there."""
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - as above
 
         texts: list[str] = []

@@ -196,7 +196,7 @@ def _get_policy_beside_prompt(guards: RoomGuards) -> RoomGuards:
 
 
 class _RequestText(NamedTuple):
-    """One text of a request, and where it stands in it."""
+    """One text of a request, and its place there."""
 
     location: str
     text: str

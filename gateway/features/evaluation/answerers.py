@@ -45,7 +45,7 @@ def run_answerer(
 ) -> tuple[tuple[TaskResult, ...], str]:
     """The result of every task, and the place of Inspect's log. Tasks in `progress` are not run again.
 
-    `report` is told each result as it comes.
+    `report` gets each result as it comes.
     """
     known = {task.id: progress.find(answerer.name, task.id) for task in tasks} if progress is not None else {}
     missing = [task for task in tasks if known.get(task.id) is None]

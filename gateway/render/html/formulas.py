@@ -1,6 +1,6 @@
 """Formulas in LaTeX as MathML. They replace their placeholders after the HTML has been cleaned.
 
-The converter copies what stands in a formula, markup and addresses too. Its tree is therefore written out here: known
+The converter copies the content of a formula, markup and addresses too. Its tree is therefore written out here: known
 elements and attributes only, all text escaped.
 """
 

@@ -32,7 +32,7 @@ from gateway.features.fleet.engine.run_jobs import QueuedRunJobs, announce_job, 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
-"""How often a lane looks for jobs that no notification told it of: those to be done again."""
+"""How often a lane looks for jobs that came without a notification: those to retry."""
 RESTART_SECONDS = 1.0
 """How long a lane that the database has thrown out waits before it begins again."""
 ABORT_SECONDS = 0.2

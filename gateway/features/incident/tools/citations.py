@@ -58,7 +58,7 @@ class SourceSentence:
 
     @property
     def is_from_ticket(self) -> bool:
-        """Whether it says what was done, not what is to be done."""
+        """Whether it says what was done, not what has to be done."""
         return self.source.kind in _TICKETS
 
     @property

@@ -33,7 +33,7 @@ class SummarizeInput(DeferredModel):
 
 
 class SummarizeOutput(DeferredModel):
-    """The summary. Its sentences stand in the text; if none is short enough, the first one is cut."""
+    """The summary. Its sentences are from the text; if none is short enough, the first one is cut."""
 
     summary: str
     words: int

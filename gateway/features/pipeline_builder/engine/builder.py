@@ -178,7 +178,7 @@ class PipelineBuilder:
             if conversation.job_id is not None and await self._collections.get(conversation.owner, collection) is None:
                 raise ConversationNotActiveError(
                     f"Conversation is not active: {conversation.id} was applied to {collection!r}, which has been "
-                    "deleted since; begin another one to make it anew: POST /api/v2/agent/conversations "
+                    "deleted since; start another one to build it again: POST /api/v2/agent/conversations "
                     f'{{"from_conversation": "{conversation.id}"}}',
                     agent_id="builder",
                 )
@@ -229,7 +229,7 @@ class PipelineBuilder:
         return blocking
 
     async def abandon(self, conversation: Conversation, *, by: str | None = None) -> Conversation:
-        """Ends the conversation without applying anything; `by` is recorded. Abandoning twice is no error.
+        """Ends the conversation without applying anything; `by` is recorded. Abandoning twice is not an error.
 
         Raises `ConversationNotActiveError` for an applied conversation.
         """

@@ -62,7 +62,7 @@ def make_message_handler(conversations: "BuilderConversations") -> RequestHandle
 class BuilderConversations:
     """The conversations of this gateway.
 
-    `has_model` tells whether a model is configured now. A short-lived process sets `follows=False`: it leaves the
+    `has_model` says whether a model is configured now. A short-lived process sets `follows=False`: it leaves the
     results of its runs to the gateway, because messages may be kept in memory there.
     """
 

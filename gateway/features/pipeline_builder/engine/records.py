@@ -28,7 +28,7 @@ class Conversation:
     """One conversation.
 
     `asked` holds the user's messages, shortened, for the summary; `turns` counts answered messages; `run_id` is the run
-    that answers one now; `tainted` tells that external text contributed to what is known. `applied` records by whom,
+    that answers one now; `tainted` says that external text contributed to what is known. `applied` records by whom,
     when, into which collection, and which uncertainties were overridden.
     """
 

@@ -50,7 +50,7 @@ def convert_input(items: Sequence[JsonObject], field: str = "input") -> list[Wir
 
 
 def read_approval_replies(items: Sequence[JsonObject]) -> tuple[str, dict[str, tuple[bool, str]]] | None:
-    """The run and the decisions that the input ends with, or None if its last item is no decision.
+    """The run and the decisions that the input ends with, or None if its last item is not a decision.
 
     Decisions before other items are history. Raises `RequestFormatError`.
     """

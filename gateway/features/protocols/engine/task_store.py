@@ -24,7 +24,7 @@ class Task:
     created: float
     updated: float
     webhook: Webhook | None = None
-    """Told about the end of each run."""
+    """Notified of the end of each run."""
 
 
 @dataclass(frozen=True, slots=True)

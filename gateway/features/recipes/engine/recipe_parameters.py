@@ -52,7 +52,7 @@ class FoundParameters:
 
     parameters: tuple[RecipeParameter, ...] = ()
     literals: Mapping[str, JsonValue] = field(default_factory=dict)
-    """The value of each parameter as it stands in the steps."""
+    """The value of each parameter as the steps have it."""
     others: JsonObject = field(default_factory=dict)
     name: str = ""
     description: str = ""
@@ -76,7 +76,7 @@ async def find_parameters(
 
 
 def make_slug(text: str) -> str:
-    """A text as the name of a recipe; "" if nothing of it can stand in one."""
+    """A text as the name of a recipe; "" if nothing of it is allowed in one."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return _NAME_PART.sub("-", plain).strip("-")[:MAX_NAME_CHARS].strip("-")
 
@@ -109,7 +109,7 @@ def insert_fields(text: str, literals: Mapping[str, JsonValue]) -> str:
 
 
 def _find_by_rule(request: str, steps: Sequence[PlanStep]) -> FoundParameters:
-    """The whole inputs that stand in the request word for word."""
+    """The whole inputs that the request contains word for word."""
     parameters: list[RecipeParameter] = []
     literals: dict[str, JsonValue] = {}
     others: JsonObject = {}
@@ -136,7 +136,7 @@ def _is_named(request: str, value: JsonValue) -> bool:
 
 
 def _check_reply(text: str, steps: Sequence[PlanStep]) -> FoundParameters:
-    """Returns what a model found, without values that stand in no input. Raises `ValidationError`."""
+    """What a model found, without values that no input contains. Raises `ValidationError`."""
     start, end = text.find("{"), text.rfind("}")
     reply = _Reply.model_validate_json(text[start : end + 1] if 0 <= start < end else text)
     inputs = [value for _, value in _iter_inputs(steps)]

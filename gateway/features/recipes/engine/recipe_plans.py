@@ -55,7 +55,7 @@ def _describe_recipe(recipe: Recipe) -> ToolSpec:
 def parse_arguments(recipe: Recipe, text: str) -> Arguments:
     """Reads `name=value ...`, or the whole text as the value of a recipe's only parameter.
 
-    Values with spaces stand in quotes. Of any other text, a model must find the values. A text of assignments only is
+    Values with spaces are in quotes. Of any other text, a model must find the values. A text of assignments only is
     never a value: `foo=1 bar=2` names parameters that do not exist."""
     text = text.strip()
     given = _read_assignments(text)
@@ -216,7 +216,7 @@ def name_skill_tools(raw: RawPlan, catalogue: Catalogue, only: Collection[str] |
 
 @dataclass(frozen=True, slots=True)
 class ExpandedPlan:
-    """A plan in which the steps of recipes stand in the place of recipes."""
+    """A plan with each recipe replaced by its steps."""
 
     plan: Plan
     used: tuple[Recipe, ...]

@@ -57,7 +57,7 @@ def get_recipes(run: Run) -> RecipeSet:
 
 
 def add_origins(planned: Planned, recipes: Sequence[Recipe]) -> Planned:
-    """The plan with what is to be known of it because of the recipes that it comes from."""
+    """The plan with what must be known of it because of the recipes that it comes from."""
     reason = next((recipe.approval_reason for recipe in recipes if recipe.approval_reason), "")
     tainted_by: tuple[TaintSource, ...] = ("recipe",) if any(recipe.tainted for recipe in recipes) else ()
     return replace(planned, approval_reason=reason, tainted_by=(*planned.tainted_by, *tainted_by))

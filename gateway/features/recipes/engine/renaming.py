@@ -11,15 +11,15 @@ from agent.core.errors import BadRequestError
 from gateway.features.recipes.engine.model import PARAMETER_PATTERN, Recipe
 
 PARAMETER_KEY: Final = "$param"
-"""Stands in a step for the whole of a value: `{"$param": name}`."""
+"""Replaces the whole of a value in a step: `{"$param": name}`."""
 FIELD: Final = re.compile(r"\{\{([a-z][a-z0-9_]{0,31})\}\}")
-"""Stands in a text for a parameter: `{{name}}`."""
+"""Replaces a parameter in a text: `{{name}}`."""
 
 
 def rename_parameters(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
     """The recipe with parameters under new names; `names` maps old ones to new ones. Two may be exchanged.
 
-    Raises `BadRequestError` for an unknown parameter, a bad name, one that is taken, and one that stands in the plan as
+    Raises `BadRequestError` for an unknown parameter, a bad name, one that is taken, and one that the plan contains as
     plain text.
     """
     known = [one.name for one in recipe.parameters]

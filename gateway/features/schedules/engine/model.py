@@ -88,7 +88,7 @@ def to_spec(schedule: Schedule) -> ScheduleSpec:
 
 
 def build_request(work: JsonObject, extra: JsonObject | None = None) -> AgentRequest:
-    """The request of a schedule that is no task; `extra` is added to its metadata. Nobody can be asked."""
+    """The request of a schedule that is not a task; `extra` is added to its metadata. Nobody can be asked."""
     metadata = work.get("metadata")
     room = work.get("room")
     return AgentRequest(

@@ -209,7 +209,7 @@ class ScheduleStore:
         )
 
     async def stop(self, schedule: Schedule, reason: str) -> bool:
-        """Disables a schedule that cannot run any more, and stores why. Returns False if it was changed meanwhile."""
+        """Disables a schedule that can no longer run, and stores why. Returns False if it was changed meanwhile."""
         rows = await self._statements.write(
             "UPDATE schedules SET enabled = 0, stopped = ?, next_tick = NULL, held_until = 0, updated = ? "
             "WHERE id = ? AND updated = ? RETURNING id",

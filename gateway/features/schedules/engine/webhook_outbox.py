@@ -61,7 +61,7 @@ class WebhookOutbox:
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
         """Stores the delivery of a run that is about to start. Returns False if it was stored before.
 
-        One that was given up, or is about to be, because its process died before the run was stored, begins anew.
+        One that was given up, or is about to be, because its process died before the run was stored, starts again.
         """
         now, url = self._clock(), to_storable_text(webhook.url)
         rows = await self._statements.write(

@@ -27,7 +27,7 @@ class ValidationError(RequestError):
 
 
 class VersionConflictError(ConflictError):
-    """Raised if what is to be changed was changed since the caller has read it. Read it again; nothing was changed."""
+    """Raised if the thing to change was changed since the caller read it. Read it again; nothing was changed."""
 
     def __init__(self, what: str, version: str | None) -> None:
         super().__init__(

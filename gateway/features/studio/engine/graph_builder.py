@@ -1,4 +1,4 @@
-"""Builds the graph of what an owner may see from the registries, anew when one of them has changed."""
+"""Builds the graph of what an owner may see from the registries, and again when one of them has changed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -203,7 +203,7 @@ def _list_links(state: _State, contents: _Contents) -> Iterator[Link]:
 def _list_room_links(
     room: Room, tools: Sequence[ToolSpec], skills: Sequence[Skill], collections: Sequence[str], servers: Sequence[str]
 ) -> Iterator[Link]:
-    """Yields the links of a room. A tool of another room's server is no tool of this one."""
+    """Yields the links of a room. A tool of another room's server is not a tool of this one."""
     usable = [spec for spec in tools if spec.room in (None, room.id)]
     own = [spec.name for spec in usable if spec.room == room.id]
     required = {*room.required_tools, *(name for names in room.tools_by_topic.values() for name in names)}

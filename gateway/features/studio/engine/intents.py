@@ -53,7 +53,7 @@ class IntentReply(UserIntent):
     @field_validator("entities", mode="before")
     @classmethod
     def read_pairs(cls, value: object) -> object:
-        """Accepts the name/value pairs of the wire, and values that are no text."""
+        """Accepts the name/value pairs of the wire, and values that are not text."""
         if isinstance(value, list) and all(isinstance(one, dict) for one in value):
             value = {str(one.get("name")): one.get("value") for one in value if one.get("name")}
         if isinstance(value, dict):
@@ -88,7 +88,8 @@ class RouterReply(BaseModel):
 
 
 def _refuse_renamed(value: object, fields: Collection[str]) -> object:
-    """Raises ValueError for an object that lacks a field and has another one instead. `reasoning` is no field."""
+    """Raises ValueError for an object that lacks a field and has another one instead. `reasoning` does not count as a
+    field."""
     if not isinstance(value, dict):
         return value
     unknown = [name for name in value if name not in fields and name != "reasoning"]
@@ -131,7 +132,7 @@ class Dispatch:
     question: str = ""
     reason: str = ""
     changing: tuple[int, ...] = ()
-    """The intents that may change something: their action is no tool that only reads."""
+    """The intents that may change something: their action is not a tool that only reads."""
 
 
 def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
@@ -216,8 +217,8 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
 def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str] | None:
     """Returns action and name of the first entity whose value a small model has made up, or None.
 
-    A value stands in the user's messages or in earlier answers and results, compared as a value; or it names something
-    of the gateway, such as a field or a tool.
+    A value is in the user's messages or in earlier answers and results, compared as a value; or it names something of
+    the gateway, such as a field or a tool.
     """
     said = [request.original, request.question, request.replan_reason or ""]
     said += [one.content for one in request.history]

@@ -1,4 +1,4 @@
-"""A run of the studio as its endpoint tells it: the outcome of each request in a message, and of all together."""
+"""A run of the studio as its endpoint reports it: the outcome of each request in a message, and of all together."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -133,7 +133,7 @@ def _is_waiting(state: RunState, step: PlanStep) -> bool:
 
 
 def _was_refused(state: RunState, step: PlanStep) -> bool:
-    """Whether a person rejected a call of this step, or the plan it stands in."""
+    """Whether a person rejected a call of this step, or the plan that contains it."""
     asked = (one for one in state.approvals if any(item.step_id == step.id for item in one.items))
     decisions = (state.decisions.get(one.approval_id) for one in asked)
     return any(decided is not None and decided.decision == "rejected" for decided in decisions)

@@ -59,7 +59,7 @@ def make_room_id(name: str) -> str:
 
 
 def check_room_id(room_id: str) -> str:
-    """The id. Raises `ValidationError` for one that is no file name and no model id."""
+    """The id. Raises `ValidationError` for one that is neither a file name nor a model id."""
     if not _ID.fullmatch(room_id):
         raise ValidationError(
             f"{room_id[:80]!r} cannot be a room's id: use 1 to 64 of the characters a-z, 0-9, '-', '_' and '.', "
@@ -111,7 +111,7 @@ def check_room_text(
     """The room of a text; with `renames` the text may set another id than `room_id`.
 
     Raises `ValidationError` with everything that is wrong, each with its field. Stages: `yaml_parse` for a text that is
-    no YAML, `fields` for unknown fields, else `check_config`.
+    not YAML, `fields` for unknown fields, else `check_config`.
     """
     check_field_names(read_fields(text))
     try:

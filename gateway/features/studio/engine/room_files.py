@@ -79,7 +79,7 @@ class FileRoomStore:
         version: str | None,
         managed: bool | None = None,
     ) -> StoredRoom:
-        """Replaces a file at once. A person who saves it at the same moment is not overwritten but told of."""
+        """Replaces a file at once. A person who saves it at the same moment is not overwritten but reported."""
         with self._hold_lock(), self._undo_on_error() as undo:
             stored = self._get(room_id, version)
             data = change(decode_room(stored.data)).encode()

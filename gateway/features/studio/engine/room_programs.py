@@ -2,7 +2,7 @@
 that adding one is a privilege of the machine's owner.
 
 Who types commands on the machine adds them without a question. A key with the scope `admin`, or any caller where
-`AGENT_ALLOW_PROGRAMS` says so, adds them once a person has seen the command; others are told what to type.
+`AGENT_ALLOW_PROGRAMS` says so, adds them once a person has seen the command; others learn what to type.
 """
 
 import json

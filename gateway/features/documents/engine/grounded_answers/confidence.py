@@ -2,9 +2,9 @@
 
     confidence = (0.5 * coverage + 0.5 * relevance) * kept
 
-`coverage` is the share of the question's content words that stand in the quotes or in their titles and headings;
-`relevance` the mean relevance of the cited passages; `kept` the share of the claims that passed their checks. An answer
-without a citation has 0.
+`coverage` is the share of the question's content words in the quotes or in their titles and headings; `relevance` the
+mean relevance of the cited passages; `kept` the share of the claims that passed their checks. An answer without a
+citation has 0.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Exact checks of an answer against its passages. What they cannot decide, the meaning, is left to `entailment.py`.
 
 A claim fails if it cites a passage that does not exist, if one of its figures, dates, addresses or codes stands neither
-in the cited passage nor in the question nor in a tool result, or if words in quotation marks or code do not stand in
-the passage. A claim that consists of whole sentences of the passage is supported. Every other claim stays open.
+in the cited passage nor in the question nor in a tool result, or if words in quotation marks or code are not in the
+passage. A claim that consists of whole sentences of the passage is supported. Every other claim stays open.
 """
 
 import re
@@ -92,8 +92,8 @@ class EvidenceChecker:
     def accept(self, checked: CheckedUnit, words: Sequence[str] = ()) -> CheckedUnit:
         """An open unit as supported. `words` are the supporting words that the entailment check named.
 
-        The unit fails if one of them stands nowhere. If they stand in another passage than the cited one, the citation
-        is corrected. Without words, a unit is kept only if it cites nothing and holds no value: it makes no claim.
+        The unit fails if one of them stands nowhere. If they are in another passage than the cited one, the citation is
+        corrected. Without words, a unit is kept only if it cites nothing and holds no value: it makes no claim.
         """
         unit = checked.unit
         quotes: list[Quote] = []
@@ -189,7 +189,7 @@ class EvidenceChecker:
         return ""
 
     def _find_missing(self, text: str, passages: Sequence[Passage]) -> list[ValueMention]:
-        """The values of a text that stand in none of the passages, the question and the tool results.
+        """The values of a text that are in none of the passages, the question and the tool results.
 
         Number words are left to the check of the meaning: "four and a half", "two of them" and "a dozen" are written
         in too many ways for certainty.

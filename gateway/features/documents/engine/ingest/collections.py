@@ -142,7 +142,7 @@ class Library:
             if collection in (None, name):
                 return FoundDocument(name, document)
         raise NotFoundError(
-            f"there is no document {document_id!r}; it may have been read anew since", agent_id="library"
+            f"there is no document {document_id!r}; it may have been read again since", agent_id="library"
         )
 
     async def list_passages(self, owner: str, found: FoundDocument) -> list[Passage]:
@@ -390,7 +390,7 @@ class Library:
             yield IndexWriter(self._documents, self._lexical, self._vectors, self._embedder, lock, sets)
 
     async def _remove_unused_upload(self, owner: str, source: str) -> None:
-        """Deletes uploaded bytes that no collection uses any more."""
+        """Deletes uploaded bytes that no collection still uses."""
         checksum = source.removeprefix(SOURCE_PREFIX)
         if checksum != source and not await self._documents.count_collections_with(owner, source, checksum):
             await asyncio.to_thread(self.uploads.remove, owner, checksum)

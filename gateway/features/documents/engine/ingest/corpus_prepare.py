@@ -1,4 +1,4 @@
-"""`prepare_corpus`: converts tables to one corpus in constant memory. Row state lies in a temporary database beside the
+"""`prepare_corpus`: converts tables to one corpus in constant memory. Row state is in a temporary database beside the
 output."""
 
 import hashlib
@@ -24,7 +24,7 @@ from gateway.features.documents.engine.ingest.corpus_rows import open_table
 @dataclass(slots=True)
 class PrepareReport:
     """The result of a conversion. `superseded` counts rows replaced by a later version, `refused` invalid ones;
-    `faults` lists these and lines that are no rows."""
+    `faults` lists these and lines that are not rows."""
 
     path: Path
     rows: int = 0

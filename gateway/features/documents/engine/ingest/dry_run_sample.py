@@ -11,7 +11,7 @@ from gateway.features.documents.engine.ingest.connectors.port import FetchedDocu
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file that may be tried. `path` is None if it has no bytes; `is_copy` tells that the dry run may delete it."""
+    """A file that may be tried. `path` is None if it has no bytes; `is_copy`: the dry run may delete it."""
 
     found: FetchedDocument | MissedDocument
     path: Path | None = None

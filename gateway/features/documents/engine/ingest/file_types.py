@@ -43,7 +43,7 @@ def register_file_types(names: Sequence[FileType], extensions: Sequence[str], me
     """Adds the new type of a parser, if one of its `names` is new; the same again changes nothing.
 
     Without extensions the name is the extension: `epub` for `book.epub`. Raises ValueError if two names are new, since
-    nothing would tell their files apart, if something is not an extension, and if another type has it already.
+    nothing would distinguish their files, if something is not an extension, and if another type has it already.
     """
     new = [name for name in names if name not in BUILT_IN_TYPES]
     if not new:

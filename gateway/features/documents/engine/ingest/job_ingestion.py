@@ -2,7 +2,7 @@
 
 One process has the job: it walks the source, adds batches, reads some of them, waits for those of others, and finishes.
 Every other process that sees the files may read batches too (`help`). If the process that has the job dies, another one
-continues: it walks again, and leaves alone what stands in a batch already.
+continues: it walks again, and leaves alone what is in a batch already.
 """
 
 import asyncio

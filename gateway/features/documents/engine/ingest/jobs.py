@@ -77,7 +77,7 @@ class WalkResult(FrozenModel):
 
     @property
     def processed_count(self) -> int:
-        """How many documents were found that stand in no batch."""
+        """How many documents were found that are in no batch."""
         return self.unchanged + self.left_out + len(self.skipped)
 
 
@@ -92,7 +92,7 @@ class JobOutcome(FrozenModel):
 class Job:
     """A job. Times are UTC seconds since 1970.
 
-    `place` tells where its files lie (`file_locations.py`); `walk` is None until the walk of its source has ended.
+    `place` says where its files are (`file_locations.py`); `walk` is None until the walk of its source has ended.
     """
 
     id: str

@@ -83,7 +83,7 @@ def _change_node(node: PipelineNode, diff: PipelineDiff) -> PipelineNode:
             continue
         if fields.get(change.field) != change.before:
             raise ConflictError(
-                f"{node.id}.{change.field} is not {change.before!r} any more; make the difference again",
+                f"{node.id}.{change.field} is no longer {change.before!r}; make the difference again",
                 agent_id="pipeline",
             )
         fields[change.field] = change.after

@@ -1,4 +1,4 @@
-"""`SourceWalk`: walks a source and tells which of its documents must be read.
+"""`SourceWalk`: walks a source and decides which of its documents must be read.
 
 Unchanged documents are skipped, by the source's version or by checksum, if the same pipeline would read them. Documents
 that cannot be read are reported and stop nothing. `Ingestion` reads what it yields at once, `JobIngestion` in batches.

@@ -40,9 +40,9 @@ class Document:
     """A document as it was indexed.
 
     `name` is shown to people. `checksum` is the SHA-256 of the bytes; `document_id` changes with the content. `stale`
-    are passages that an interrupted replacement may have left in the index. `version` is what the source uses to tell
-    contents apart, such as an ETag. `fingerprint` identifies the pipeline that read the document (empty: the default
-    pipeline), `embedder` the model of its vectors (empty: no vectors).
+    are passages that an interrupted replacement may have left in the index. `version` is what the source uses to
+    distinguish contents, such as an ETag. `fingerprint` identifies the pipeline that read the document (empty: the
+    default pipeline), `embedder` the model of its vectors (empty: no vectors).
     """
 
     source: str

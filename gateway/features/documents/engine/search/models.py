@@ -180,7 +180,7 @@ class Chunk(FrozenModel):
 
 class MemoryQuery(FrozenModel):
     """A search in a collection. `scoring.py` defines the relevance scale: from 0.7 a passage covers the query; it is
-    no probability.
+    not a probability.
     """
 
     query_text: str = Field(min_length=1)

@@ -40,7 +40,7 @@ class TermIndex:
         self.reopen()
 
     def reopen(self) -> None:
-        """Opens the index again. One that is damaged, or of another format, is made anew, empty."""
+        """Opens the index again. One that is damaged, or of another format, is replaced by an empty one."""
         try:
             with _lock(self._folder):
                 try:
@@ -51,7 +51,7 @@ class TermIndex:
             raise IndexWriteError(str(error)).to_store_error() from error
 
     def clear(self) -> None:
-        """Makes the index anew, empty."""
+        """Replaces the index by an empty one."""
         try:
             with _lock(self._folder):
                 self._create()

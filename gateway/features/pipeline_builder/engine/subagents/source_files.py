@@ -77,7 +77,7 @@ class SizeTally:
 
 @dataclass(slots=True)
 class Listing:
-    """The files of a source. `note` tells why the listing is incomplete, if it is."""
+    """The files of a source. `note` says why the listing is incomplete, if it is."""
 
     files: dict[str, SourceFile] = field(default_factory=dict)
     by_extension: dict[str, SizeTally] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class SourceFiles:
         return found
 
     async def read_bytes(self, name: str, start: int, count: int) -> bytes:
-        """Some bytes of a file. Raises `ToolInputError` if it cannot be opened any more."""
+        """Some bytes of a file. Raises `ToolInputError` if it can no longer be opened."""
         await self.get_file(name)
         return await asyncio.to_thread(self._read_bytes, name, start, count)
 

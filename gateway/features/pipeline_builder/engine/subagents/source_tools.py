@@ -41,7 +41,7 @@ class ExtensionCount(DeferredModel):
 
 
 class EnumerateOutput(DeferredModel):
-    """What is at the source. `note` tells why the listing is incomplete, if it is."""
+    """What is at the source. `note` says why the listing is incomplete, if it is."""
 
     total_files: int
     total_size_bytes: int

@@ -153,7 +153,7 @@ def _list_unread_files(trials: Sequence[ParserTrial], has_failed: Callable[[Pars
 
 
 def _with_examples(severity: Severity, message: str, files: Sequence[str], *, names_all: bool = True) -> Uncertainty:
-    """An uncertainty about these files. `total` tells that all are named: excluding them resolves it."""
+    """An uncertainty about these files. `total` says that all are named: excluding them resolves it."""
     context: JsonObject = {"examples": [*files]} if files else {}
     if files and names_all:
         context["total"] = len(files)

@@ -20,7 +20,7 @@ MESSAGE_CHARS = 300
 
 
 class DryRunOutput(FrozenModel):
-    """The report of a dry run, of the pipeline itself or with a change. `note` tells that it is an earlier report."""
+    """The report of a dry run, of the pipeline itself or with a change. `note` says that it is an earlier report."""
 
     pipeline_diff: PipelineDiff | None = None
     report: ValidationReport

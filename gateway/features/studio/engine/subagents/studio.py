@@ -1,7 +1,7 @@
 """The studio's sub-agents: each handles one kind of intent with its own tools. The router starts them.
 
 They change things, so that their calls wait for a person as the room's policy says. What they know of the conversation
-is its history; what they did is told from their calls, never from the model's words.
+is its history; what they did is reported from their calls, never from the model's words.
 """
 
 from collections.abc import Container, Sequence
@@ -150,7 +150,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return [one for one in self._done if one.output.error_code is None and self._may_change(one.tool)]
 
     def _should_have_changed(self) -> bool:
-        """Whether the router read a change; of an action that is no tool's name, whether nothing was called."""
+        """Whether the router read a change; of an action that is not a tool's name, whether nothing was called."""
         return self._may_change(self.task.action) or (self.CHANGES_THINGS and not self._done)
 
     def _may_change(self, tool: str) -> bool:

@@ -107,10 +107,10 @@ class Crawl:
         self._too_deep: dict[str, str] = {}
 
     async def run(self) -> AsyncIterator[FetchedDocument | MissedDocument]:
-        """Yields the start page, linked pages, pages of the sitemaps, and finally known pages that nothing links to any
-        more.
+        """Yields the start page, linked pages, pages of the sitemaps, and finally known pages that nothing links to
+        now.
 
-        Known pages are requested because only the site can tell whether they are gone. Raises if the start page fails.
+        Known pages are requested because only the site knows whether they are gone. Raises if the start page fails.
         """
         async for found in self._yield_and_remove(await self._visit(self._start, 0)):
             yield found

@@ -41,7 +41,7 @@ class DriveConnector:
     """Reads Drive files with named credentials, read-only.
 
     A file's source id is `gdrive:<id>`, or `gdrive:<folder>[/<subfolder>]/<id>` for a file found through a folder, so
-    `covers` can tell which request finds it.
+    that `covers` knows which request finds it.
     """
 
     source_type: SourceType = "gdrive"

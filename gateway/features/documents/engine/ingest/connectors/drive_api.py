@@ -78,7 +78,9 @@ class _DriveClient(SourceClient):
             async def attempt() -> Download:
                 async with self._open(url, headers, part.request_headers()) as answer:
                     if not await part.begin_response(answer):
-                        raise ConnectorTransientError(f"{url} cannot be continued where it was cut off; it begins anew")
+                        raise ConnectorTransientError(
+                            f"{url} cannot be continued where it was cut off; it starts again"
+                        )
                     async for piece in answer.body:
                         if part.size + len(piece) > max_bytes:
                             raise FileChangedError(f"{url} is longer than it was a moment ago")

@@ -51,7 +51,7 @@ _ERROR_BODY_BYTES = 8_192
 class ConnectorTransientError(ConnectorError):
     """Raised for a failure that may pass: rate limits, server errors, broken connections.
 
-    `retry_after_s` is the pause the source asks for, in seconds. `silent` tells that it did not start to answer.
+    `retry_after_s` is the pause the source asks for, in seconds. `silent`: it did not start to answer.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Normalises web addresses, and tells which belong to the same site."""
+"""Normalises web addresses, and decides which belong to the same site."""
 
 import re
 from urllib.parse import unquote, urlsplit

@@ -55,7 +55,7 @@ def _read_part(element: Element, name: str) -> str:
 
 
 def _read_property(element: Element, name: str, default: str) -> str:
-    """A property of the element, which stands in its `...Pr`; an empty value stays empty."""
+    """A property of the element, which is in its `...Pr`; an empty value stays empty."""
     for properties in element:
         if isinstance(properties.tag, str) and properties.tag.endswith("Pr"):
             found = properties.find(f"{MATH}{name}")

@@ -144,7 +144,7 @@ def _make_table(categories: Sequence[str], head: str, columns: Sequence[tuple[st
 
 
 def _read_points(element: Element | None) -> list[str]:
-    """The stored values of a reference, or the value that stands in the chart itself."""
+    """The stored values of a reference, or the value in the chart itself."""
     if element is None:
         return []
     levels = element.findall(f".//{_CHART}lvl")

@@ -122,7 +122,8 @@ class _Body:
     def _add_differences(self, others: Iterable["_Body"]) -> None:
         """Adds the paragraphs of other alternatives whose words are mostly nowhere in what was taken.
 
-        Those of an alternative that is much shorter are a footer, or a note that there is another one: they are told.
+        Those of an alternative that is much shorter are a footer, or a note that there is another one: they are
+        reported.
         """
         known = {word for block in self.blocks for word in _list_words(block.text)}
         count = self.count_words()

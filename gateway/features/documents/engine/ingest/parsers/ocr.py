@@ -50,8 +50,7 @@ class _Word(NamedTuple):
 
 @dataclass(frozen=True)
 class Tesseract:
-    """The installed program and its languages (`eng+deu`). `detects_orientation` tells that orientation data is
-    installed."""
+    """The installed program and its languages (`eng+deu`). `detects_orientation`: orientation data is installed."""
 
     program: str
     languages: str

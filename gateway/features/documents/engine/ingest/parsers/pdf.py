@@ -77,9 +77,7 @@ def read_pdf(source: InputFile) -> Draft:
     result, source = _parse_or_repair(source)
     draft = Draft(pages=result.total_pages, metadata=_read_metadata(result))
     if source.is_repaired:
-        draft.uncertainties.append(
-            "the file is cut or damaged: its table of objects was made anew; text may be missing"
-        )
+        draft.uncertainties.append("the file is cut or damaged: its table of objects was rebuilt; text may be missing")
     draft.uncertainties.extend(_describe_missing_pages(result))
     unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
     reader = ocr.find_tesseract(source.ocr_languages) if unread else None
@@ -198,7 +196,7 @@ def _note_unread_pages(source: InputFile, pages: Sequence[int], draft: Draft) ->
 
 
 def _check_time_left(source: InputFile, done: int, pages: int) -> None:
-    """Raises `ParserTimeoutError` that tells how far OCR got, if the time for the file is nearly over."""
+    """Raises `ParserTimeoutError` that says how far OCR got, if the time for the file is nearly over."""
     now = time.monotonic()
     if now + _OCR_SPARE_SECONDS < source.deadline:
         return

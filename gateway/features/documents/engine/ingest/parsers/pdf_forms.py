@@ -1,4 +1,4 @@
-"""The filled fields of a PDF's form, as lines of a label and a value. Their values are no part of the page's text."""
+"""The filled fields of a PDF's form, as lines of a label and a value. Their values are not part of the page's text."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,5 @@
 """PDF tables as rows of text. liteparse sometimes merges two rows of numbers ("Alaska Arizona | 209 2,303"); the page's
-text lines tell them apart."""
+text lines separate them."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

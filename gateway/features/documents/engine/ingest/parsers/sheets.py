@@ -1,6 +1,6 @@
 """xlsx as its sheets show it: formatted numbers, merged cells, headers over several rows, comments, charts.
 
-A sheet is a page. Hidden sheets, rows and columns are left out, which is told.
+A sheet is a page. Hidden sheets, rows and columns are left out, and a note says so.
 """
 
 from collections.abc import Iterator

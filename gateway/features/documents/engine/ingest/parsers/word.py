@@ -41,7 +41,7 @@ _DOTTED = re.compile(r"\d+(\.\d+)+")
 _PARAGRAPH = qn("w:p")
 _TABLE = qn("w:tbl")
 _EMBEDDED = (qn("w:altChunk"), qn("w:subDoc"))
-"""Other documents in a document. Those of a master document stand in their own files."""
+"""Other documents in a document. Those of a master document have files of their own."""
 _PICTURES = ("{http://schemas.openxmlformats.org/drawingml/2006/picture}pic", f"{VML}imagedata")
 
 
@@ -82,7 +82,7 @@ class _Context:
 
 @dataclass
 class _Extras:
-    """What stands in the cells of a table and cannot be in its text: it follows the table."""
+    """The blocks of a table's cells that its text cannot contain: they follow the table."""
 
     graphics: list[Element] = field(default_factory=list)
     tables: list[Element] = field(default_factory=list)

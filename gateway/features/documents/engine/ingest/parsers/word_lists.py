@@ -18,7 +18,7 @@ _MAX_ROMAN = 3999
 
 @dataclass(slots=True)
 class _Level:
-    """One level of a list. `restarts` is the number of the level, from 1, whose items begin it anew; 0 means none."""
+    """One level of a list. `restarts` is the number of the level, from 1, whose items restart it; 0 means none."""
 
     format: str = "bullet"
     text: str = ""
@@ -107,7 +107,7 @@ class ListNumbers:
                 found.counts[int(place)] = int(start) - 1
 
     def _count(self, found: _List, place: int) -> None:
-        """Counts an item, and lets the levels below begin anew."""
+        """Counts an item, and restarts the levels below."""
         for above in range(place):
             found.counts.setdefault(above, found.levels.get(above, _Level()).start)
         start = found.levels.get(place, _Level()).start

@@ -73,7 +73,7 @@ class Notes:
 
 
 def find_part(part: Part, name: str) -> FoundPart | None:
-    """The part that is related as `name`, such as `footnotes`; None if there is none, or it is no XML."""
+    """The part that is related as `name`, such as `footnotes`; None if there is none, or it is not XML."""
     for relation in part.rels.values():
         if relation.reltype.rpartition("/")[2] == name and not relation.is_external:
             found = _load(relation.target_part)

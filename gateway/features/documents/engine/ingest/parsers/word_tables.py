@@ -17,8 +17,8 @@ _MAX_CELLS = 500_000
 
 
 def read_grid(table: Element, read_cell: Callable[[Element], str]) -> list[list[str]]:
-    """The table's rows. A cell merged downwards stands in every row, one merged to the right in its first
-    column; rows that start late are shifted."""
+    """The table's rows. A cell merged downwards is in every row, one merged to the right in its first column; rows that
+    start late are shifted."""
     grid: list[list[str]] = []
     above: dict[int, str] = {}
     cells = 0
