@@ -32,10 +32,10 @@ def build_dispatch(context: BuildContext, host: FeatureHost) -> Dispatch:
         local = LocalDispatcher()
         context.stack.push_async_callback(local.aclose)
         return Dispatch(local)
-    found = host.find_dispatch()
-    if found is None:
+    dispatch = host.find_dispatch()
+    if dispatch is None:
         raise ConfigError(
             f"AGENT_DISPATCH: the queue needs the feature 'fleet', and {VARIABLE} leaves it out; switch it on, or "
             "leave AGENT_DISPATCH at `local`"
         )
-    return found
+    return dispatch

@@ -40,9 +40,9 @@ def load_rooms_and_skills(context: BuildContext, *, skip_broken: bool) -> Loaded
     missing = context.features.list_missing_rooms()
     if missing:
         rooms.replace([room for room in rooms if room.id not in missing])
-    known = [room.id for room in rooms]
-    if settings.task_room not in known and settings.task_room not in missing:
-        raise ConfigError(f"tasks need the room {settings.task_room!r}; known rooms: {', '.join(known)}")
+    known_room_ids = [room.id for room in rooms]
+    if settings.task_room not in known_room_ids and settings.task_room not in missing:
+        raise ConfigError(f"tasks need the room {settings.task_room!r}; known rooms: {', '.join(known_room_ids)}")
     views = load_configured_views(settings, SHIPPED_VIEWS).values()
     check_rooms([view for view in views if view.room not in missing], rooms)
     return LoadedRooms(rooms, _load_skills(settings))

@@ -229,8 +229,8 @@ def _handle_http_exception(request: Request, error: Exception, routes: Sequence[
             NotFoundError(f"there is nothing at {method} {path}{_suggest_path(request, routes)}"), path
         )
     if status == 405:
-        found = _routes_at(routes, request.scope, path)
-        allowed = ", ".join(sorted({name for route in found for name in route.methods or ()}))
+        matching = _routes_at(routes, request.scope, path)
+        allowed = ", ".join(sorted({name for route in matching for name in route.methods or ()}))
         refused = MethodError(f"{method} is not allowed at {path}; use {allowed}")
         return build_error_response(refused, path, headers={"allow": allowed})
     message = str(getattr(error, "detail", "")) or "the request failed"
@@ -245,8 +245,8 @@ def _suggest_path(request: Request, routes: Sequence[BaseRoute]) -> str:
         return f"; the nearest endpoint is {nearest}"
     if path != "/" and path.endswith("/") and _routes_at(routes, request.scope, path.rstrip("/")):
         return f"; did you mean {path.rstrip('/')} (without the slash at its end)?"
-    known = [route.path for route in routes if isinstance(route, Route)]
-    near = difflib.get_close_matches(path[:200], known, n=1, cutoff=0.8)
+    known_route_paths = [route.path for route in routes if isinstance(route, Route)]
+    near = difflib.get_close_matches(path[:200], known_route_paths, n=1, cutoff=0.8)
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -65,9 +65,11 @@ async def find_endpoints(settings: Settings, configured: Iterable[ConfiguredMode
     obstacle = find_obstacle(settings.discover, is_loopback=not can_others_call(settings), environment=os.environ)
     if obstacle is not None:
         return Discovered(obstacle=obstacle)
-    known = {one.base_url.rstrip("/").replace("//localhost:", "//127.0.0.1:") for one in configured if one.base_url}
-    found = await discover_endpoints(skipped_ports=[settings.port])
-    return Discovered(tuple(one for one in found if one.base_url not in known))
+    known_urls = {
+        one.base_url.rstrip("/").replace("//localhost:", "//127.0.0.1:") for one in configured if one.base_url
+    }
+    endpoints = await discover_endpoints(skipped_ports=[settings.port])
+    return Discovered(tuple(one for one in endpoints if one.base_url not in known_urls))
 
 
 def format_offer(endpoint: FoundEndpoint) -> str:

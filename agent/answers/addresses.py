@@ -12,5 +12,7 @@ def find_unexplained_addresses(text: str, evidence: str) -> list[str]:
     """The mail addresses of `text`, as written and each once, that `evidence` holds in no notation of case."""
     if "@" not in text:
         return []
-    known = {address.lower() for address in _ADDRESS.findall(evidence)}
-    return [one for one in dict.fromkeys(_ADDRESS.findall(text)) if one.lower() not in known][:MAX_REPORTED]
+    evidence_addresses = {address.lower() for address in _ADDRESS.findall(evidence)}
+    return [one for one in dict.fromkeys(_ADDRESS.findall(text)) if one.lower() not in evidence_addresses][
+        :MAX_REPORTED
+    ]

@@ -35,17 +35,17 @@ def compose_results(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> st
 
     Omits a result that repeats the request. A result that summarises the others comes first (`PlanHints`)."""
     prompt = _normalise_text(run.state.prompt)
-    shown = [
+    visible_results = [
         (step, output)
         for step, output in outcomes
         if not _get_hints(run, step).reads_request or _normalise_text(output.text) != prompt
     ]
-    shown = shown or outcomes
-    if len(shown) == 1:
-        return cut_text(shown[0][1].text, RESULT_CHARS)
-    shown.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
+    visible_results = visible_results or outcomes
+    if len(visible_results) == 1:
+        return cut_text(visible_results[0][1].text, RESULT_CHARS)
+    visible_results.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
     return "\n\n".join(
-        f"**{_build_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in shown
+        f"**{_build_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in visible_results
     )
 
 
@@ -103,8 +103,12 @@ def describe_unknown_command(run: Run) -> str:
     name = run.state.prompt.strip().split()[0].lower().removeprefix("/")
     if name in LISTINGS:
         return ""
-    known = [*LISTINGS, *(skill.name for skill in _list_commands(run)), *(one.name for one in run.list_commands())]
-    near = " or ".join(f"`/{one}`" for one in get_close_matches(name, known))
+    command_names = [
+        *LISTINGS,
+        *(skill.name for skill in _list_commands(run)),
+        *(one.name for one in run.list_commands()),
+    ]
+    near = " or ".join(f"`/{one}`" for one in get_close_matches(name, command_names))
     return f"There is no command `/{name}`.{f' Did you mean {near}?' if near else ''} `/help` lists the commands."
 
 

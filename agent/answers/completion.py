@@ -249,11 +249,11 @@ class CompletionWriter:
             ]  # fmt: skip
             question = format_data_block("user_request", question, limit=SKILL_CHARS) + "\n" + "\n".join(blocks)
         earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
-        found = [
+        data_blocks = [
             format_data_block("earlier_results", one.text, limit=SKILL_CHARS, tool=one.tool, intent=one.intent)
             for one in earlier
         ]
-        question = "\n".join((*found, question))
+        question = "\n".join((*data_blocks, question))
         memories = run.state.retrieval.items if run.state.retrieval else ()
         if memories:
             remembered = "\n".join(f"- {item.text}" for item in memories)

@@ -60,18 +60,18 @@ class MarkdownFence:
 
     def _pass_on(self) -> str:
         """The lines that are complete, and the beginning of one that is not a fence."""
-        shown = ""
+        output = ""
         while self._state != "outside":
             line, ended, rest = self._held.partition("\n")
             if not ended and not self._is_in_line and line.strip()[:1] in ("", "`"):
-                return shown
+                return output
             self._held = rest
             if self._is_in_line or not ended or not self._is_closing(line):
-                shown += line + ended
+                output += line + ended
             self._is_in_line = not ended
             if not ended:
-                return shown
-        return shown + self._release()
+                return output
+        return output + self._release()
 
     def _is_closing(self, line: str) -> bool:
         """Whether a whole line closes the outer fence; follows the fences within."""

@@ -50,14 +50,14 @@ def find_unexplained_names(text: str, evidence: str) -> list[str]:
     if text[1:].islower() or not _has_candidate(text):
         return []
     plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
-    known = _KnownWords(evidence)
-    found: dict[str, None] = {}
-    for name, shown in _iter_names(plain, known):
-        if not known.contains(name):
-            found[shown] = None
-            if len(found) == MAX_REPORTED:
+    known_words = _KnownWords(evidence)
+    unexplained_names: dict[str, None] = {}
+    for name, spelling in _iter_names(plain, known_words):
+        if not known_words.contains(name):
+            unexplained_names[spelling] = None
+            if len(unexplained_names) == MAX_REPORTED:
                 break
-    return list(found)
+    return list(unexplained_names)
 
 
 def _has_candidate(text: str) -> bool:

@@ -28,8 +28,8 @@ def has_only_quoted_figures(text: str, evidence: str) -> bool:
         return False
     if not _WORDS_OF_VALUES.isdisjoint(_WORD.findall(text.lower())):
         return False
-    known = set(_FIGURE.findall(evidence))
-    return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))
+    evidence_figures = set(_FIGURE.findall(evidence))
+    return all(_is_quoted(text, match, evidence_figures, evidence) for match in _FIGURE.finditer(text))
 
 
 def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) -> bool:

@@ -297,16 +297,16 @@ class RunState:
     @property
     def message_labels(self) -> tuple[ev.TextLabel, ...]:
         """The labels of the messages that the client sent, and that of the prompt if text is attached to it."""
-        found = self.retrieval
-        if found is None:
+        retrieval = self.retrieval
+        if retrieval is None:
             return ()
-        return (*found.labels, found.prompt_label) if found.prompt_label is not None else found.labels
+        return (*retrieval.labels, retrieval.prompt_label) if retrieval.prompt_label is not None else retrieval.labels
 
     @property
     def has_outside_text(self) -> bool:
         """Whether text from outside is in the conversation or attached to the prompt."""
-        known = (label.source != "unknown_answer" and not label.trusted for label in self.message_labels)
-        return self.tainted or any(known)
+        checks = (label.source != "unknown_answer" and not label.trusted for label in self.message_labels)
+        return self.tainted or any(checks)
 
     @property
     def has_unknown_answers(self) -> bool:

@@ -41,8 +41,8 @@ def make_tool_fingerprinter(run: Run) -> ToolFingerprint:
             spec = engine.registry.get(name).spec
             meta = {"meta": spec.meta} if spec.meta else {}
             return {"description": spec.description, "input": spec.input_schema, "effect": spec.effect, **meta}
-        found = next((skill for skill in engine.skills.list_visible(None) if skill.name == name), None)
-        return {"description": found.description} if found is not None else {}
+        visible_skill = next((skill for skill in engine.skills.list_visible(None) if skill.name == name), None)
+        return {"description": visible_skill.description} if visible_skill is not None else {}
 
     return pin
 
@@ -111,11 +111,11 @@ async def check_approval(
         raise ApprovalPendingError
     if decision == "answered":
         reason = explain_pending_call(tool.spec)
-    shown: dict[str, object] = {
+    details: dict[str, object] = {
         **await _build_shown_text(run, examined.egress, explain),
         **describe_arguments(run, tool, args, site),
     }
-    await ask_for_approval(run, (item.model_copy(update=shown),), reason, site, before)
+    await ask_for_approval(run, (item.model_copy(update=details),), reason, site, before)
     raise ApprovalPendingError
 
 
@@ -169,13 +169,13 @@ async def _build_shown_text(
 ) -> dict[str, object]:
     """The fields of an item for what the tool shows about its call, and for words that would leave."""
     raw = remove_live_parts(await explain())
-    shown: dict[str, object] = (
+    item_fields: dict[str, object] = (
         {"shown": run.redaction.redact_text(raw), "shown_sha256": _compute_sha256(raw)} if raw else {}
     )
     if egress is not None:
         parts = [egress.format_question(), *([raw] if raw else [])]
-        shown["shown"] = run.redaction.redact_text("\n\n".join(parts))
-    return shown
+        item_fields["shown"] = run.redaction.redact_text("\n\n".join(parts))
+    return item_fields
 
 
 def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tuple[str, ToolReturned | None]:
@@ -183,11 +183,13 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
 
     The decision is `waiting` if it is pending, and "" if nobody was asked.
     """
-    found = get_call_decision(run.state, run.state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
-    if found is None or found[0].digest != compute_digest((item,), found[0].plan_version, make_tool_fingerprinter(run)):
+    recorded = get_call_decision(run.state, run.state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
+    if recorded is None or recorded[0].digest != compute_digest(
+        (item,), recorded[0].plan_version, make_tool_fingerprinter(run)
+    ):
         before = _find_rejection(run, item)
         return ("rejected", build_denied_return(site, item.tool, before, again=True)) if before else ("", None)
-    asked, decision = found
+    asked, decision = recorded
     if decision == "rejected" or (decision == "answered" and site.origin != "rules"):
         return decision, build_denied_return(site, item.tool, run.state.decisions[asked.approval_id])
     return decision or "waiting", None

@@ -48,8 +48,8 @@ def _describe_source(run: Run, site: CallSite, step: PlanStep | None, planned: J
 def _join_results(run: Run, ids: list[str], steps: dict[str, PlanStep]) -> str:
     """Names the results, and of what they were made: of an extraction, the document it read says more than the step."""
     origins = list(dict.fromkeys(origin for one in ids for origin in _trace_origins(one, steps)))
-    shown = [_format_result(run, steps[one]) for one in origins[:MAX_NAMED]]
-    return " and ".join(shown) + (" and others" if len(origins) > MAX_NAMED else "")
+    named_results = [_format_result(run, steps[one]) for one in origins[:MAX_NAMED]]
+    return " and ".join(named_results) + (" and others" if len(origins) > MAX_NAMED else "")
 
 
 def _trace_origins(step_id: str, steps: dict[str, PlanStep], depth: int = 8) -> list[str]:

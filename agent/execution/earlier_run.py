@@ -60,12 +60,12 @@ async def find_confirmed_values(run: Run) -> tuple[ConfirmedValue, ...]:
 
 async def _list_results(run: Run, asked: RunState) -> tuple[EarlierResult, ...]:
     """The earlier results that the run received, and the results of its own steps."""
-    found = list(asked.retrieval.earlier_results) if asked.retrieval is not None else []
+    earlier = list(asked.retrieval.earlier_results) if asked.retrieval is not None else []
     steps = {step.id: step for proposed in asked.plans for step in proposed.plan.steps if step.is_work}
     for step in steps.values():
         state = asked.get_step(step.id)
         if state.status == "succeeded" and state.output is not None:
             output = await load_output(run, state.output)
             text = cut_text(output.text, SKILL_CHARS)
-            found.append(EarlierResult(tool=step.tool, intent=step.intent, text=text, tainted=output.tainted))
-    return tuple(found)
+            earlier.append(EarlierResult(tool=step.tool, intent=step.intent, text=text, tainted=output.tainted))
+    return tuple(earlier)

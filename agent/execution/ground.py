@@ -60,8 +60,10 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
     told = {name: text for name, text in instructions.items() if name in servers and text.strip()}
     if told:
         lines.append("What connected servers say about their use:")
-        shown = sorted(told.items())[:MAX_SERVERS]
-        lines += [f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in shown]
+        listed_servers = sorted(told.items())[:MAX_SERVERS]
+        lines += [
+            f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in listed_servers
+        ]
     return "\n".join(lines)
 
 
@@ -93,9 +95,13 @@ def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
 
     # A long file name can hold an instruction. list_files returns it as untrusted data.
     ranked = (file for file in sorted(files, key=rank) if _count_words(file.path) <= MAX_WORDS)
-    shown = list(islice(ranked, MAX_FILES))
-    count = f"{len(files):,}" if len(shown) == len(files) else f"{len(shown)} of {len(files):,}; list_files has all"
-    return [f"Files ({count}):", *(f"- {clean_line(file.path, NAME_CHARS)}" for file in shown)]
+    listed_files = list(islice(ranked, MAX_FILES))
+    count = (
+        f"{len(files):,}"
+        if len(listed_files) == len(files)
+        else f"{len(listed_files)} of {len(files):,}; list_files has all"
+    )
+    return [f"Files ({count}):", *(f"- {clean_line(file.path, NAME_CHARS)}" for file in listed_files)]
 
 
 def _count_words(path: str) -> int:

@@ -274,7 +274,7 @@ def parse_final(shape: type[BaseModel], text: str) -> BaseModel | str:
     """
     decoder = json.JSONDecoder()
     problem = "it holds no JSON object"
-    found: BaseModel | None = None
+    parsed: BaseModel | None = None
     place = text.find("{")
     for _ in range(MAX_OBJECTS):
         if place < 0:
@@ -285,8 +285,8 @@ def parse_final(shape: type[BaseModel], text: str) -> BaseModel | str:
             place = text.find("{", place + 1)
             continue
         try:
-            found = shape.model_validate(value)
+            parsed = shape.model_validate(value)
         except ValidationError as error:
             problem = describe_first_fault(error, "the object")
         place = text.find("{", end)
-    return found if found is not None else problem
+    return parsed if parsed is not None else problem

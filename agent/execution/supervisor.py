@@ -267,7 +267,7 @@ def parse_verdict(text: str) -> StepOutcome | None:
     if _OPEN_THINKING.search(text):  # a truncated draft in the thinking is no verdict
         return None
     decoder = json.JSONDecoder()
-    found: object = None
+    last: object = None
     end = 0
     for start in (match.start() for match in re.finditer(r"\{", text)):
         if start < end:  # inside the last object: text that it quotes is no verdict
@@ -277,18 +277,18 @@ def parse_verdict(text: str) -> StepOutcome | None:
         except (ValueError, RecursionError):  # no JSON, a number with too many digits, or unbalanced brackets
             continue
         if isinstance(candidate, dict) and "outcome" in candidate:
-            found, end = candidate, after
-    if not isinstance(found, dict):
+            last, end = candidate, after
+    if not isinstance(last, dict):
         return None
-    word = str(found.get("outcome", "")).strip().upper()
-    reason = found.get("reason")
+    word = str(last.get("outcome", "")).strip().upper()
+    reason = last.get("reason")
     if word not in Outcome.__members__ or not isinstance(reason, str) or not reason.strip():
         return None
-    fix = found.get("suggested_fix")
+    fix = last.get("suggested_fix")
     return StepOutcome(
         outcome=Outcome(word),
         reason=reason.strip()[:1000],
         suggested_fix=str(fix).strip()[:1000] or None if fix else None,
-        evidence=str(found.get("evidence") or "")[:1000],
+        evidence=str(last.get("evidence") or "")[:1000],
         by="model",
     )

@@ -85,8 +85,8 @@ async def discover_endpoints(
     before = asyncio.get_running_loop().time()
     await asyncio.to_thread(importlib.import_module, "aiohttp")
     deadline += asyncio.get_running_loop().time() - before
-    found = await asyncio.gather(*(_ask(usual, deadline) for usual in listening))
-    return tuple(endpoint for endpoint in found if endpoint is not None and endpoint.models)
+    answers = await asyncio.gather(*(_ask(usual, deadline) for usual in listening))
+    return tuple(endpoint for endpoint in answers if endpoint is not None and endpoint.models)
 
 
 async def _is_open(port: int, seconds: float) -> bool:

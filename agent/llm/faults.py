@@ -107,9 +107,9 @@ def find_body_error(body: Mapping[str, object], *, is_error: bool = False) -> ob
     """
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    for found in (body.get("error"), first.get("error") if isinstance(first, dict) else None):
-        if any(found.values()) if isinstance(found, dict) else found:
-            return found
+    for body_error in (body.get("error"), first.get("error") if isinstance(first, dict) else None):
+        if any(body_error.values()) if isinstance(body_error, dict) else body_error:
+            return body_error
     if choices:
         return None
     if is_error or body.get("object") == "error":
@@ -123,8 +123,8 @@ def describe_body(body: bytes) -> str:
     """
     if body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
         title = _TITLE.search(body[:20_000].decode("utf-8", errors="replace"))
-        shown = f" ({_join_lines(html.unescape(title[1]), 100)!r})" if title and title[1].strip() else ""
-        return f"with a web page{shown} in place of a completion; is the address of the API right? ({SETTING})"
+        title_note = f" ({_join_lines(html.unescape(title[1]), 100)!r})" if title and title[1].strip() else ""
+        return f"with a web page{title_note} in place of a completion; is the address of the API right? ({SETTING})"
     return f"without JSON: {body[:100]!r}" if body.strip() else "with an empty body"
 
 

@@ -187,9 +187,9 @@ class StreamReader:
     def _read_objects(self, values: list[object]) -> Iterator[ModelChunk]:
         for value in values:
             if not isinstance(value, dict) or not (value.get("choices") or "usage" in value or find_body_error(value)):
-                shown = json.dumps(value, ensure_ascii=True)[:100]
+                excerpt = json.dumps(value, ensure_ascii=True)[:100]
                 raise ModelOutputError(
-                    f"{self._where} answered a streamed call with JSON that is not a completion: {shown}",
+                    f"{self._where} answered a streamed call with JSON that is not a completion: {excerpt}",
                     agent_id="models",
                 )
             self._has_events = True

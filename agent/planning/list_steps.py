@@ -76,10 +76,10 @@ def find_list_problems(args: JsonObject, spec: ToolSpec, ids: Collection[str]) -
 
 def list_source_ids(step: PlanStep, value: JsonValue) -> frozenset[str]:
     """The steps that an input is made of. An item is made of what its list is made of."""
-    found = find_references(value)
-    if ITEM not in found or FOR_EACH not in step.args:
-        return found
-    return (found - {ITEM}) | find_references(step.args[FOR_EACH])
+    references = find_references(value)
+    if ITEM not in references or FOR_EACH not in step.args:
+        return references
+    return (references - {ITEM}) | find_references(step.args[FOR_EACH])
 
 
 def _has_own_input(spec: ToolSpec) -> bool:

@@ -28,6 +28,6 @@ def _build_look(step: PlanStep, request: PlanningRequest) -> PlanStep | None:
     before = request.catalogue.get_tool(spec.hints.looks_first_with) if spec is not None else None
     if before is None or before.effect != "read":
         return None
-    known = before.input_schema.get("properties")
-    args = {name: value for name, value in step.args.items() if isinstance(known, dict) and name in known}
+    properties = before.input_schema.get("properties")
+    args = {name: value for name, value in step.args.items() if isinstance(properties, dict) and name in properties}
     return step.model_copy(update={"tool": before.name, "args": args, "intent": f"see what {step.tool} works on"})

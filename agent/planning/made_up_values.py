@@ -46,7 +46,7 @@ class MadeUpValue:
     @property
     def may_follow(self) -> bool:
         """Whether the value may follow from the request in a way that no rule sees, as a date from "tomorrow" does."""
-        return any(isinstance(found, DateMention) for found in find_values(str(self.step.args[self.name])))
+        return any(isinstance(mention, DateMention) for mention in find_values(str(self.step.args[self.name])))
 
 
 class MadeUpValueError(PlanInvalidError):
@@ -68,25 +68,25 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     changing = [step for step in steps if step.action != "skill" and has_side_effect(step.tool, step.effect)]
     if not changing:
         return ()
-    known = _collect_tokens(_list_known_texts(request))
+    known_tokens = _collect_tokens(_list_known_texts(request))
     asked = _collect_tokens(_list_known_texts(replace(request, ground="")))
-    found = []
+    made_up_values = []
     for step in changing:
         spec = request.catalogue.get_tool(step.tool)
         if spec is None:
             continue
         described = _collect_tokens([spec.description, str(spec.input_schema)])
-        told = known | {token for token in described if not token.isdigit()}
-        made_up = [name for name, value in step.args.items() if not _is_known(value, known, told)]
+        told = known_tokens | {token for token in described if not token.isdigit()}
+        made_up = [name for name, value in step.args.items() if not _is_known(value, known_tokens, told)]
         made_up = made_up or _list_unasked_texts(step, asked | described)
-        found += [MadeUpValue(step, spec, name) for name in made_up]
-    return tuple(found)
+        made_up_values += [MadeUpValue(step, spec, name) for name in made_up]
+    return tuple(made_up_values)
 
 
 def list_unasked_changes(steps: Iterable[PlanStep], request: PlanningRequest) -> frozenset[str]:
     """The ids of the changes that only hold a text of the model's own for a place that nobody named."""
-    found = find_made_up_values(steps, request)
-    return frozenset(one.step.id for one in found if _is_composed(one.step.args[one.name]))
+    made_up_values = find_made_up_values(steps, request)
+    return frozenset(one.step.id for one in made_up_values if _is_composed(one.step.args[one.name]))
 
 
 def format_question(value: MadeUpValue) -> str:

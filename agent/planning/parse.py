@@ -49,11 +49,11 @@ def find_object(body: str, whole: object) -> JsonObject | None:
     """The last JSON object with `kind` or `steps`, preferably one with steps; None if there is none.
 
     Accepts strict JSON, which `parse_strict` has read as `whole`, a fenced block, or an object between prose."""
-    found = [whole]
+    candidates = [whole]
     if whole is None:
         fenced = [parse_strict(fence[1].strip()) for fence in iterate_json_blocks(body)]
-        found = [*fenced, *_iterate_objects(body)]
-    named = [value for value in found if isinstance(value, dict) and ("kind" in value or "steps" in value)]
+        candidates = [*fenced, *_iterate_objects(body)]
+    named = [value for value in candidates if isinstance(value, dict) and ("kind" in value or "steps" in value)]
     return next((value for value in reversed(named) if value.get("steps")), named[-1] if named else None)
 
 

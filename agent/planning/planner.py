@@ -173,9 +173,9 @@ def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
         call = (step.tool, _serialize_args(args))
         if call in happened:
             raise PlanInvalidError([f"step {step.id} calls {step.tool} as it has been done already; do not repeat it"])
-        known = succeeded.get(call)
-        if known is not None:
-            names[step.id] = known
+        earlier_step = succeeded.get(call)
+        if earlier_step is not None:
+            names[step.id] = earlier_step
         else:
             steps.append(step)
     if raw.steps and not steps:

@@ -113,13 +113,13 @@ def format_history(request: PlanningRequest) -> list[str]:
     returned = [place for place, (is_result, *_) in enumerate(lines) if is_result][-HISTORY_RESULTS:]
     newest = set(spoken[-NEWEST_MESSAGES:])
     left = HISTORY_CHARS
-    shown: list[str] = []
+    history_lines: list[str] = []
     for place in sorted((*spoken, *returned), reverse=True):
         _, speaker, text = lines[place]
         cut = _cut(text, min(max(left, 0), NEWEST_CHARS if place in newest else MESSAGE_CHARS))
         left -= len(cut)
-        shown.append(f"{speaker}: {cut}")
-    return shown[::-1]
+        history_lines.append(f"{speaker}: {cut}")
+    return history_lines[::-1]
 
 
 def _cut(text: str, limit: int) -> str:

@@ -165,14 +165,14 @@ def _order_steps(ordered: list[PlanStep], done: set[str], last: frozenset[str]) 
 
 def _find_transitive_dependencies(step: PlanStep, steps: Mapping[str, PlanStep]) -> set[str]:
     """The ids of all direct and indirect dependencies of a step."""
-    found: set[str] = set()
+    transitive_dependencies: set[str] = set()
     waiting = list(step.depends_on)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in transitive_dependencies:
+            transitive_dependencies.add(name)
             waiting += steps[name].depends_on if name in steps else ()
-    return found
+    return transitive_dependencies
 
 
 def _fit_step_args(
@@ -224,8 +224,8 @@ def _find_argument_problem(spec: ToolSpec, name: str, value: JsonValue) -> str |
 
 def _get_properties(spec: ToolSpec) -> dict[str, JsonObject]:
     properties = spec.input_schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
-    return {name: schema for name, schema in known.items() if isinstance(schema, dict)}
+    known_properties = properties if isinstance(properties, dict) else {}
+    return {name: schema for name, schema in known_properties.items() if isinstance(schema, dict)}
 
 
 def _iterate_free_ids(taken: Collection[str]) -> Iterator[str]:

@@ -103,9 +103,9 @@ def find_check_reason(plan: Plan) -> str:
 
 def find_allowed_changes(state: RunState) -> frozenset[str]:
     """The tools of which earlier rounds found that this run's request asks to change something with them."""
-    found: set[str] = set()
+    allowed_changes: set[str] = set()
     for proposed in state.plans:
         for step in proposed.plan.steps:
             named = step.args.get(MAY_CHANGE) if step.is_plan_more else None
-            found |= set(map(str, named)) if isinstance(named, list) else set()
-    return frozenset(found)
+            allowed_changes |= set(map(str, named)) if isinstance(named, list) else set()
+    return frozenset(allowed_changes)

@@ -371,8 +371,8 @@ def _rule_out(request: PlanningRequest, attempt: _Attempt, error: PlanInvalidErr
     lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
     if isinstance(error, RepeatedCallError):
         call, spec = error.call, request.catalogue.get_tool(error.call.tool)
-        found = [one.text for one in reversed(request.rounds) if not one.failed]
-        values = list_other_values(spec, call, found, request.question) if spec is not None and call.failed else {}
+        texts = [one.text for one in reversed(request.rounds) if not one.failed]
+        values = list_other_values(spec, call, texts, request.question) if spec is not None and call.failed else {}
         attempt.values |= {call.tool: values} if values else {}
         lost = frozenset() if values else {call.tool}
     attempt.tools = tuple(spec for spec in attempt.tools if spec.name not in lost)

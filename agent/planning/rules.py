@@ -135,8 +135,8 @@ class RulePlanner:
         made = [(step.tool, step.args) for step in (*request.failed, *request.happened)]
         made += [(completed.step.tool, completed.step.args) for completed in request.completed]
         allowed = {spec.name: spec for spec in request.catalogue.tools}
-        found = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
-        found = found[: request.room.budgets.max_steps - 1 or 1]
+        calls = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
+        calls = calls[: request.room.budgets.max_steps - 1 or 1]
         taken = request.used_ids | {completed.step.id for completed in request.completed}
         names = _iterate_free_ids(taken)
         steps = [
@@ -149,7 +149,7 @@ class RulePlanner:
                 intent=call.intent,
                 effect=allowed[call.tool].effect,
             )
-            for call in found
+            for call in calls
         ]
         kept = [completed.step for completed in request.completed]
         plan = Plan(goal=request.question[:300], steps=(*kept, *steps), origin="rules")
@@ -167,8 +167,8 @@ def find_tool_calls(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallReques
 
 def read_calls(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]:
     """The calls that a text asks for, in order, without duplicates; [] unless every part of it is a command."""
-    found, unknown = _read_commands(text, allowed)
-    return [] if unknown else list({(call.tool, str(call.args)): call for call in found}.values())
+    commands, unknown = _read_commands(text, allowed)
+    return [] if unknown else list({(call.tool, str(call.args)): call for call in commands}.values())
 
 
 def find_unknown_part(text: str, specs: Iterable[ToolSpec]) -> str:
@@ -270,26 +270,26 @@ def _is_place(text: str) -> bool:
 
 
 def _find_zone(name: str) -> str | None:
-    known = name.lower()
-    zone = _CITIES.get(known) or _ABBREVIATIONS.get(known) or _list_zones().get(known.replace(" ", "_"))
-    return zone or next((zone for zone in _list_zones().values() if zone.lower() == known), None)
+    zone_name = name.lower()
+    zone = _CITIES.get(zone_name) or _ABBREVIATIONS.get(zone_name) or _list_zones().get(zone_name.replace(" ", "_"))
+    return zone or next((zone for zone in _list_zones().values() if zone.lower() == zone_name), None)
 
 
 def _find_zone_or_place(place: str) -> str:
     """The zone of a place or of its first words ("Tokyo Tower"); the place itself if there is none."""
     words = place.split()
-    found = (_find_zone(" ".join(words[:count])) for count in range(len(words), 0, -1))
-    return next((zone for zone in found if zone is not None), place)
+    zones = (_find_zone(" ".join(words[:count])) for count in range(len(words), 0, -1))
+    return next((zone for zone in zones if zone is not None), place)
 
 
 @cache
 def _list_zones() -> dict[str, str]:
     """Returns city to zone. The shortest zone name wins (Europe/Stockholm, not posix/Europe/Stockholm)."""
-    found: dict[str, str] = {}
+    zones: dict[str, str] = {}
     for zone in sorted(zoneinfo.available_timezones(), key=lambda name: (name.count("/"), name)):
         if "/" in zone and not zone.startswith("Etc/"):
-            found.setdefault(zone.rpartition("/")[2].lower(), zone)
-    return found
+            zones.setdefault(zone.rpartition("/")[2].lower(), zone)
+    return zones
 
 
 def _read_links(command: str) -> list[_RuleCall]:
@@ -311,14 +311,14 @@ def _read_file_command(command: str) -> list[_RuleCall]:
 
 
 def _read_listings(command: str) -> list[_RuleCall]:
-    found = []
+    listings = []
     if asks_for_listing(command) and "file" not in command.lower():
-        found.append(_RuleCall("list_documents", {}, "list the documents"))
+        listings.append(_RuleCall("list_documents", {}, "list the documents"))
     asked = _LIST_FILES.fullmatch(command)
     if asked is not None:
         pattern = asked["pattern"] or asked["which"]
-        found.append(_RuleCall("list_files", {"pattern": pattern} if pattern else {}, "list the files"))
-    return found
+        listings.append(_RuleCall("list_files", {"pattern": pattern} if pattern else {}, "list the files"))
+    return listings
 
 
 def _read_searches(command: str) -> list[_RuleCall]:

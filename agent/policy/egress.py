@@ -65,14 +65,14 @@ class ReadText:
     @cached_property
     def links(self) -> frozenset[str]:
         """The addresses that the text holds, as keys."""
-        found = set(iter_address_keys(self.text))
+        address_keys = set(iter_address_keys(self.text))
         if self.address:
-            found |= {
+            address_keys |= {
                 key
                 for target in _MARKDOWN_TARGET.findall(self.text)
                 for key in _list_keys(_join(self.address, html.unescape(target)))
             }
-        return frozenset(found)
+        return frozenset(address_keys)
 
 
 @dataclass(frozen=True)
@@ -192,9 +192,9 @@ def find_egress(
     where = frozenset(where_args)
     for name in sorted(where & args.keys()):
         for value in _iter_values(args[name]):
-            found = _judge_address(str(value), facts, server)
-            if found is not None:
-                return found
+            finding = _judge_address(str(value), facts, server)
+            if finding is not None:
+                return finding
     if not is_open_world or is_trusted_server or not facts.is_private:
         return None
     fixed = [json.dumps(value) for value in fixed_values]
@@ -225,12 +225,12 @@ def judge_redirect(source: str, target: str, facts: EgressFacts) -> str | None:
 
 def iter_address_keys(text: str, *, bare: bool = False) -> Iterator[str]:
     """Yields the keys of the addresses in a text; with `bare` also of hosts without a scheme."""
-    for found in _ADDRESS.finditer(text):
-        yield from _iter_variants(found[0])
+    for match in _ADDRESS.finditer(text):
+        yield from _iter_variants(match[0])
     if bare:
-        for found in _BARE_ADDRESS.finditer(text):
-            yield from _iter_variants(f"http://{found[0]}")
-            yield from _iter_variants(f"https://{found[0]}")
+        for match in _BARE_ADDRESS.finditer(text):
+            yield from _iter_variants(f"http://{match[0]}")
+            yield from _iter_variants(f"https://{match[0]}")
 
 
 def _iter_variants(raw: str) -> Iterator[str]:

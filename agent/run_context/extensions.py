@@ -35,7 +35,7 @@ class GateContext:
     def list_tool_items(self, tool: str, name: str) -> list[JsonObject]:
         """The objects in the list `name` of a tool's results."""
         lists = [value.get(name) for value in self.list_tool_values(tool)]
-        return [item for found in lists if isinstance(found, list) for item in found if isinstance(item, dict)]
+        return [item for lister in lists if isinstance(lister, list) for item in lister if isinstance(item, dict)]
 
 
 @dataclass(frozen=True, slots=True)

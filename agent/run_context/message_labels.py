@@ -42,10 +42,10 @@ async def label_messages(
         digests = await asyncio.to_thread(list_digests, sent)
     else:
         digests = list_digests(sent)
-    known = await run.engine.conversations.find_answer_labels(run.state.owner, digests)
-    known |= await _find_questions(run, sent)
-    labels = tuple(label_message(message, known) for message in sent)
-    return tuple(keep_known_text(message, known) for message in history), labels
+    answer_labels = await run.engine.conversations.find_answer_labels(run.state.owner, digests)
+    answer_labels |= await _find_questions(run, sent)
+    labels = tuple(label_message(message, answer_labels) for message in sent)
+    return tuple(keep_known_text(message, answer_labels) for message in history), labels
 
 
 async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, TextLabel]:
@@ -54,7 +54,7 @@ async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, Te
     A question names its run, so it is compared with what that run asked: its digest needs no row.
     """
     texts = [message.content for message in sent if message.role == "assistant"]
-    named = [found[1] for text in reversed(texts) if (found := _QUESTION.search(text)) is not None]
+    named = [match[1] for text in reversed(texts) if (match := _QUESTION.search(text)) is not None]
     labels: dict[str, TextLabel] = {}
     for run_id in list(dict.fromkeys(named))[:MAX_QUESTIONS]:
         try:

@@ -29,7 +29,9 @@ class DroppedRuns:
     def add(self, run_id: str) -> None:
         """Records that a run was dropped now."""
         now = self._clock()
-        self._drops = {known: drop for known, drop in self._drops.items() if drop.waits or not self._is_old(drop, now)}
+        self._drops = {
+            dropped_id: drop for dropped_id, drop in self._drops.items() if drop.waits or not self._is_old(drop, now)
+        }
         before = self._drops.get(run_id)
         delay_s = 0.0 if before is None else min(self._longest_s, max(self._first_s, 2 * before.delay_s))
         self._drops[run_id] = _Drop(now, delay_s)

@@ -171,10 +171,10 @@ def _find_kept_steps(origin: RunState, wanted: Iterable[JsonObject], fork: ForkR
     changed = set() if fork.step is None else {fork.step}
     given = set(fork.outputs or ())
     kept: list[str] = []
-    known = {step.id: step for step in (origin.plan.steps if origin.plan else ())}
+    known_steps = {step.id: step for step in (origin.plan.steps if origin.plan else ())}
     for step in _sort_steps(wanted):
         step_id = str(step.get("id"))
-        before = known.get(step_id)
+        before = known_steps.get(step_id)
         redo = (
             before is None
             or before.is_completion

@@ -203,8 +203,8 @@ class RunWorker(Generic[Live]):
         Without `abandoned`, only the runs that this process had to drop. Raises `StoreError`.
         """
         claimed = 0
-        found = await self._list_abandoned_runs() if abandoned else []
-        for run_id in [*self._dropped.list_due(), *(one for one in found if not self._dropped.is_early(one))]:
+        abandoned_runs = await self._list_abandoned_runs() if abandoned else []
+        for run_id in [*self._dropped.list_due(), *(one for one in abandoned_runs if not self._dropped.is_early(one))]:
             if len(self._live) >= self._limits.concurrent or self.draining:
                 break
             if run_id not in self._unreadable_run_ids:

@@ -229,7 +229,7 @@ def _read_artifacts(limits: dict[str, Any]) -> tuple[list[tuple[str, bytes]], in
     """The files that the program left in its folder, in order of name, and how many were omitted because of
     their number, size or name. Only regular files; no link is followed.
     """
-    found: list[tuple[str, bytes]] = []
+    artifacts: list[tuple[str, bytes]] = []
     omitted, room = 0, limits["artifact_bytes"]
     for path in sorted(_walk_files(WORK)):
         name = os.path.relpath(path, WORK)
@@ -241,12 +241,12 @@ def _read_artifacts(limits: dict[str, Any]) -> tuple[list[tuple[str, bytes]], in
         with os.fdopen(descriptor, "rb") as file:
             size = os.fstat(descriptor).st_size
             named = name.isprintable() and name.isascii() and len(name) <= MAX_NAME_CHARS
-            if not named or size > room or len(found) >= limits["artifacts"]:
+            if not named or size > room or len(artifacts) >= limits["artifacts"]:
                 omitted += 1
                 continue
-            found.append((name, file.read(size)))
+            artifacts.append((name, file.read(size)))
             room -= size
-    return found, omitted
+    return artifacts, omitted
 
 
 def _walk_files(folder: str) -> Iterator[str]:

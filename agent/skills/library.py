@@ -56,19 +56,19 @@ class SkillLibrary:
     @classmethod
     def load(cls, roots: Sequence[SkillRoot]) -> "SkillLibrary":
         """Reads every skill below the roots. Reports and skips malformed ones."""
-        found: dict[str, Skill] = {}
+        firsts: dict[str, Skill] = {}
         notes: list[str] = []
         for root in roots:
             for path in _find_skill_files(root, notes):
                 skill = read_skill(path, root.origin)
                 if isinstance(skill, str):
                     notes.append(skill)
-                elif skill.name not in found:
-                    found[skill.name] = skill
+                elif skill.name not in firsts:
+                    firsts[skill.name] = skill
                     notes += skill.diagnostics
-                elif os.path.realpath(path) != os.path.realpath(found[skill.name].path):
-                    notes.append(f"skill {skill.name!r} in {path} is shadowed by {found[skill.name].path}")
-        return cls(list(found.values()), notes)
+                elif os.path.realpath(path) != os.path.realpath(firsts[skill.name].path):
+                    notes.append(f"skill {skill.name!r} in {path} is shadowed by {firsts[skill.name].path}")
+        return cls(list(firsts.values()), notes)
 
     def get(self, name: str) -> Skill:
         """The skill of this name or alias. Raises `SkillUnknownError` with similar names."""
@@ -118,14 +118,14 @@ def _find_skill_files(root: SkillRoot, notes: list[str]) -> list[Path]:
         here, real = Path(current), os.path.realpath(current)
         card = next((name for name in sorted(names) if is_skill_md(name)), None)
         deepest = len(here.relative_to(root.path).parts) >= MAX_DEPTH
-        known = real in seen
+        was_seen = real in seen
         seen.add(real)
         # Everything below a SKILL.md belongs to that skill.
-        enter = card is None and not deepest and not known
+        enter = card is None and not deepest and not was_seen
         hidden = [here / name for name in sorted(folders) if name.startswith(".")] if enter else []
         notes += [note for folder in hidden if (note := _describe_hidden_skills(folder)) is not None]
         folders[:] = sorted(name for name in folders if not name.startswith(".")) if enter else []
-        if known:
+        if was_seen:
             continue
         if card is not None:
             files.append(here / card)

@@ -59,7 +59,7 @@ class SqliteConversations:
         """See `ConversationStore.find_answer_labels`."""
 
         def unit(db: sqlite3.Connection) -> dict[str, TextLabel]:
-            found: dict[str, TextLabel] = {}
+            labels: dict[str, TextLabel] = {}
             for start in range(0, len(digests), LOOKUP_BATCH):
                 asked = digests[start : start + LOOKUP_BATCH]
                 rows = db.execute(
@@ -67,8 +67,8 @@ class SqliteConversations:
                     f"AND digest IN ({format_marks(asked)}) GROUP BY digest",
                     (owner, *asked),
                 )
-                found |= {str(digest): build_answer_label(trusted, private) for digest, trusted, private in rows}
-            return found
+                labels |= {str(digest): build_answer_label(trusted, private) for digest, trusted, private in rows}
+            return labels
 
         return await self._database.read(unit, brief=True) if digests else {}
 

@@ -212,8 +212,8 @@ async def check_connection(connection: Connection) -> None:
 async def _read_revision(connection: Connection, where: str) -> str | None:
     """The schema's revision, None for an empty database. Raises what `check_revision` raises."""
     cursor = await connection.execute("SELECT to_regclass('alembic_version')")
-    known = await cursor.fetchone()
-    if known is None or known[0] is None:
+    version_table = await cursor.fetchone()
+    if version_table is None or version_table[0] is None:
         return None
     cursor = await connection.execute("SELECT version_num FROM alembic_version")
     row = await cursor.fetchone()

@@ -45,10 +45,10 @@ class RedisTtlStore:
         try:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.lrange(self._build_key(key), 0, -1)
-                (found,) = await pipe.execute()
+                (members,) = await pipe.execute()
         except RedisError as error:
             raise self._to_store_error(error) from error
-        return [str(value) for value in found]
+        return [str(value) for value in members]
 
     async def touch(self, key: str, ttl_s: float) -> bool:
         """See `Ephemeral.touch`."""

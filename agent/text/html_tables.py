@@ -84,10 +84,10 @@ def _read_row(row: Element, hanging: dict[int, tuple[float, str]]) -> list[str]:
         rows = math.inf if cell.get("rowspan", "").strip() == "0" else _read_span(cell, "rowspan")
         columns = _read_span(cell, "colspan")
         for offset in range(min(columns, _MAX_SPAN - len(line))):
-            shown = text if offset == 0 else ""
+            cell_text = text if offset == 0 else ""
             if rows > 1:
-                hanging[len(line)] = (rows - 1, shown)
-            line.append(shown)
+                hanging[len(line)] = (rows - 1, cell_text)
+            line.append(cell_text)
     _fill_rowspans(line, hanging)
     return line
 

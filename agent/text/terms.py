@@ -68,10 +68,10 @@ def extract_terms(text: str, language: str = "") -> list[str]:
         return [term for word in _WORD.findall(_normalize_accented(text)) for term in _stem_in_language(language, word)]
     if text.isascii():
         return [_stem_english(word[:MAX_TERM_CHARS]) for word in _ASCII_WORD.findall(text.lower())]
-    found: list[str] = []
+    terms: list[str] = []
     for word in _WORD.findall(fold(text)):
-        found += _stem_folded_word(word)
-    return found
+        terms += _stem_folded_word(word)
+    return terms
 
 
 def extract_query_terms(query: str) -> list[str]:

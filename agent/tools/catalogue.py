@@ -112,8 +112,8 @@ class Catalogue:
             rest = ", ".join(_get_local_name(spec) for spec in tools if spec.name not in lines)
             text += [f"- by name only: {rest}"] if rest else []
         own = [card.name for card in self.skills] + [spec.name for spec in self.tools if not is_foreign(spec)]
-        shown = tuple(spec.name for spec in foreign if spec.name in lines)
-        return CatalogueView("\n".join(text), (*own, *shown), is_whole=False)
+        new_names = tuple(spec.name for spec in foreign if spec.name in lines)
+        return CatalogueView("\n".join(text), (*own, *new_names), is_whole=False)
 
     def _choose_lines(self, foreign: Sequence[ToolSpec], question: str, query: str, max_chars: int) -> dict[str, str]:
         """Returns lines for foreign tools: whole ones for those that match best, then one with its required inputs for
@@ -279,14 +279,14 @@ def _format_inputs(spec: ToolSpec) -> str:
     }
     if sum(map(len, inputs.values())) <= INPUTS_CHARS:
         return ", ".join(inputs.values())
-    shown: list[str] = []
+    input_lines: list[str] = []
     left = INPUTS_CHARS
     for name in sorted(inputs, key=lambda name: name not in needed):  # required inputs first
         left -= len(inputs[name])
         if left < 0:
             break
-        shown.append(inputs[name])
-    return ", ".join((*shown, f"and {len(inputs) - len(shown)} more"))
+        input_lines.append(inputs[name])
+    return ", ".join((*input_lines, f"and {len(inputs) - len(input_lines)} more"))
 
 
 def _format_type(prop: object) -> str:

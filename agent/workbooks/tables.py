@@ -38,9 +38,9 @@ def find_table(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> Sh
     hidden_columns = frozenset() if with_hidden else frozenset(sheet.hidden_columns)
     used: dict[int, list[int]] = {}
     for row, cells in sorted(sheet.rows.items()):
-        shown = [column for column in cells if column not in hidden_columns and book.show(sheet, row, column)]
-        if shown and row not in hidden_rows:
-            used[row] = sorted(shown)
+        visible_columns = [column for column in cells if column not in hidden_columns and book.show(sheet, row, column)]
+        if visible_columns and row not in hidden_rows:
+            used[row] = sorted(visible_columns)
     if not used:
         return None
     rows = list(used)

@@ -76,9 +76,9 @@ def get_console_class() -> "type[Console]":
             Console.file.fset(self, new_file)  # type: ignore[attr-defined]
 
         def _render_buffer(self, buffer: Iterable[Segment]) -> str:
-            shown = (
+            segments = (
                 part if part.control else Segment(remove_terminal_controls(part.text), part.style) for part in buffer
             )
-            return super()._render_buffer(shown)
+            return super()._render_buffer(segments)
 
     return SafeConsole

@@ -60,10 +60,10 @@ async def check_guardrails(
     the findings in `error.details.check`. Nothing is stored.
     """
     room = stepgate.rooms.get(body.room, caller.owner)
-    found = await check_text(_to_guardrails_input(body), room, stepgate.settings.list_secrets())
-    if found.action == "block":
-        return build_error_response(BlockedTextError(found), http.url.path, status=422)
-    return found
+    findings = await check_text(_to_guardrails_input(body), room, stepgate.settings.list_secrets())
+    if findings.action == "block":
+        return build_error_response(BlockedTextError(findings), http.url.path, status=422)
+    return findings
 
 
 def _to_guardrails_input(body: TextCheck) -> GuardrailsInput:

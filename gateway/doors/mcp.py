@@ -76,8 +76,8 @@ class _SdkRequests:
             (name, b"application/json" if name == b"content-type" and is_json(value) else value.strip(b" \t"))
             for name, value in scope["headers"]
         ]
-        found = scope.get("state", {}).get(PRINCIPAL_KEY)
-        user = build_session_user(found if isinstance(found, Principal) else LOCAL)
+        principal = scope.get("state", {}).get(PRINCIPAL_KEY)
+        user = build_session_user(principal if isinstance(principal, Principal) else LOCAL)
         await self._app({**scope, "headers": headers, "user": user}, receive, send)
 
 

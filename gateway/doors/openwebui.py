@@ -45,9 +45,9 @@ def remove_client_additions(request: AgentRequest) -> AgentRequest:
     position = len(messages) if request.prompt_position is None else request.prompt_position
     last = _find_answered_call(messages)
     before, after = remove_cards(messages[:position], last), remove_cards(messages[position:], last)
-    found, question = _split_prompt(request.prompt)
-    if found:
-        before = (*before, ChatMessage(role="user", content=found))
+    prompt, question = _split_prompt(request.prompt)
+    if prompt:
+        before = (*before, ChatMessage(role="user", content=prompt))
     changed = {"prompt": question, "messages": (*before, *after), "prompt_position": len(before)}
     return request.model_copy(update=changed)
 

@@ -335,9 +335,9 @@ async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int
 def _build_artifact_response(name: str, content: bytes) -> Response:
     """The file. Untrusted: only pictures are shown by browsers, everything else is downloaded."""
     media_type = get_artifact_type(name)
-    shown = "inline" if media_type.startswith("image/") else "attachment"
+    disposition = "inline" if media_type.startswith("image/") else "attachment"
     headers = {
-        "content-disposition": f"{shown}; filename*=UTF-8''{quote(PurePosixPath(name).name)}",
+        "content-disposition": f"{disposition}; filename*=UTF-8''{quote(PurePosixPath(name).name)}",
         "content-security-policy": "default-src 'none'; sandbox",
         "x-content-type-options": "nosniff",
     }
@@ -351,6 +351,6 @@ def parse_position(after: int | None, last_event_id: str | None) -> int:
     seq = last_event_id.strip()
     # Only ASCII digits, and few of them: `int` accepts other digits too, and refuses very long numbers.
     if not (seq.isascii() and seq.isdigit() and len(seq) <= len(str(MAX_SEQ)) and int(seq) <= MAX_SEQ):
-        shown = ascii(last_event_id[:40])
-        raise BadRequestError(f"Last-Event-ID must be the seq of an event, not {shown}", param="last-event-id")
+        quoted_id = ascii(last_event_id[:40])
+        raise BadRequestError(f"Last-Event-ID must be the seq of an event, not {quoted_id}", param="last-event-id")
     return int(seq)

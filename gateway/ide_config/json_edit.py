@@ -102,8 +102,8 @@ def _find_newline(text: str) -> str:
 
 def _find_unit(text: str) -> str:
     """The indentation of one level: that of the first indented line."""
-    found = re.search(r"\n([ \t]+)\S", text)
-    return found.group(1) if found else "  "
+    match = re.search(r"\n([ \t]+)\S", text)
+    return match.group(1) if match else "  "
 
 
 def _read_indent(text: str, at: int) -> str:

@@ -81,8 +81,8 @@ class IdempotencyStore:
         )
         if not rows:  # it has expired in this moment
             return await self.begin_request(who, key, digest)
-        known, status, headers, body, at = rows[0]
-        if known != digest:
+        stored_hash, status, headers, body, at = rows[0]
+        if stored_hash != digest:
             raise ReusedKeyError("Idempotency-Key: this key was used for another request; use a new key")
         if status == 0:
             return await self._resume_unanswered(who, key, str(headers), begun, late=at < now - START_TIMEOUT_SECONDS)

@@ -122,8 +122,8 @@ class KeyQuotas:
     async def reserve(self, key: str, expected: Usage, *, run_id: str, epoch: int) -> str:
         """See `QuotaReservations.reserve`."""
         tokens = expected.total_tokens
-        found = await self._get_key(key)
-        limits = found.limits
+        stored_key = await self._get_key(key)
+        limits = stored_key.limits
         call = f"{run_id}/{secrets.token_hex(6)}"
         held = self._reservations[call] = _Reservation()
         try:
@@ -131,7 +131,7 @@ class KeyQuotas:
                 await self.token_rates.reserve(key, call, tokens, limits.tokens_per_minute)
                 held.tokens = tokens
             if limits.budget_tokens is not None or limits.budget_usd is not None:
-                held.budget_row = await self._reserve_budget(found, expected, run_id, epoch)
+                held.budget_row = await self._reserve_budget(stored_key, expected, run_id, epoch)
         except BaseException:
             del self._reservations[call]
             if held.tokens:
@@ -167,8 +167,8 @@ class KeyQuotas:
     async def _get_key(self, key_id: str) -> ApiKey:
         """The key with its limits, cached for `KEY_CACHE_SECONDS`."""
         now = self._clock()
-        known = self._key_cache.get(key_id)
-        if known is None or known[0] <= now:
-            known = (now + KEY_CACHE_SECONDS, await self._keys.get(key_id))
-            self._key_cache[key_id] = known
-        return known[1]
+        cached = self._key_cache.get(key_id)
+        if cached is None or cached[0] <= now:
+            cached = (now + KEY_CACHE_SECONDS, await self._keys.get(key_id))
+            self._key_cache[key_id] = cached
+        return cached[1]

@@ -34,8 +34,8 @@ def find_free_memory() -> int | None:
     """The bytes of memory that a new process can have; None where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        found = next(line for line in lines if line.startswith("MemAvailable:"))
-        return int(found.split()[1]) * 1024
+        memory_line = next(line for line in lines if line.startswith("MemAvailable:"))
+        return int(memory_line.split()[1]) * 1024
     except (OSError, StopIteration, ValueError, IndexError):
         return None
 

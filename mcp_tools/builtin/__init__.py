@@ -32,8 +32,8 @@ class Builtins:
 
     def walk_files(self) -> list[GroundFile]:
         """The readable files, at most as many as a listing visits; blocks."""
-        found = islice(self.roots.walk("", "*"), MAX_WALKED_ENTRIES)
-        return [GroundFile(place.display_path, info.st_mtime) for place, info in found]
+        entries = islice(self.roots.walk("", "*"), MAX_WALKED_ENTRIES)
+        return [GroundFile(place.display_path, info.st_mtime) for place, info in entries]
 
     async def aclose(self) -> None:
         """Closes connections."""

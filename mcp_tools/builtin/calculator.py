@@ -68,8 +68,8 @@ def calculate(expression: str) -> str:
         except (DivisionByZero, ZeroDivisionError) as error:
             raise ToolInputError(f"{expression!r} divides by zero") from error
         except (simpleeval.FunctionNotDefined, simpleeval.NameNotDefined) as error:
-            known = ", ".join(sorted(_FUNCTIONS))
-            raise ToolInputError(f"{error}; numbers, operators and these are known: {known}, pi, e") from error
+            function_names = ", ".join(sorted(_FUNCTIONS))
+            raise ToolInputError(f"{error}; numbers, operators and these are known: {function_names}, pi, e") from error
         except (InvalidOperation, Overflow, OverflowError) as error:
             raise ToolInputError(f"{expression!r} has no finite value within {PRECISION} digits") from error
         except SyntaxError as error:

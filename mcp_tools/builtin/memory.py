@@ -103,7 +103,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
 
     async def run(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchOutput:
         recall = await self._recall(args, context)
-        found = [
+        memories = [
             FoundMemory(
                 id=memory.id,
                 text=memory.text,
@@ -114,7 +114,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
             )
             for memory in recall.memories
         ]
-        return MemorySearchOutput(memories=found, embedder=recall.embedder, note=recall.fallback_reason or "")
+        return MemorySearchOutput(memories=memories, embedder=recall.embedder, note=recall.fallback_reason or "")
 
     async def _recall(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchResult:
         """The memories that fit the arguments; the newest facts for a query without content."""

@@ -263,8 +263,8 @@ def remove_server(path: Path, name: str) -> None:
     """Removes a server from the file and keeps everything else in it. Raises `ConfigError` if it is not there."""
     data, entries = _load_file(path)
     if name not in entries:
-        known = ", ".join(sorted(entries)) or "none"
-        raise ConfigError(f"there is no MCP server {name!r} in {path}; known: {known}")
+        server_names = ", ".join(sorted(entries)) or "none"
+        raise ConfigError(f"there is no MCP server {name!r} in {path}; known: {server_names}")
     del entries[name]
     _write_file(path, data)
 

@@ -238,8 +238,8 @@ def _find_argument_roles(tool: types.Tool, choice: ToolOverrides) -> dict[str, A
     address says where the call goes.
     """
     properties = tool.input_schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
-    by_schema = [name for name, schema in known.items() if _holds_uri(schema)]
+    known_properties = properties if isinstance(properties, dict) else {}
+    by_schema = [name for name, schema in known_properties.items() if _holds_uri(schema)]
     return {**dict.fromkeys(by_schema, "where"), **choice.get_argument_roles(tool.name)}
 
 

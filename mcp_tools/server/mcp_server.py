@@ -226,9 +226,9 @@ class _Handlers:
         is_skill = params.name in {prompt.name for prompt in self._skills.list_prompts()}
         for source in self._list_prompt_sources():
             if source.comes_first or not is_skill:
-                found = await source.get_prompt(params.name, arguments)
-                if found is not None:
-                    return found
+                stored = await source.get_prompt(params.name, arguments)
+                if stored is not None:
+                    return stored
         return self._skills.get_prompt(params.name, arguments.get("task", ""))
 
     async def list_resources(

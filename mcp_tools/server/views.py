@@ -146,12 +146,12 @@ def list_missing_tools(views: Iterable[View], registry: ToolRegistry) -> list[st
 
     Names with `__` are skipped: the tools of other servers may appear later.
     """
-    known = {*AGENT_TOOLS, FIND_TOOL, CALL_TOOL, *(spec.name for spec in registry.list_specs())}
+    known_tools = {*AGENT_TOOLS, FIND_TOOL, CALL_TOOL, *(spec.name for spec in registry.list_specs())}
     return [
         f"the MCP view {view.id!r} names an unknown tool {name!r}"
         for view in views
         for name in view.tools or ()
-        if "__" not in name and not any(fnmatchcase(tool, name) for tool in known)
+        if "__" not in name and not any(fnmatchcase(tool, name) for tool in known_tools)
     ]
 
 

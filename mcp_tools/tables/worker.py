@@ -100,10 +100,10 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
     except (duckdb.InterruptException, duckdb.OutOfMemoryException):
         raise
     except duckdb.Error as error:
-        known = f"; the tables are {', '.join(tables)}" if isinstance(error, duckdb.CatalogException) else ""
+        hint = f"; the tables are {', '.join(tables)}" if isinstance(error, duckdb.CatalogException) else ""
         if "(INTERVAL)" in str(error):
-            known += "; add up or average spans as seconds: to_seconds(sum(epoch(column)))"
-        raise InputError(f"{str(error).strip()}{known}") from error
+            hint += "; add up or average spans as seconds: to_seconds(sum(epoch(column)))"
+        raise InputError(f"{str(error).strip()}{hint}") from error
     return {
         "columns": columns,
         "rows": [[to_json(value) for value in row] for row in rows[:limit]],

@@ -50,7 +50,8 @@ def test_a_broken_file_of_servers_is_told_and_stops_no_command_that_needs_none(t
     (tmp_path / "data" / "mcp_servers.json").write_text("{")
     code, output = stepgate(tmp_path, "doctor")
     assert code == 1
-    assert f"FAIL settings: {tmp_path}/data/mcp_servers.json is not valid JSON" in output.replace("\n", " ")
+    assert "FAIL settings: " in output
+    assert "mcp_servers.json is not valid JSON" in output
     assert "ok   store" in output
     assert stepgate(tmp_path, "runs", "list") == (0, "No runs yet; start one with `stepgate ask`.")
 

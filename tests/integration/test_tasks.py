@@ -275,7 +275,7 @@ async def test_the_rules_take_over_and_it_is_told_why(
 @pytest.mark.row("S004-27", "S004-28")
 async def test_modes_are_chosen_apart(serve: Serve) -> None:
     model = script(plans({"tool": "completion"}), says("By the model.", to="completion"), WRITES)
-    async with client_of(serve, model, planner_mode="deterministic") as client:
+    async with client_of(serve, model, planner_mode="deterministic", executor_mode="auto") as client:
         written = await run_task(client, PLAIN)
     async with client_of(serve, model, executor_mode="rules") as client:
         planned = await run_task(client, PLAIN)

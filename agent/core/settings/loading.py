@@ -52,15 +52,17 @@ def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file
             names.add(binding.key)
     removed = list_removed_names()
     fixed = {*ConstantSettings.model_fields, *DerivedSettings.model_fields}
-    known = {get_variable(name) for name in Settings.model_fields if name not in fixed}
-    known |= list_alias_names().keys()
-    known |= {f"{get_variable(name)}{SUFFIX}" for name, field in Settings.model_fields.items() if is_secret(field)}
+    known_variables = {get_variable(name) for name in Settings.model_fields if name not in fixed}
+    known_variables |= list_alias_names().keys()
+    known_variables |= {
+        f"{get_variable(name)}{SUFFIX}" for name, field in Settings.model_fields.items() if is_secret(field)
+    }
     replaced = {**list_replaced_names(), **removed}
     lines += [f"{name} has no effect: {replaced[name]}" for name in sorted(names & replaced.keys())]
-    for name in sorted(names - known - replaced.keys()):
+    for name in sorted(names - known_variables - replaced.keys()):
         if not name.startswith(PREFIX):
             continue
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(name, known_variables, n=1)
         lines.append(f"{name} is not a setting of Stepgate" + (f"; did you mean {near[0]}?" if near else ""))
     return lines
 

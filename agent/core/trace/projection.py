@@ -196,9 +196,9 @@ class Projection:
         self, event: ev.Event, title: str, problem: str | None, detail: JsonObject, seconds: float
     ) -> None:
         usage = _drop_empty_usage(self._lines.calls.get_usage(("translation", None, None)))
-        shown = {**detail, "reason": problem} if problem is not None else detail
+        with_reason = {**detail, "reason": problem} if problem is not None else detail
         status: TraceStatus = "failed" if problem is not None else "done"
-        self._lines.add_line(event, "translation", title, status, shown, duration=seconds, usage=usage)
+        self._lines.add_line(event, "translation", title, status, with_reason, duration=seconds, usage=usage)
 
     def _open_attempt(self, event: ev.Event, body: ev.StepStarted) -> None:
         step_id = event.step_id or ""

@@ -140,8 +140,8 @@ def _check_options(request: AgentRequest) -> None:
     """
     unknown = next((name for name in request.options if name not in MODEL_OPTIONS), None)
     if unknown is not None:
-        known = ", ".join(sorted(MODEL_OPTIONS))
-        raise BadRequestError(f"options.{unknown[:100]} is unknown; the options are {known}", param="options")
+        option_names = ", ".join(sorted(MODEL_OPTIONS))
+        raise BadRequestError(f"options.{unknown[:100]} is unknown; the options are {option_names}", param="options")
 
 
 def _check_call_fields(request: AgentRequest) -> None:

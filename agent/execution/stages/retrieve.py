@@ -51,19 +51,19 @@ async def retrieve(run: Run) -> None:
         )
         return
     recall = await _search_memory(run)
-    shown = redactor.anonymize_messages(history[-SHOWN_MESSAGES:])
-    exchanges = {format_exchange(asked, said) for asked, said in pairwise(shown)}
+    visible_history = redactor.anonymize_messages(history[-SHOWN_MESSAGES:])
+    exchanges = {format_exchange(asked, said) for asked, said in pairwise(visible_history)}
     items = tuple(
         [
             MemoryItem(
-                id=found.id,
-                text=await redactor.redact_text(found.text),
-                source=found.source,
-                score=_round_score(found.score),
-                tainted=found.tainted,
+                id=recalled.id,
+                text=await redactor.redact_text(recalled.text),
+                source=recalled.source,
+                score=_round_score(recalled.score),
+                tainted=recalled.tainted,
             )
-            for found in recall.memories
-            if found.text not in exchanges
+            for recalled in recall.memories
+            if recalled.text not in exchanges
         ]
     )
     await run.note(

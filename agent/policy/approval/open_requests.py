@@ -55,10 +55,10 @@ async def list_open_approvals(reader: RunReader, owner: str, run_ids: Sequence[s
     """The open approval requests of an owner, newest first; only those of the runs `run_ids`, if there are any.
     Expired ones are left out.
     """
-    found = []
+    open_approvals = []
     for run in await _list_runs(reader, owner, run_ids):
-        found += await read_open_approvals(reader, run)
-    return sorted(found, key=lambda one: one.asked_at, reverse=True)
+        open_approvals += await read_open_approvals(reader, run)
+    return sorted(open_approvals, key=lambda one: one.asked_at, reverse=True)
 
 
 async def _list_runs(reader: RunReader, owner: str, run_ids: Sequence[str]) -> list[RunRow]:

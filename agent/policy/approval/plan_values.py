@@ -32,8 +32,8 @@ def is_approved_with_plan(state: RunState, step_id: str, tool: str, args: JsonOb
         output = state.get_step(name).output
         if output is not None and not output.tainted:
             texts.append(output.text)
-    shown = _split_words(" . ".join(texts))
-    return all(_is_shown(value, shown) for value in _iterate_values(args))
+    plan_words = _split_words(" . ".join(texts))
+    return all(_is_shown(value, plan_words) for value in _iterate_values(args))
 
 
 def _iterate_values(value: JsonValue) -> Iterator[str]:

@@ -77,12 +77,12 @@ async def _find_asked(
 
     `run_ids`: only these runs are looked at. `whole_question`: one id stands for all requests of its question.
     """
-    found = await list_open_approvals(reader, owner, run_ids)
-    first = next((one for one in found if one.request.approval_id in approval_ids), None)
+    open_approvals = await list_open_approvals(reader, owner, run_ids)
+    first = next((one for one in open_approvals if one.request.approval_id in approval_ids), None)
     if first is None:
         return None
     named = {*approval_ids, *(first.asked_with if whole_question else ())}
-    still_open = (one.request.approval_id for one in found if one.run.run_id == first.run.run_id)
+    still_open = (one.request.approval_id for one in open_approvals if one.run.run_id == first.run.run_id)
     return Reply(first.run.run_id, *decision, tuple(name for name in still_open if name in named))
 
 

@@ -162,7 +162,7 @@ def dump_model(model: InjectionModel) -> str:
 def parse_model(text: str) -> InjectionModel:
     """A model from the output of `dump_model`. Raises ValueError for another format or size."""
     # Not as JSON: 200,000 numbers would be objects for a moment, whose memory stays with the process.
-    levels = [np.fromstring(found[1], np.float32, sep=",") for found in _WEIGHT_LIST.finditer(text)]
+    levels = [np.fromstring(match[1], np.float32, sep=",") for match in _WEIGHT_LIST.finditer(text)]
     data = json.loads(_WEIGHT_LIST.sub('"weights": []', text))
     if data["format"] != FORMAT or data["slots"] != SIZE:
         raise ValueError(f"weights of format {data['format']} with {data['slots']} slots do not fit this version")

@@ -211,8 +211,8 @@ def _scan_tag(links: AddressPolicy, text: str, at: int, *, final: bool) -> tuple
     if inner.startswith("!"):
         return "", end + 1
     if _LOADING_TAG.match(tag) or _LOADING_ATTRIBUTE.search(tag):
-        found = re.search(r"(?:https?:)?//[^\s\"'<>)]+", html.unescape(tag))
-        return (f"[removed: content of {links.get_host(found[0])}]" if found and tag[1] != "/" else ""), end + 1
+        match = re.search(r"(?:https?:)?//[^\s\"'<>)]+", html.unescape(tag))
+        return (f"[removed: content of {links.get_host(match[0])}]" if match and tag[1] != "/" else ""), end + 1
     href = _HREF.search(tag)
     if href is not None and not links.can_link(href[1] or href[2] or href[3] or ""):
         return f"{_format_removed_link(links, href[1] or href[2] or href[3] or '')} <a>", end + 1

@@ -206,10 +206,10 @@ class EventRedactor:
     def _redact_intent_classified(self, body: ev.IntentClassified) -> ev.IntentClassified:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
-        found: JsonValue = body.model_dump(mode="json")
-        if not any(map(has_live_parts, iter_texts(found))) and not self._suspects(iter_texts(found)):
+        tree: JsonValue = body.model_dump(mode="json")
+        if not any(map(has_live_parts, iter_texts(tree))) and not self._suspects(iter_texts(tree)):
             return body
-        clean = map_json_texts(found, lambda text, _: remove_live_parts(self.redact_text(text)))
+        clean = map_json_texts(tree, lambda text, _: remove_live_parts(self.redact_text(text)))
         return type(body).model_validate(clean)
 
     def _redact_plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
@@ -254,10 +254,10 @@ class EventRedactor:
     def _redact_subagent_finished(self, body: ev.SubAgentFinished) -> ev.SubAgentFinished:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
-        found: JsonValue = body.result.model_dump(mode="json")
-        if not self._suspects(iter_texts(found)):
+        tree: JsonValue = body.result.model_dump(mode="json")
+        if not self._suspects(iter_texts(tree)):
             return body
-        clean = map_json_texts(found, lambda text, _: self.redact_text(text))
+        clean = map_json_texts(tree, lambda text, _: self.redact_text(text))
         return body.model_copy(update={"result": type(body.result).model_validate(clean)})
 
     def _redact_step_finished(self, body: ev.StepFinished) -> ev.StepFinished:
@@ -265,8 +265,8 @@ class EventRedactor:
         if output.error is not None:
             error = self.redact_error_message(output.error)
             return body.model_copy(update={"output": output.model_copy(update={"error": error})})
-        shown = self.replace_output_text(output, self.redact_answer_text(output.text))
-        return body if shown is output else body.model_copy(update={"output": shown})
+        redacted = self.replace_output_text(output, self.redact_answer_text(output.text))
+        return body if redacted is output else body.model_copy(update={"output": redacted})
 
     def _redact_step_judged(self, body: ev.StepJudged) -> ev.StepJudged:
         verdict = body.verdict
@@ -315,9 +315,9 @@ def _remove_live_parts_of_plan(body: ev.PlanProposed) -> ev.PlanProposed:
     if not any(map(has_live_parts, words)):
         return body
     steps = tuple(step.model_copy(update={"intent": remove_live_parts(step.intent)}) for step in plan.steps)
-    shown = {"goal": remove_live_parts(plan.goal), "reasoning": remove_live_parts(plan.reasoning), "steps": steps}
+    cleaned = {"goal": remove_live_parts(plan.goal), "reasoning": remove_live_parts(plan.reasoning), "steps": steps}
     clean = {name: remove_live_parts(reason) for name, reason in reasons.items() if reason}
-    return body.model_copy(update={"plan": plan.model_copy(update=shown), **clean})
+    return body.model_copy(update={"plan": plan.model_copy(update=cleaned), **clean})
 
 
 def read_arguments(call: JsonValue) -> str:

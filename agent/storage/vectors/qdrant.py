@@ -107,14 +107,14 @@ class QdrantIndex:
                     f"the query has {len(query)} numbers, the vectors of {name!r} have {space.dimension}",
                     agent_id="memory",
                 )
-            found = await client.query_points(
+            points = await client.query_points(
                 self._build_collection_name(name),
                 query=[float(x) for x in query],
                 query_filter=_build_filter(models, owner, scopes),
                 limit=limit,
                 with_payload=True,
             )
-        return [Hit(_parse_point(point), point.score) for point in found.points]
+        return [Hit(_parse_point(point), point.score) for point in points.points]
 
     async def get_vectors(self, name: str, ids: Sequence[str], *, owner: str) -> StoredVectors:
         """See `VectorIndex.stored`."""
@@ -267,8 +267,8 @@ def _build_filter(models: Any, owner: str | None, scopes: Sequence[str] | None) 
         must.append(models.FieldCondition(key="owner", match=models.MatchValue(value=owner)))
     if scopes is not None:
         must.append(models.FieldCondition(key="scope", match=models.MatchAny(any=list(scopes))))
-    found: Filter = models.Filter(must=must)
-    return found
+    condition: Filter = models.Filter(must=must)
+    return condition
 
 
 def _to_array(vector: object) -> NDArray[np.float32]:

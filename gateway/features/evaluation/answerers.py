@@ -47,9 +47,9 @@ def run_answerer(
 
     `report` gets each result as it comes.
     """
-    known = {task.id: progress.find(answerer.name, task.id) for task in tasks} if progress is not None else {}
-    missing = [task for task in tasks if known.get(task.id) is None]
-    kept = [result for result in known.values() if result is not None]
+    earlier_results = {task.id: progress.find(answerer.name, task.id) for task in tasks} if progress is not None else {}
+    missing = [task for task in tasks if earlier_results.get(task.id) is None]
+    kept = [result for result in earlier_results.values() if result is not None]
 
     def add(result: TaskResult) -> None:
         if progress is not None:

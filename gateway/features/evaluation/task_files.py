@@ -141,8 +141,8 @@ def select_tasks(families: Iterable[str] = (), ids: Iterable[str] = (), limit: i
     known_families = {task.family for task in tasks}
     unknown = (chosen_families - known_families) | (chosen_ids - {task.id for task in tasks})
     if unknown:
-        known = ", ".join(sorted(known_families))
-        raise ConfigError(f"there is no task or family {min(unknown)!r}; families: {known}")
+        family_names = ", ".join(sorted(known_families))
+        raise ConfigError(f"there is no task or family {min(unknown)!r}; families: {family_names}")
     taken: dict[str, int] = {}
     selected = []
     for task in tasks:

@@ -127,9 +127,9 @@ class LaneWorker(Worker):
         """Looks again if a notification came meanwhile: procrastinate forgets it when it has looked, but the job may
         have been stored after the server had answered, and would wait for the next poll.
         """
-        known = -1
-        while known != self._notifications and not self._stop_event.is_set():
-            known = self._notifications
+        handled_notifications = -1
+        while handled_notifications != self._notifications and not self._stop_event.is_set():
+            handled_notifications = self._notifications
             await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
 
     async def _shutdown(self, side_tasks: list[asyncio.Task[Any]]) -> None:

@@ -90,17 +90,17 @@ def query_collection(
     async def work(stepgate: "Stepgate") -> int:
         tool = SearchPreviousIssuesTool(get_documents(stepgate).library, collection)
         asked = SearchPreviousIssuesInput(query=query, limit=limit, service=service, severity=severity)
-        found = await tool.run(asked, ToolContext(run_id="", owner=LOCAL_OWNER))
-        for number, hit in enumerate(found.results, start=1):
+        output = await tool.run(asked, ToolContext(run_id="", owner=LOCAL_OWNER))
+        for number, hit in enumerate(output.results, start=1):
             print(f"{number}. {hit.ticket}  {hit.relevance:.2f}  {hit.source}  ({hit.retrieval_mode}, {hit.match})")
             print(f"   {hit.summary}")
             print(f"   {' '.join(hit.snippet.split())[:200]}")
             print(f"   why: {hit.why_selected}")
-        if found.note:
-            print(f"note: {found.note}")
-        if not found.results:
+        if output.note:
+            print(f"note: {output.note}")
+        if not output.results:
             print(NO_SIMILAR_ISSUE)
-        return 0 if found.results else 1
+        return 0 if output.results else 1
 
     raise SystemExit(run_with_gateway(work))
 

@@ -98,14 +98,14 @@ class ExtractActionItemsTool(TypedTool[ExtractActionItemsInput, ExtractActionIte
 
 def extract_action_items(text: str) -> list[ActionItem]:
     """The action items of a text, at most `MAX_ITEMS`."""
-    found: dict[str, ActionItem] = {}
+    items: dict[str, ActionItem] = {}
     for sentence in split_into_sentences(text):
         item = _parse_item(sentence)
         if item is not None:
-            found.setdefault(" ".join(item.text.lower().split()), item)
-            if len(found) == MAX_ITEMS:
+            items.setdefault(" ".join(item.text.lower().split()), item)
+            if len(items) == MAX_ITEMS:
                 break
-    return list(found.values())
+    return list(items.values())
 
 
 def is_instruction(text: str) -> bool:

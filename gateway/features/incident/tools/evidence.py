@@ -58,7 +58,7 @@ async def search_evidence(
         filters=filters,
     )
     try:
-        found = await library.search(owner, collection, memory_query)
+        passages = await library.search(owner, collection, memory_query)
     except MemoryNoResultsError:
         return (), ""
     except BadRequestError:
@@ -66,9 +66,9 @@ async def search_evidence(
             return (), ""
         raise
     if not min_relevance:
-        return found.results, found.note
+        return passages.results, passages.note
     telling_terms = frozenset(extract_query_terms(query)) - _GENERIC_TERMS
-    return [one for one in found.results if _is_evidence(one, telling_terms, min_relevance)], found.note
+    return [one for one in passages.results if _is_evidence(one, telling_terms, min_relevance)], passages.note
 
 
 async def choose_collections(library: Library, owner: str, of_room: Sequence[str] | None) -> IncidentCollections:

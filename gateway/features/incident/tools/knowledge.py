@@ -108,7 +108,7 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
         """The documents, each with its best passage."""
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
         library = self._library.in_room(context.retrieval_mode, context.collections)
-        found, note = await find_documents(
+        documents, note = await find_documents(
             library,
             context.owner,
             (await choose_collections(library, context.owner, context.collections)).knowledge,
@@ -117,7 +117,7 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
             args.service,
             args.severity,
         )
-        return SearchIncidentKnowledgeOutput(results=[_make_hit(one, args.query) for one in found], note=note)
+        return SearchIncidentKnowledgeOutput(results=[_make_hit(one, args.query) for one in documents], note=note)
 
     def format_text(self, output: SearchIncidentKnowledgeOutput) -> str:
         if not output.results:
@@ -147,8 +147,8 @@ async def find_documents(
     search_text = " ".join(
         (query, *(word for word in (service, severity) if word and word.lower() not in query.lower()))
     )
-    found, note = await search_evidence(library, owner, collection, search_text, top_k=MAX_CANDIDATES)
-    documents = _group_by_document(found, service)
+    passages, note = await search_evidence(library, owner, collection, search_text, top_k=MAX_CANDIDATES)
+    documents = _group_by_document(passages, service)
     documents_only = [one for one in documents if one.kind not in _TICKETS]
     tickets = [one for one in documents if one.kind in _TICKETS]
     max_tickets = max(limit // 2, limit - len(documents_only))
@@ -180,11 +180,11 @@ async def find_policies(
     names = [one.document_id for one in documents if is_policy(classify_name(one.name))]
     filters: JsonObject = {"document_id": [*names[:MAX_POLICY_DOCUMENTS]]}
     for words in (query, "incident severity escalation response policy runbook") if names else ():
-        found, _ = await search_evidence(
+        passages, _ = await search_evidence(
             library, owner, collection, words, top_k=top_k, filters=filters, min_relevance=0.0
         )
-        if found:
-            return found if words == query else [one.model_copy(update={"relevance_score": 0.0}) for one in found]
+        if passages:
+            return passages if words == query else [one.model_copy(update={"relevance_score": 0.0}) for one in passages]
     return ()
 
 
@@ -193,11 +193,13 @@ async def read_whole_document(
 ) -> Document:
     """A document with all its passages that share a word with the query."""
     filters: JsonObject = {"document_id": document.passages[0].source_id}
-    found, _ = await search_evidence(
+    passages, _ = await search_evidence(
         library, owner, collection, query, top_k=MAX_CANDIDATES, filters=filters, min_relevance=0.0
     )
-    known = {one.chunk_id for one in document.passages}
-    return replace(document, passages=(*document.passages, *(one for one in found if one.chunk_id not in known)))
+    known_chunk_ids = {one.chunk_id for one in document.passages}
+    return replace(
+        document, passages=(*document.passages, *(one for one in passages if one.chunk_id not in known_chunk_ids))
+    )
 
 
 def _group_by_document(found: Sequence[RetrievedContext], service: str) -> list[Document]:
@@ -225,15 +227,15 @@ def compute_overlap(query: str, passage: str) -> float:
 
 
 def _make_hit(document: Document, query: str) -> KnowledgeHit:
-    found = document.passages[0]
+    passage = document.passages[0]
     return KnowledgeHit(
-        title=format_title(found),
-        snippet=extract_snippet(found.content, query),
+        title=format_title(passage),
+        snippet=extract_snippet(passage.content, query),
         source_type=document.kind,
-        source_id=get_ticket(found) if document.kind in _TICKETS else document.name,
+        source_id=get_ticket(passage) if document.kind in _TICKETS else document.name,
         score=document.score,
-        scores={"relevance": document.score, "overlap": compute_overlap(query, found.content)},
+        scores={"relevance": document.score, "overlap": compute_overlap(query, passage.content)},
         why_selected=document.reason,
-        chunk_id=found.chunk_id,
-        retrieval_mode=found.retrieval_mode,
+        chunk_id=passage.chunk_id,
+        retrieval_mode=passage.retrieval_mode,
     )

@@ -92,10 +92,10 @@ async def list_conversations(
     """List conversations."""
     conversations, store = get_conversations(stepgate), get_conversations(stepgate).builder.store
     last = await conversations.builder.get(before, caller.owner) if before is not None else None
-    found = await conversations.list_newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
+    newest = await conversations.list_newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
     return ConversationList(
-        data=ConversationItem.from_records(found),
-        next=found[-1].id if len(found) == limit else None,
+        data=ConversationItem.from_records(newest),
+        next=newest[-1].id if len(newest) == limit else None,
         usage=UsageTotals.model_validate(await store.sum_usage(caller.owner)),
     )
 

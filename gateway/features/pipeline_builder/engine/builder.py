@@ -64,10 +64,10 @@ class PipelineBuilder:
 
     async def get(self, conversation_id: str, owner: str) -> Conversation:
         """A conversation by its id or by its chat's id. Raises `NotFoundError`, also for another owner's."""
-        found = await self.store.get(conversation_id, owner)
-        if found is None:
+        conversation = await self.store.get(conversation_id, owner)
+        if conversation is None:
             raise NotFoundError(f"there is no conversation {conversation_id[:100]!r}", agent_id="builder")
-        return found
+        return conversation
 
     async def find_conversation_for_call(self, context: ToolContext) -> Conversation:
         """The conversation that a tool call belongs to. The first call of a chat, or of a run without one,

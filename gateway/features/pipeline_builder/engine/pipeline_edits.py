@@ -33,21 +33,25 @@ def find_template(pipeline: PipelineDAG) -> PipelineTemplate | None:
 
 def list_changed_parameters(pipeline: PipelineDAG) -> JsonObject:
     """The parameters of a pipeline that differ from its template's defaults."""
-    found: JsonObject = {}
+    changed_parameters: JsonObject = {}
     chosen = find_template(pipeline)
     for parameter in chosen.parameters if chosen is not None else ():
         node = next((one for one in pipeline.nodes if one.id == parameter.node), None)
         value = node.options.get(parameter.option) if node is not None else None
         if value is not None and value != parameter.default:
-            found[parameter.name] = value
-    return found
+            changed_parameters[parameter.name] = value
+    return changed_parameters
 
 
 def switch_template(pipeline: PipelineDAG, name: str) -> PipelineDAG:
     """The pipeline of another template. Parameters the new template also has, excluded files and forced OCR are
     kept."""
-    known = {parameter.name for one in list_templates() if one.name == name for parameter in one.parameters}
-    made = from_template(name, {key: value for key, value in list_changed_parameters(pipeline).items() if key in known})
+    known_parameter_names = {
+        parameter.name for one in list_templates() if one.name == name for parameter in one.parameters
+    }
+    made = from_template(
+        name, {key: value for key, value in list_changed_parameters(pipeline).items() if key in known_parameter_names}
+    )
     out = [one for one in get_source_options(pipeline).left_out if one in list_included_types(made)]
     if out:
         made = exclude(made, out)

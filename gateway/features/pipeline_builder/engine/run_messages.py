@@ -20,9 +20,9 @@ def build_run_messages(events: Sequence[ev.Event], state: RunState, make: Messag
 
     The user's message is stored already.
     """
-    found = [make(role, text, metadata) for role, text, metadata in _iter_steps(events)]
-    found.append(make("assistant", find_answer(state), {"run_id": state.run_id, "status": state.status}))
-    return found
+    run_messages = [make(role, text, metadata) for role, text, metadata in _iter_steps(events)]
+    run_messages.append(make("assistant", find_answer(state), {"run_id": state.run_id, "status": state.status}))
+    return run_messages
 
 
 def find_answer(state: RunState) -> str:

@@ -217,13 +217,13 @@ def has_report(conversation: Conversation, pipeline: PipelineDAG) -> bool:
 
 def find_uncertainties_in(report: JsonObject) -> list[Uncertainty]:
     """The uncertainties of a report; skips those that cannot be parsed."""
-    found, listed = [], report.get("uncertainties")
+    uncertainties, listed = [], report.get("uncertainties")
     for one in listed if isinstance(listed, list) else []:
         try:
-            found.append(Uncertainty.model_validate(one))
+            uncertainties.append(Uncertainty.model_validate(one))
         except ValidationError:
             continue
-    return found
+    return uncertainties
 
 
 def _list_uncertainties(result: SubAgentResult) -> list[Uncertainty]:
@@ -245,5 +245,5 @@ def _get_sample_count(task: JsonObject) -> int:
 
 def _is_full_sample(task: JsonObject, result: SubAgentResult) -> bool:
     """Whether a validation tried the default number of files, or all files there are."""
-    found = result.data.get("files_found")
-    return _get_sample_count(task) >= (min(_FULL_SAMPLE, found) if isinstance(found, int) else _FULL_SAMPLE)
+    total = result.data.get("files_found")
+    return _get_sample_count(task) >= (min(_FULL_SAMPLE, total) if isinstance(total, int) else _FULL_SAMPLE)

@@ -247,7 +247,7 @@ async def _encode_turn(
     """
     if not after:
         yield 0, [*events.start(ignored)]
-    shown = max(run.last_seq, after)
+    shown_seq = max(run.last_seq, after)
     waiting = False
     async with contextlib.aclosing(
         stepgate.service.follow_events(run.run_id, owner=run.owner, waits=False, seen_seq=run.last_seq)
@@ -255,7 +255,7 @@ async def _encode_turn(
         async for event in followed:
             batch = [*events.encode_event(event)]
             waiting = isinstance(event.body, RunWaiting)
-            if event.seq > shown:
+            if event.seq > shown_seq:
                 yield event.seq, batch
             elif waiting:
                 events.end_earlier_turn()

@@ -34,8 +34,8 @@ class Arguments:
 
 def list_recipe_specs(recipes: Sequence[Recipe], catalogue: Catalogue) -> list[ToolSpec]:
     """The recipes that a planner may use, as tools: those whose tools the run may call."""
-    known = {*catalogue.list_names()}
-    return [_describe_recipe(recipe) for recipe in recipes if known.issuperset(recipe.tools)]
+    known_names = {*catalogue.list_names()}
+    return [_describe_recipe(recipe) for recipe in recipes if known_names.issuperset(recipe.tools)]
 
 
 def _describe_recipe(recipe: Recipe) -> ToolSpec:
@@ -59,10 +59,10 @@ def parse_arguments(recipe: Recipe, text: str) -> Arguments:
     never a value: `foo=1 bar=2` names parameters that do not exist."""
     text = text.strip()
     given = _read_assignments(text)
-    known = {one.name for one in recipe.parameters}
+    parameter_names = {one.name for one in recipe.parameters}
     if given is not None:
-        unknown = [f"there is no parameter {name!r}" for name in given if name not in known]
-        checked = check_values(recipe, {name: value for name, value in given.items() if name in known})
+        unknown = [f"there is no parameter {name!r}" for name in given if name not in parameter_names]
+        checked = check_values(recipe, {name: value for name, value in given.items() if name in parameter_names})
         return Arguments(checked.values, (*unknown, *checked.problems))
     if len(recipe.parameters) == 1:
         return check_values(recipe, {recipe.parameters[0].name: text})

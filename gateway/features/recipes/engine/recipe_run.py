@@ -65,10 +65,10 @@ def add_origins(planned: Planned, recipes: Sequence[Recipe]) -> Planned:
 
 def get_recipe(run: Run, name: str) -> Recipe:
     """The recipe. Raises `NotFoundError` if it was removed since the request was routed."""
-    found = get_recipes(run).get(name)
-    if found is None:
+    recipe = get_recipes(run).get(name)
+    if recipe is None:
         raise NotFoundError(f"the recipe {name!r} was removed meanwhile")
-    return found
+    return recipe
 
 
 async def plan_recipe(run: Run, name: str, rest: str) -> Planned:
@@ -95,19 +95,19 @@ async def _extract_arguments(run: Run, recipe: Recipe, text: str) -> Arguments:
         {"name": one.name, "type": one.type, "description": one.description, "example": one.example}
         for one in recipe.parameters
     ]
-    shown = "\n".join(json.dumps(one, ensure_ascii=False) for one in parameters)
-    system = render("recipe_arguments", description=recipe.description, parameters=shown)
+    parameter_lines = "\n".join(json.dumps(one, ensure_ascii=False) for one in parameters)
+    system = render("recipe_arguments", description=recipe.description, parameters=parameter_lines)
     messages: tuple[JsonObject, ...] = (
         {"role": "system", "content": system},
         {"role": "user", "content": format_data_block("request", text, limit=SKILL_CHARS)},
     )
     try:
         reply = await MeteredModels(run).complete("recipe", messages, schema=_build_schema(recipe), formed=False)
-        found = _Values.model_validate_json(cut_json(reply.text))
+        reply_values = _Values.model_validate_json(cut_json(reply.text))
     except (ModelError, BudgetError, ValidationError):
         return Arguments(None)
-    known = {one.name for one in recipe.parameters}
-    return check_values(recipe, {one.name: one.value for one in found.values if one.name in known})
+    parameter_names = {one.name for one in recipe.parameters}
+    return check_values(recipe, {one.name: one.value for one in reply_values.values if one.name in parameter_names})
 
 
 def cut_json(text: str) -> str:

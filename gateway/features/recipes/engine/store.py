@@ -35,19 +35,19 @@ class RecipeStore:
 
     async def list_applied(self, owner: str) -> RecipeSet:
         """The recipes in use, in order of name. Read from the store at most once a second."""
-        known = self._cached.get(owner)
-        if known is not None and monotonic() - known[0] < CACHE_SECONDS:
-            return known[1]
+        cached = self._cached.get(owner)
+        if cached is not None and monotonic() - cached[0] < CACHE_SECONDS:
+            return cached[1]
         rows = await self._statements.read(
             "SELECT applied FROM recipes WHERE owner = ? AND applied IS NOT NULL ORDER BY name", owner
         )
         texts = [str(row[0]) for row in rows]
         digest = hashlib.sha256("\n".join(texts).encode()).hexdigest() if texts else ""
-        found = RecipeSet(tuple(map(_parse, texts)), digest)
+        recipe_set = RecipeSet(tuple(map(_parse, texts)), digest)
         if len(self._cached) >= MAX_CACHED_OWNERS:
             self._cached.clear()
-        self._cached[owner] = (monotonic(), found)
-        return found
+        self._cached[owner] = (monotonic(), recipe_set)
+        return recipe_set
 
     async def list_all(self, owner: str) -> list[StoredRecipe]:
         """All recipes in order of name, staged ones included."""

@@ -33,13 +33,13 @@ async def list_schedules(stepgate: "Stepgate", owner: Owner = LOCAL_OWNER, as_js
     """List the schedules with their next ticks."""
     from gateway.features.schedules.doors.schedules import to_schedule_item  # noqa: PLC0415 - loaded with the engine
 
-    found = [to_schedule_item(one) for one in await get_schedules(stepgate).store.list_all(owner)]
+    schedule_items = [to_schedule_item(one) for one in await get_schedules(stepgate).store.list_all(owner)]
     if as_json:
-        print_json(found)
+        print_json(schedule_items)
         return
-    for one in found:
+    for one in schedule_items:
         print(_format_schedule(one))
-    if not found:
+    if not schedule_items:
         print("No schedules yet. `stepgate schedules create NAME CRON PROMPT` makes one.")
 
 
@@ -60,8 +60,8 @@ async def show(
     item = to_schedule_item(schedule)
     past = TickItem.from_records(await store.list_ticks(schedule, limit=ticks))
     if as_json:
-        shown = {**item.model_dump(mode="json"), "ticks": [one.model_dump(mode="json") for one in past]}
-        print_json(shown)
+        output = {**item.model_dump(mode="json"), "ticks": [one.model_dump(mode="json") for one in past]}
+        print_json(output)
         return
     print(_format_details(item))
     for one in past:

@@ -164,8 +164,8 @@ async def list_schedule_ticks(
     before: Annotated[float | None, Query(ge=0, le=MAX_TICK, allow_inf_nan=False)] = None,
 ) -> TickList:
     """List the ticks of a schedule with their runs, and why there was none."""
-    found = await get_schedules(stepgate).store.get(caller.owner, schedule)
-    ticks = await get_schedules(stepgate).store.list_ticks(found, limit=limit, before=before)
+    stored = await get_schedules(stepgate).store.get(caller.owner, schedule)
+    ticks = await get_schedules(stepgate).store.list_ticks(stored, limit=limit, before=before)
     return TickList(data=TickItem.from_records(ticks), next=ticks[-1].tick if len(ticks) == limit else None)
 
 

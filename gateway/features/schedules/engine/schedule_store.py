@@ -121,12 +121,12 @@ class ScheduleStore:
     async def get(self, owner: str, name: str) -> Schedule:
         """The schedule of this id or name. Raises `NotFoundError`."""
         text = to_storable_text(name)
-        found = await self._read("owner = ? AND (id = ? OR name = ?)", owner, text, text)
-        if not found:
+        schedule = await self._read("owner = ? AND (id = ? OR name = ?)", owner, text, text)
+        if not schedule:
             raise NotFoundError(
                 f"there is no schedule {name[:100]!r}; GET /v1/schedules and `stepgate schedules list` show them"
             )
-        return found[0]
+        return schedule[0]
 
     async def list_all(self, owner: str) -> list[Schedule]:
         """The schedules in order of name."""

@@ -101,14 +101,14 @@ class WebhookOutbox:
             *chain.from_iterable(in_flight.items()), now, MAX_PER_OWNER, limit,
         )  # fmt: skip
         taken = []
-        for found in map(_parse_row, rows):
+        for delivery in map(_parse_row, rows):
             held = await self._statements.write(
                 "UPDATE webhook_deliveries SET attempts = attempts + 1, next_attempt = ?, updated = ? "
                 "WHERE id = ? AND state = 'open' AND next_attempt = ? RETURNING attempts",
-                now + hold_s, now, found.id, found.next_attempt,
+                now + hold_s, now, delivery.id, delivery.next_attempt,
             )  # fmt: skip
             if held:
-                taken.append(await self.get(found.id, found.owner))
+                taken.append(await self.get(delivery.id, delivery.owner))
         return taken
 
     async def record_attempt(
@@ -161,16 +161,16 @@ class WebhookOutbox:
         """Makes a delivery due again, with all its attempts. Raises `NotFoundError`, and `ConflictError` for a run that
         was deleted.
         """
-        found = await self.get(delivery_id, owner)
+        delivery = await self.get(delivery_id, owner)
         now = self._clock()
         rows = await self._statements.write(
             "UPDATE webhook_deliveries SET state = 'open', attempts = 0, next_attempt = ?, updated = ? WHERE id = ? "
             "AND EXISTS (SELECT 1 FROM runs r WHERE r.run_id = webhook_deliveries.run_id) RETURNING id",
-            now, now, found.id,
+            now, now, delivery.id,
         )  # fmt: skip
         if not rows:
-            raise ConflictError(f"the run of the delivery {found.id!r} was deleted; there is nothing to deliver")
-        return await self.get(found.id, owner)
+            raise ConflictError(f"the run of the delivery {delivery.id!r} was deleted; there is nothing to deliver")
+        return await self.get(delivery.id, owner)
 
 
 def _parse_row(row: Sequence[Any]) -> WebhookDelivery:

@@ -85,8 +85,8 @@ class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
     annotations = READ_ONLY
 
     async def run(self, args: SchedulesListInput, context: ToolContext) -> SchedulesListOutput:
-        found = await self._get_schedules().store.list_all(context.owner)
-        return SchedulesListOutput(schedules=[_to_output(one) for one in found])
+        schedules = await self._get_schedules().store.list_all(context.owner)
+        return SchedulesListOutput(schedules=[_to_output(one) for one in schedules])
 
     def format_text(self, output: SchedulesListOutput) -> str:
         lines = [

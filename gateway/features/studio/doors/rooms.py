@@ -172,8 +172,8 @@ async def delete_room(
 @router.get("/v1/rooms/{room_id}/versions", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomRevisionItems:
     """List the texts that a room had, newest first; of a deleted one too. 409 where rooms are files."""
-    found = await get_studio(stepgate).room_editor.list_revisions(room_id, to_editor(stepgate, caller))
-    return RoomRevisionItems(data=[to_revision_item(one) for one in found])
+    revisions = await get_studio(stepgate).room_editor.list_revisions(room_id, to_editor(stepgate, caller))
+    return RoomRevisionItems(data=[to_revision_item(one) for one in revisions])
 
 
 @router.post(

@@ -133,8 +133,8 @@ def _list_entities(state: _State, contents: _Contents) -> Iterator[Entity]:
     for name, count in state.collections:
         text = f"{count} {'document' if count == 1 else 'documents'}"
         yield _make_entity("collection", name, text, source=f"table collections, name {name}")
-    for found in contents.documents:
-        yield _make_document_entity(found)
+    for document in contents.documents:
+        yield _make_document_entity(document)
     for prompt in state.prompts:
         place = f"table prompts, name {prompt.name}, version {prompt.version}"
         yield _make_entity("prompt", prompt.name, prompt.description, source=place)
@@ -182,8 +182,10 @@ def _make_entity(
 
 def _list_links(state: _State, contents: _Contents) -> Iterator[Link]:
     tools, skills = contents.specs, contents.skills
-    for found in contents.documents:
-        yield from _iter_links("collection", found.collection, "contains", "document", [found.document.document_id])
+    for document in contents.documents:
+        yield from _iter_links(
+            "collection", document.collection, "contains", "document", [document.document.document_id]
+        )
     for spec in tools:
         if is_foreign(spec):
             yield Link(make_entity_id("server", get_server_name(spec)), make_entity_id("tool", spec.name), "offers")

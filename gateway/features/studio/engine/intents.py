@@ -150,8 +150,8 @@ def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
     if lines := format_history(request):
         parts.append(format_block("history", "\n".join(lines)))
     if request.earlier_results:
-        found = [f"{one.tool}: {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
-        parts.append(format_block("earlier_results", "\n".join(found)))
+        earlier = [f"{one.tool}: {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
+        parts.append(format_block("earlier_results", "\n".join(earlier)))
     parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
     if request.replan_reason:
         parts.append(format_block("replan", request.replan_reason))
@@ -224,13 +224,13 @@ def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str]
     said += [one.content for one in request.history]
     said += [one.text for one in request.earlier_results]
     own, letters = OwnWords(*said), _keep_letters(" ".join(said))
-    known = set(request.catalogue.list_names()) | {"true", "false", ""}
+    known_words = set(request.catalogue.list_names()) | {"true", "false", ""}
     for intent in read.intents:
         spec = request.catalogue.get_tool(intent.action)
         if spec is None or not has_side_effect(spec.name, spec.effect):
             continue
         for name, value in intent.entities.items():
-            if name in _STRUCTURAL or value in known or own.hold(value) or _keep_letters(value) in letters:
+            if name in _STRUCTURAL or value in known_words or own.hold(value) or _keep_letters(value) in letters:
                 continue
             return intent.action, name
     return None

@@ -56,11 +56,13 @@ class PromptLibrary:
     async def get_prompt(self, owner: str, name: str, version: int | None = None) -> Prompt:
         """A version of a prompt, the newest one for None. Raises `NotFoundError`."""
         versions = await self.list_versions(owner, name)
-        found = next((prompt for prompt in versions if version in (None, prompt.version)), None)
-        if found is None:
-            known = ", ".join(str(prompt.version) for prompt in versions)
-            raise NotFoundError(f"the prompt {name!r} has no version {version}; it has {known}", stage="version")
-        return found
+        stored = next((prompt for prompt in versions if version in (None, prompt.version)), None)
+        if stored is None:
+            version_numbers = ", ".join(str(prompt.version) for prompt in versions)
+            raise NotFoundError(
+                f"the prompt {name!r} has no version {version}; it has {version_numbers}", stage="version"
+            )
+        return stored
 
     async def list_versions(self, owner: str, name: str) -> list[Prompt]:
         """The versions of a prompt, newest first. Raises `NotFoundError`."""
@@ -70,8 +72,8 @@ class PromptLibrary:
             to_storable_text(name)[:100],
         )
         if not rows:
-            known = ", ".join(prompt.name for prompt in await self.list_prompts(owner)) or "none"
-            raise NotFoundError(f"there is no prompt {name[:80]!r}; known prompts: {known}", stage="identifier")
+            prompt_names = ", ".join(prompt.name for prompt in await self.list_prompts(owner)) or "none"
+            raise NotFoundError(f"there is no prompt {name[:80]!r}; known prompts: {prompt_names}", stage="identifier")
         return [_to_prompt(row) for row in rows]
 
     async def save_prompt(

@@ -41,9 +41,9 @@ class FileRoomStore:
                 for entry in entries:
                     if entry.name.endswith(".yaml") and not entry.name.startswith("."):
                         with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile, or is a broken link
-                            found = entry.stat()
+                            status = entry.stat()
                             stamps[entry.name.removesuffix(".yaml")] = (
-                                found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+                                status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
                             )  # fmt: skip
         except FileNotFoundError:
             return {} if self.folder.parent.is_dir() else None

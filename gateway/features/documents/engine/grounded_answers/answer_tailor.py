@@ -229,8 +229,8 @@ class AnswerTailor:
 
 def _list_shown_sources(run: Run) -> tuple[Source, ...]:
     """The sources that readers have seen in an attempt that broke off."""
-    shown: dict[int, Source] = {}
+    sources_by_number: dict[int, Source] = {}
     for event in run.events:
         if isinstance(event.body, AnswerDelta):
-            shown |= {source.id: source for source in event.body.sources}
-    return tuple(shown[number] for number in sorted(shown))
+            sources_by_number |= {source.id: source for source in event.body.sources}
+    return tuple(sources_by_number[number] for number in sorted(sources_by_number))

@@ -50,20 +50,20 @@ def build_brief(run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]) -> Br
     room = run.room
     if not (room.knowledge or room.citations) or not outcomes:
         return None
-    found = [output for _, output in outcomes if has_passages(output.value)]
+    outputs = [output for _, output in outcomes if has_passages(output.value)]
     others = [(step, output) for step, output in outcomes if not has_passages(output.value)]
     if room.knowledge:
-        if not found:
+        if not outputs:
             return None
-        clarify = read_clarifying_question(output.value for output in found)
+        clarify = read_clarifying_question(output.value for output in outputs)
         return _make_brief(
-            run, read_passages(output.value for output in found), others, is_extractive=not others, clarify=clarify
+            run, read_passages(output.value for output in outputs), others, is_extractive=not others, clarify=clarify
         )
     # In other rooms, the sources are what tools quote. Rooms with their own gates check their answers themselves.
     if room.gates or room.required_tools or any(not output.sources for _, output in others):
         return None
     quoted = [passage for step, output in others for passage in _list_quoted_passages(step, output)]
-    return _make_brief(run, (*read_passages(output.value for output in found), *quoted), (), is_extractive=not others)
+    return _make_brief(run, (*read_passages(output.value for output in outputs), *quoted), (), is_extractive=not others)
 
 
 def build_prompt(run: Run, brief: Brief, form: Format, feedback: str | None) -> tuple[JsonObject, ...]:
@@ -112,8 +112,8 @@ def _make_brief(
 
 def _select_persona(requested: JsonValue, room: str) -> tuple[Persona, str]:
     """The persona of the request or the room, and the room's voice if its persona has another name."""
-    known = _parse_persona(room)
-    return _parse_persona(requested) or known or "General", "" if known else room
+    persona = _parse_persona(room)
+    return _parse_persona(requested) or persona or "General", "" if persona else room
 
 
 def _parse_persona(text: JsonValue) -> Persona | None:

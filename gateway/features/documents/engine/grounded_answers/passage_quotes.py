@@ -242,8 +242,8 @@ def _format_title(passage: Passage, persona: Persona) -> str:
     """The place of a passage in bold: document and last heading; for `Technical` all headings and the page."""
     headings = [clean_text(heading).replace("*", "") for heading in list_headings(passage.chunk)]
     name = format_place(passage.chunk) if persona == "Technical" else get_document_name(passage.chunk)
-    shown = headings if persona == "Technical" else headings[-1:]
-    path = " \u203a ".join([name, *shown])
+    shown_headings = headings if persona == "Technical" else headings[-1:]
+    path = " \u203a ".join([name, *shown_headings])
     return f"**{path}**"
 
 

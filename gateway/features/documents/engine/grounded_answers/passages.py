@@ -125,10 +125,10 @@ def find_words(passage: Passage, words: str) -> Quote | None:
     Case, white space, punctuation and markup are ignored, and "..." stands for omitted words.
     """
     spans = [_find_span(passage, piece) for piece in _GAP.split(words) if _WORDS.search(piece)]
-    found = [span for span in spans if span is not None]
-    if not found or len(found) < len(spans):
+    places = [span for span in spans if span is not None]
+    if not places or len(places) < len(spans):
         return None
-    first, last = min(start for start, _ in found), max(end for _, end in found)
+    first, last = min(start for start, _ in places), max(end for _, end in places)
     inside = [
         at for at, part in enumerate(passage.parts) if part.piece.start < last and part.piece.end > first
     ]  # whole pieces, so that a quote does not start in the middle of a sentence

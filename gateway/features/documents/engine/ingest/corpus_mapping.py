@@ -155,14 +155,14 @@ class RowMapper:
 def _map_columns(mapping: CorpusMapping, columns: Collection[str], file: str) -> dict[str, str]:
     """Maps the names in the mapping to the table's columns, ignoring case."""
     there = {name.strip().casefold(): name for name in reversed(list(columns))}
-    found = {name: there.get(name.strip().casefold(), "") for name in mapping.columns}
-    missing = [name for name, column in found.items() if not column]
+    cells = {name: there.get(name.strip().casefold(), "") for name in mapping.columns}
+    missing = [name for name, column in cells.items() if not column]
     if missing:
         raise BadRequestError(
             f"{file} has no column {', '.join(map(repr, missing))}; its columns are: {', '.join(columns)[:1_000]}",
             agent_id="corpus",
         )
-    return found
+    return cells
 
 
 def _list_templates(value: str | tuple[str, ...] | Mapping[str, str]) -> list[str]:
@@ -181,10 +181,10 @@ def _iter_template_parts(template: str) -> Iterator[tuple[str, str | None]]:
 
 def _get_nested_value(row: JsonObject, path: str) -> JsonValue:
     """The value at `a.b.c`, or None."""
-    found: JsonValue = row
+    nested_value: JsonValue = row
     for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+        nested_value = nested_value.get(part) if isinstance(nested_value, dict) else None
+    return nested_value
 
 
 def _to_text(value: JsonValue) -> str:

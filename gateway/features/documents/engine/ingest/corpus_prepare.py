@@ -165,10 +165,10 @@ class _LatestWins:
         if not thing:
             raise ValueError(f"{self._dedup.key} is empty")
         order = _get_version_order(mapper.get_value(row.values, self._dedup.latest))
-        known = self._seen.execute("SELECT number, text FROM seen WHERE id = ?", (_compute_key(thing),)).fetchone()
-        if known is not None:
+        seen_row = self._seen.execute("SELECT number, text FROM seen WHERE id = ?", (_compute_key(thing),)).fetchone()
+        if seen_row is not None:
             self._report.superseded += 1
-            if order < known:
+            if order < seen_row:
                 return
         self._seen.execute(
             "INSERT INTO seen VALUES (?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET number = excluded.number, "

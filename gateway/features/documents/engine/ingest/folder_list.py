@@ -51,11 +51,11 @@ def list_folders(path: str | None, roots: Sequence[Path]) -> FolderList:
     asked = ConnectorInput(source_type="local", source_identifier=path)
     folder = Path(resolve_allowed(asked, roots).source_identifier)
     names, files, is_cut = _scan(folder)
-    shown = sorted(names, key=str.casefold)[:MAX_FOLDERS]
+    listed_names = sorted(names, key=str.casefold)[:MAX_FOLDERS]
     return FolderList(
         str(folder),
         None if folder in bases else str(folder.parent),
-        tuple(Folder(name, str(folder / name)) for name in shown),
+        tuple(Folder(name, str(folder / name)) for name in listed_names),
         files,
         is_cut or len(names) > MAX_FOLDERS,
     )

@@ -120,8 +120,8 @@ def make_path_source(path: Path) -> str:
     with a file that is really called `\\xff`.
     """
     text = path.as_posix()
-    shown = make_printable_name(text)
-    return shown if shown == text else f"/{shown}"
+    printable_name = make_printable_name(text)
+    return printable_name if printable_name == text else f"/{printable_name}"
 
 
 def _list_folder(root: Path, folder: Path, ignored: Sequence[str]) -> list[Path]:

@@ -53,8 +53,8 @@ def apply_diff(pipeline: PipelineDAG, diff: PipelineDiff) -> PipelineDAG:
 
     The result is not checked; use `check_pipeline`.
     """
-    known = {node.id for node in pipeline.nodes}
-    for name in {*diff.removed, *(change.node for change in diff.changed)} - known:
+    known_node_ids = {node.id for node in pipeline.nodes}
+    for name in {*diff.removed, *(change.node for change in diff.changed)} - known_node_ids:
         raise ConflictError(
             f"the pipeline has no node {name!r} to change; make the difference again", agent_id="pipeline"
         )

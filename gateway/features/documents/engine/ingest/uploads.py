@@ -125,8 +125,8 @@ class Uploads:
 def display_name(sent: str | None) -> str:
     """A sender's file name for display: its last part, without control characters."""
     last = PureWindowsPath(PurePosixPath(sent or "").name).name
-    shown = "".join(letter for letter in last if letter.isprintable()).strip()[:NAME_CHARS]
-    return shown if shown.strip(".") else "upload"
+    printable = "".join(letter for letter in last if letter.isprintable()).strip()[:NAME_CHARS]
+    return printable if printable.strip(".") else "upload"
 
 
 def guess_type(path: Path, name: str) -> FileType:

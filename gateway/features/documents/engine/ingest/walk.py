@@ -57,19 +57,19 @@ class SourceWalk:
         }
         walk = self.connector.fetch(self.request, self.workspace, versions)
         async with close_walk(walk):
-            async for found in walk:
+            async for listed in walk:
                 await self.mark_started()
-                if isinstance(found, MissedDocument):
-                    self._on_missed(found)
+                if isinstance(listed, MissedDocument):
+                    self._on_missed(listed)
                     continue
-                if found.source in self._met_sources:  # a page that two links lead to is one document
+                if listed.source in self._met_sources:  # a page that two links lead to is one document
                     continue
-                self.total = found.total if found.total is not None else self.total
-                self.progress(found.name, self.report.processed_count, self.total)
-                if found.source in given:
-                    self._met_sources.add(found.source)
+                self.total = listed.total if listed.total is not None else self.total
+                self.progress(listed.name, self.report.processed_count, self.total)
+                if listed.source in given:
+                    self._met_sources.add(listed.source)
                     continue
-                if (changed := await self._compare(found, known.get(found.source))) is not None:
+                if (changed := await self._compare(listed, known.get(listed.source))) is not None:
                     yield changed
         await self.mark_started()
 

@@ -86,8 +86,8 @@ class Document:
         )
         coverage = data.get("coverage")
         data["coverage"] = Coverage.model_validate(coverage) if coverage is not None else None
-        known = {one.name for one in fields(Document)}
-        return Document(**{name: value for name, value in data.items() if name in known})
+        field_names = {one.name for one in fields(Document)}
+        return Document(**{name: value for name, value in data.items() if name in field_names})
 
 
 def make_document_id(*parts: str) -> str:

@@ -110,8 +110,8 @@ class PostgresLexicalRows:
         async with self._database.transaction() as db:
             rows = await _fetch_all(db, "SELECT seq FROM chunks WHERE set_id = %s ORDER BY seq", (collection_id,))
             query = f"SELECT {PASSAGE_COLUMNS} FROM chunks WHERE seq = ANY(%s) ORDER BY seq"  # noqa: S608 - constants
-            found = await _fetch_all(db, query, (spread([row[0] for row in rows], limit),))
-        return [from_row(row).passage for row in found]
+            samples = await _fetch_all(db, query, (spread([row[0] for row in rows], limit),))
+        return [from_row(row).passage for row in samples]
 
     async def delete(self, owner: str, collection: str, document_ids: Sequence[str]) -> PassageChange | None:
         """See `LexicalRows.delete`."""

@@ -47,9 +47,11 @@ async def rerank_with_model(question: str, passages: Sequence[str], ask: AskMode
 
 
 def _build_messages(question: str, passages: Sequence[str]) -> tuple[JsonObject, ...]:
-    shown = [format_block("user_request", question[:QUESTION_CHARS])]
-    shown += [format_block("result", text[:PASSAGE_CHARS], number=str(at)) for at, text in enumerate(passages, start=1)]
-    return ({"role": "system", "content": render("rerank")}, {"role": "user", "content": "\n".join(shown)})
+    prompt_blocks = [format_block("user_request", question[:QUESTION_CHARS])]
+    prompt_blocks += [
+        format_block("result", text[:PASSAGE_CHARS], number=str(at)) for at, text in enumerate(passages, start=1)
+    ]
+    return ({"role": "system", "content": render("rerank")}, {"role": "user", "content": "\n".join(prompt_blocks)})
 
 
 def _parse_order(reply: str, count: int) -> list[int] | None:

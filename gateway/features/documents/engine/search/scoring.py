@@ -120,8 +120,8 @@ def format_reason(evidence: Evidence, held: Sequence[str], missing: Sequence[str
     """The reason for choosing a passage, for people."""
     parts = []
     if held:
-        shown = ", ".join(held[:6]) + (" ..." if len(held) > 6 else "")
-        parts.append(f"holds every word of the query ({shown})" if strict else f"holds {shown}")
+        term_list = ", ".join(held[:6]) + (" ..." if len(held) > 6 else "")
+        parts.append(f"holds every word of the query ({term_list})" if strict else f"holds {term_list}")
     if not strict and held and missing:
         parts.append(f"lacks {', '.join(missing[:3])}" + (" ..." if len(missing) > 3 else ""))
     if evidence.title_coverage >= 0.3:

@@ -145,9 +145,9 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         ]
 
     def _build_data(self, findings: Sequence[Finding]) -> JsonObject:
-        shown: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
+        finding_data: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
         sources: list[JsonValue] = [*dict.fromkeys(one.source for one in self._read)]
-        return {"question": self.task.question, "findings": shown, "sources_read": sources}
+        return {"question": self.task.question, "findings": finding_data, "sources_read": sources}
 
     def _build_result(
         self, findings: Sequence[Finding], uncertainties: Sequence[Uncertainty], summary: str

@@ -186,11 +186,11 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
 def _list_candidate_fixes(bench: ValidationSession, final: ValidationFinal | None) -> list[PipelineFix]:
     """The changes that may help, once each: those tried, the dry run's, those that helped a file, the
     model's."""
-    found: dict[str, PipelineFix] = {}
+    fixes: dict[str, PipelineFix] = {}
     for fix in _iter_proposed_fixes(bench, final):
         if fix.pipeline_diff != PipelineDiff():
-            found.setdefault(fix.pipeline_diff.model_dump_json(), fix)
-    return list(found.values())
+            fixes.setdefault(fix.pipeline_diff.model_dump_json(), fix)
+    return list(fixes.values())
 
 
 def _iter_proposed_fixes(bench: ValidationSession, final: ValidationFinal | None) -> Iterator[PipelineFix]:

@@ -114,11 +114,11 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
     """Builds the analysis from what is known; with `final`, adds what the model understood."""
     counts = evidence.counts or EnumerateOutput(total_files=0, total_size_bytes=0, by_extension={}, by_size={})
     trials = [trial for _, trial in sorted(evidence.trials.items())]
-    found = find_uncertainties(evidence.counts, trials, list(evidence.languages.values()))
+    uncertainties = find_uncertainties(evidence.counts, trials, list(evidence.languages.values()))
     characteristics = _build_characteristics(trials, list(evidence.languages.values()), final)
     said = final.uncertainties[:MAX_MODEL_ITEMS] if final is not None else []
-    known = {one.message for one in found}
-    extra = [one.to_uncertainty() for one in said if one.message not in known]
+    known_messages = {one.message for one in uncertainties}
+    extra = [one.to_uncertainty() for one in said if one.message not in known_messages]
     return SourceAnalysis(
         total_files=counts.total_files,
         total_size_bytes=counts.total_size_bytes,
@@ -134,8 +134,8 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
         },
         content_characteristics=characteristics,
         parser_recommendations=tuple(_iter_recommendations(evidence, counts, final)),
-        uncertainties=(*found, *extra),
-        summary=_summarize_analysis(evidence.counts, characteristics, found, final),
+        uncertainties=(*uncertainties, *extra),
+        summary=_summarize_analysis(evidence.counts, characteristics, uncertainties, final),
         complete=evidence.counts is not None and not counts.note,
         sampled=len({trial.file for trial in trials} | set(evidence.previews)),
     )
@@ -210,10 +210,10 @@ def _limit_confidence(trials: Sequence[ParserTrial]) -> float:
 
 
 def _summarize_trials(trial: ParserTrial) -> JsonObject:
-    shown: JsonObject = trial.model_dump(
+    trial_data: JsonObject = trial.model_dump(
         mode="json", include={"file", "parser", "success", "error_code", "error", "pages", "characters", "scanned"}
     )
-    return {key: value for key, value in shown.items() if value is not None}
+    return {key: value for key, value in trial_data.items() if value is not None}
 
 
 def describe_counts(counts: EnumerateOutput) -> str:

@@ -50,7 +50,7 @@ class PageVersion:
         try:
             data = json.loads(text)
             links = data["links"]
-            kept = None if links is None else tuple(found for one in links if (found := normalise_url(one, url)))
+            kept = None if links is None else tuple(address for one in links if (address := normalise_url(one, url)))
             return cls(str(data["sha256"]), str(data["etag"]), str(data["modified"]), kept)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None

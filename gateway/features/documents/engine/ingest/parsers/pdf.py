@@ -230,16 +230,16 @@ def _iter_blocks(page: "ParsedPage", source: InputFile) -> Iterable[Block]:
         draft.add_text(text, page.page_num, _find_union([_find_box(item) for item in note]))
     if fields := list_fields(page):
         draft.add_text("\n".join(fields), page.page_num)
-    shown = {block.text for block in draft.blocks}
+    block_texts = {block.text for block in draft.blocks}
     for text, place in iter_annotations(page):
-        if text not in shown:
+        if text not in block_texts:
             draft.add_text(text, page.page_num, _find_box(place))
     return draft.blocks
 
 
 def _find_union(boxes: Sequence[Box | None]) -> Box | None:
-    known = [box for box in boxes if box is not None]
-    lefts, tops, rights, bottoms = zip(*known, strict=True)
+    known_boxes = [box for box in boxes if box is not None]
+    lefts, tops, rights, bottoms = zip(*known_boxes, strict=True)
     return (min(lefts), min(tops), max(rights), max(bottoms))
 
 
@@ -287,10 +287,10 @@ def _find_box(rect: "AnnotationRect | TextItem | None") -> Box | None:
 def _read_metadata(result: "ParseResult") -> JsonObject:
     meta = result.doc_meta
     title = _XMP_TITLE.search(meta.xmp) if meta and meta.xmp else None
-    shown: JsonObject = {
+    metadata: JsonObject = {
         "title": html.unescape(title[1]).strip() if title else None,
         "creator": result.creator,
         "producer": result.producer,
         "created": meta.creation_date if meta else None,
     }
-    return {name: value for name, value in shown.items() if value}
+    return {name: value for name, value in metadata.items() if value}

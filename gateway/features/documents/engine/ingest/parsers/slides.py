@@ -168,8 +168,8 @@ def _iter_inline(paragraph: Element) -> Iterator[str]:
 
 
 def _get_description(shape: "BaseShape") -> str:
-    found = shape._element.xpath(".//p:cNvPr/@descr")
-    return str(found[0]) if found else shape.name
+    descriptions = shape._element.xpath(".//p:cNvPr/@descr")
+    return str(descriptions[0]) if descriptions else shape.name
 
 
 def _read_rows(table: "Table") -> list[list[str]]:

@@ -160,10 +160,10 @@ class _Walk:
     def _add_graphics(self, graphics: list[Element]) -> None:
         for graphic in graphics:
             descriptions = [_read_description(shape) for shape in graphic.iter(qn("wp:docPr"), f"{VML}shape")]
-            shown = list(filter(None, descriptions))
-            if not shown and next(graphic.iter(*_PICTURES), None) is not None:
-                shown = [""]
-            for description in dict.fromkeys(shown):
+            captions = list(filter(None, descriptions))
+            if not captions and next(graphic.iter(*_PICTURES), None) is not None:
+                captions = [""]
+            for description in dict.fromkeys(captions):
                 self._draft.add_image(description, self.page)
             for program in (one.get("ProgID", "") for one in graphic.iter("{*}OLEObject")):
                 self._draft.uncertainties.append(f"an embedded object was not read ({program or 'unknown program'})")
@@ -277,15 +277,15 @@ def _is_mark_deleted(paragraph: Element) -> bool:
 
 def _find_page_breaks(paragraph: Element) -> list[bool]:
     """A flag for each page break in a paragraph; true for those before its first text."""
-    found, seen_text, asked = [], False, False
+    page_breaks, seen_text, asked = [], False, False
     for element in paragraph.iter(qn("w:t"), qn("w:br"), qn("w:lastRenderedPageBreak")):
         if element.tag == qn("w:t"):
             seen_text = seen_text or bool((element.text or "").strip())
         elif element.tag == qn("w:br") and element.get(qn("w:type")) == "page":
-            found.append(not seen_text)
+            page_breaks.append(not seen_text)
             asked = True
         elif element.tag == qn("w:lastRenderedPageBreak"):
             if not asked:  # Word notes the break it was asked for a second time
-                found.append(not seen_text)
+                page_breaks.append(not seen_text)
             asked = False
-    return found
+    return page_breaks

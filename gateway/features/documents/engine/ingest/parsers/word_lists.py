@@ -57,18 +57,18 @@ class ListNumbers:
         """
         if number in {"0", ""} or not number.isdecimal():
             return ""
-        found = self._find_list(number)
-        if found is None:
+        word_list = self._find_list(number)
+        if word_list is None:
             return "- "
-        place = self._find_level(found, level, style)
-        shown = found.levels.get(place, _Level())
+        place = self._find_level(word_list, level, style)
+        shown = word_list.levels.get(place, _Level())
         if shown.format == "bullet":
             return "- "
         if number not in self._begun:
             self._begun.add(number)
-            self._override_starts(number, found)
-        self._count(found, place)
-        text = _PLACE.sub(lambda match: self._format_place(found, int(match[1]) - 1, shown), shown.text).strip()
+            self._override_starts(number, word_list)
+        self._count(word_list, place)
+        text = _PLACE.sub(lambda match: self._format_place(word_list, int(match[1]) - 1, shown), shown.text).strip()
         return f"{text} " if text else ""
 
     def _find_list(self, number: str) -> _List | None:
