@@ -141,9 +141,9 @@ class OwnerDeletion:
             except ConflictError:  # it has ended meanwhile
                 continue
         until = self.clock() + self.stop_timeout_s
-        while held := [row for row in await self.statements.read(query, owner) if row[1] >= self.clock()]:
+        while running := [row for row in await self.statements.read(query, owner) if row[1] >= self.clock()]:
             if self.clock() >= until:
-                raise ConflictError(f"{len(held)} runs of {owner!r} do not stop; try again in a minute")
+                raise ConflictError(f"{len(running)} runs of {owner!r} do not stop; try again in a minute")
             await asyncio.sleep(POLL_SECONDS)
 
     async def _delete_keys(self, owner: str) -> None:

@@ -133,8 +133,10 @@ class ForeignServers:
         entries = await asyncio.to_thread(read_entries, self._path)
         servers, problems = await asyncio.to_thread(read_servers, self._path)
         _log_problems(problems)
-        kept = {name: config for name, config in self._in_file.items() if name in entries and name not in servers}
-        self._in_file = {**servers, **kept}
+        kept_configs = {
+            name: config for name, config in self._in_file.items() if name in entries and name not in servers
+        }
+        self._in_file = {**servers, **kept_configs}
         await self.refresh()
 
     def _read_version(self) -> _Version:

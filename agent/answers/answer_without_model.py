@@ -198,8 +198,8 @@ def answer_background_prompt(prompt: str) -> str:
     """The JSON for a chat client's background prompt (title, tags, follow-ups, queries).
 
     The first key before the quoted chat names the kind; "title" and "follow" occur in many of these prompts."""
-    told = prompt.split(_CHAT_BEGINS, 1)[0]
-    wanted = _WANTED_KEY.search(told)
+    instructions = prompt.split(_CHAT_BEGINS, 1)[0]
+    wanted = _WANTED_KEY.search(instructions)
     chat = _CHAT.search(prompt)
     first = next((line for line in (chat[1] if chat else "").splitlines() if line.strip()), "Conversation")
     words = re.sub(r"^\s*(user|assistant)\s*:\s*", "", first, flags=re.IGNORECASE)
@@ -242,8 +242,8 @@ async def compose_partial_answer(run: Run) -> str:
     """The answer of an incomplete run: the reason, the known results, the missing ones. Omits the steps that a
     person rejected, and the result of the skill's briefing."""
     state = run.state
-    told = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
-    outcomes = [(step, output) for step, output in await list_results(run) if step.tool != told]
+    briefing = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
+    outcomes = [(step, output) for step, output in await list_results(run) if step.tool != briefing]
     refused = _explain_refusal(run)
     if run.state.classified is not None and len(run.state.classified.intents) > 1:
         return "\n".join(_list_intent_outcomes(run, outcomes))
@@ -265,13 +265,13 @@ def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]])
     for number, step in enumerate((one for one in state.plan.steps if one.is_work) if state.plan else (), start=1):
         own = state.get_step(step.id)
         if step.id in results:
-            told = f"done. {cut_text(results[step.id].text, RESULT_CHARS)}"
+            description = f"done. {cut_text(results[step.id].text, RESULT_CHARS)}"
         elif own.last is None:
             needed = [name for name in step.depends_on if name not in results]
-            told = "not begun, because what it needs was not done." if needed else "not begun."
+            description = "not begun, because what it needs was not done." if needed else "not begun."
         else:
-            told = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"
-        lines.append(f"{number}. {step.intent}: {told}")
+            description = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"
+        lines.append(f"{number}. {step.intent}: {description}")
     return lines
 
 
@@ -279,9 +279,9 @@ def _explain_refusal(run: Run) -> str:
     """Returns why a person or a tool refused the step that halted the run; "" if nobody did."""
     step = find_halting_step(run.state)
     # A later plan may repeat the call in another step.
-    for asked in reversed(run.state.approvals):
-        decided, item = run.state.decisions.get(asked.approval_id), asked.items[0]
-        is_of_step = bool(asked.call_id) and step is not None and (item.step_id == step.id or item.tool == step.tool)
+    for request in reversed(run.state.approvals):
+        decided, item = run.state.decisions.get(request.approval_id), request.items[0]
+        is_of_step = bool(request.call_id) and step is not None and (item.step_id == step.id or item.tool == step.tool)
         if is_of_step and decided is not None and decided.decision == "rejected":
             why = f" ({decided.reason})" if decided.reason else ""
             return f"You did not allow `{item.tool}`{why}, so it was not done."

@@ -211,8 +211,8 @@ class CompletionWriter:
         """
         steps = self._run.state.plan.steps if self._run.state.plan else ()
         used = {name for step in steps if step.is_work for name in step.depends_on}
-        kept = [(step, output) for step, output in outcomes if step.id not in used]
-        return kept if self._run.room.required_tools and kept else outcomes
+        unused = [(step, output) for step, output in outcomes if step.id not in used]
+        return unused if self._run.room.required_tools and unused else outcomes
 
     def _build_messages(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
@@ -223,8 +223,8 @@ class CompletionWriter:
         system = self._build_system_prompt(outcomes, sources, (*before, *after))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
         spoken = remove_instructions(before)
-        kept = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
-        messages += [message.to_openai() for message in kept]
+        newest_messages = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
+        messages += [message.to_openai() for message in newest_messages]
         question = run.state.question
         failed = list_abandoned_steps(run.state)
         if outcomes or failed:
@@ -262,8 +262,8 @@ class CompletionWriter:
             question += f"\n\nAn earlier answer was not accepted: {feedback}"
         request = run.state.request
         if question or request.images or not messages:  # a client may send instructions without a question
-            asked = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
-            messages.append(asked.to_openai())
+            user_message = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
+            messages.append(user_message.to_openai())
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)
 

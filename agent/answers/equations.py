@@ -91,8 +91,8 @@ def _tokenize(text: str, start: int, end: int, operands: Sequence[NumberMention]
 
 def _strip_words(tokens: Sequence[Token]) -> list[Token]:
     """The longest end of the tokens that is an expression, without the words in it."""
-    kept = [_OPERATORS.get(token, "") if isinstance(token, str) else token for token in tokens]
-    plain = [token for token in kept if token != ""]
+    operators = [_OPERATORS.get(token, "") if isinstance(token, str) else token for token in tokens]
+    plain = [token for token in operators if token != ""]
     for start in range(len(plain)):
         if _is_expression(plain[start:]):
             return plain[start:]

@@ -35,9 +35,9 @@ def find_misfit(state: RunState) -> str:
 
 async def build_final_answer(run: Run) -> AnswerFinished:
     """The answer with sources, citations and uncertainties; translated if the log holds a translation."""
-    asked = run.state.input_request
-    if asked is not None and run.state.cancel_request is None:
-        drafted = AnswerFinished(text=asked.question)
+    input_request = run.state.input_request
+    if input_request is not None and run.state.cancel_request is None:
+        drafted = AnswerFinished(text=input_request.question)
     elif run.state.client_calls is not None and run.state.cancel_request is None:
         calls = tuple(map(_format_client_call, run.state.client_calls.calls))
         return AnswerFinished(text="", finish_reason="tool_calls", tool_calls=calls)
@@ -233,16 +233,16 @@ def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
 def _list_ignored_replies(state: RunState) -> list[Uncertainty]:
     """The replies to a plan that rules then replaced, because rules cannot interpret replies."""
     ignored_replies = []
-    for number, asked in enumerate(state.approvals, start=1):
-        decided = state.decisions.get(asked.approval_id)
+    for number, approval in enumerate(state.approvals, start=1):
+        decided = state.decisions.get(approval.approval_id)
         if (
             number == len(state.approvals)
-            or asked.call_id is not None
+            or approval.call_id is not None
             or decided is None
             or decided.decision != "answered"
         ):
             continue
-        following = next((one for one in state.plans if one.plan.version > asked.plan_version), None)
+        following = next((one for one in state.plans if one.plan.version > approval.plan_version), None)
         if following is None or following.effective == "rules":
             message = f'what was said about the plan had no effect, because no model planned again: "{decided.reason}"'
             ignored_replies.append(Uncertainty(level="notable", message=message))

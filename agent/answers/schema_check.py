@@ -79,8 +79,8 @@ def list_schema_problems(value: JsonValue, schema: JsonObject) -> Iterator[str]:
 
 def _check_facts(value: JsonValue, schema: JsonObject, answer: TailorOutput, question: str) -> Iterator[str]:
     """Yields what of the JSON stands neither in the answer nor in the words it cites."""
-    said = "\n".join((_CITE.sub("", answer.content), *(one.text_snippet for one in answer.citations)))
-    known_values, words = KnownValues(said), set(extract_terms(f"{said}\n{question}"))
+    answer_text = "\n".join((_CITE.sub("", answer.content), *(one.text_snippet for one in answer.citations)))
+    known_values, words = KnownValues(answer_text), set(extract_terms(f"{answer_text}\n{question}"))
     cited = {one.number for one in answer.citations}
     constants = {leaf for path, leaf in iter_leaves(schema) if path[-1:] == ("const",) or path[-2:-1] == ("enum",)}
     for place, leaf in iter_leaves(value):

@@ -288,10 +288,10 @@ class RunState:
             return ()
         version, steps = plan.version, {step.id for step in plan.steps}
         return tuple(
-            asked
-            for asked in self.approvals
-            if asked.approval_id not in self.decisions
-            and (asked.plan_version == version if asked.call_id is None else asked.items[0].step_id in steps)
+            request
+            for request in self.approvals
+            if request.approval_id not in self.decisions
+            and (request.plan_version == version if request.call_id is None else request.items[0].step_id in steps)
         )
 
     @property

@@ -153,7 +153,7 @@ async def ask_for_approval(
     run: Run, items: tuple[ApprovalItem, ...], reason: str, site: CallSite, before: tuple[EventDraft, ...]
 ) -> None:
     """Emits `before` and the question whether calls may be made; it is decided under the id of the first."""
-    asked = build_approval_request(
+    request = build_approval_request(
         items,
         reason,
         plan_version=run.state.plan.version if run.state.plan else 0,
@@ -161,7 +161,7 @@ async def ask_for_approval(
         expires_at=compute_approval_deadline(run),
         call_id=site.call_id,
     )
-    await run.emit(*before, EventDraft(asked, site.step_id, site.attempt))
+    await run.emit(*before, EventDraft(request, site.step_id, site.attempt))
 
 
 async def _build_shown_text(
@@ -189,9 +189,9 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
     ):
         before = _find_rejection(run, item)
         return ("rejected", build_denied_return(site, item.tool, before, again=True)) if before else ("", None)
-    asked, decision = recorded
+    request, decision = recorded
     if decision == "rejected" or (decision == "answered" and site.origin != "rules"):
-        return decision, build_denied_return(site, item.tool, run.state.decisions[asked.approval_id])
+        return decision, build_denied_return(site, item.tool, run.state.decisions[request.approval_id])
     return decision or "waiting", None
 
 
@@ -202,10 +202,10 @@ def _find_rejection(run: Run, item: ApprovalItem) -> ApprovalDecided | None:
     state = run.state
     if state.plans and state.plans[-1].asked_for:
         return None
-    for asked in state.approvals:
-        decided = state.decisions.get(asked.approval_id)
-        same = any((one.tool, one.args) == (item.tool, item.args) for one in asked.items)
-        if asked.call_id is not None and same and decided is not None and decided.decision == "rejected":
+    for request in state.approvals:
+        decided = state.decisions.get(request.approval_id)
+        same = any((one.tool, one.args) == (item.tool, item.args) for one in request.items)
+        if request.call_id is not None and same and decided is not None and decided.decision == "rejected":
             return decided
     return None
 
@@ -214,8 +214,8 @@ async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Cal
     """Whether the call would do something else now than the person has seen: the approval is void then."""
     if not isinstance(tool, ExplainingTool):
         return False
-    asked = next((asked for asked in reversed(run.state.approvals) if asked.call_id == site.call_id), None)
-    seen = asked.items[0].shown_sha256 if asked is not None else ""
+    request = next((request for request in reversed(run.state.approvals) if request.call_id == site.call_id), None)
+    seen = request.items[0].shown_sha256 if request is not None else ""
     return bool(seen) and seen != _compute_sha256(remove_live_parts(await explain()))
 
 
@@ -276,6 +276,6 @@ def _get_step_intent(run: Run, site: CallSite) -> str:
 
 def build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:
     """The result of a call that a person did not allow."""
-    said = f": {decided.reason}" if decided.reason else ""
-    message = f"the user did not allow this call{said}" + (" (asked before in this run)" if again else "")
+    reason_note = f": {decided.reason}" if decided.reason else ""
+    message = f"the user did not allow this call{reason_note}" + (" (asked before in this run)" if again else "")
     return ToolReturned(call_id=site.call_id, tool=tool, error_code="ERR_TOOL_DENIED", error=message, text=message)

@@ -24,15 +24,15 @@ def list_confirmed_values(state: RunState, *, without_call: str | None = None) -
     edited was not confirmed as it was shown.
     """
     confirmed = list(state.retrieval.confirmed) if state.retrieval is not None else []
-    for asked in state.approvals:
-        decided = state.decisions.get(asked.approval_id)
+    for request in state.approvals:
+        decided = state.decisions.get(request.approval_id)
         if decided is None or decided.decision != "approved" or decided.edited:
             continue
-        if asked.call_id is not None and asked.call_id == without_call:
+        if request.call_id is not None and request.call_id == without_call:
             continue
         confirmed += [
             ConfirmedValue(tool=item.tool, argument=name, value=value)
-            for item in asked.items
+            for item in request.items
             if item.changes
             for name, value in item.args.items()
             if not list_references(value)

@@ -29,11 +29,15 @@ async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tupl
     for row in await run.journal.list_runs(owner=run.state.owner, status="awaiting_input", limit=ASKING_RUNS):
         if row.conversation_id != conversation:
             continue
-        asked = fold(row.run_id, await run.journal.read_events(row.run_id))
-        if asked.answer is None or asked.answer.text.strip() != question or asked.room.id != run.room.id:
+        earlier_state = fold(row.run_id, await run.journal.read_events(row.run_id))
+        if (
+            earlier_state.answer is None
+            or earlier_state.answer.text.strip() != question
+            or earlier_state.room.id != run.room.id
+        ):
             continue
-        if conversation is not None or asked.request.prompt.strip() == prompt:
-            return await _list_results(run, asked)
+        if conversation is not None or earlier_state.request.prompt.strip() == prompt:
+            return await _list_results(run, earlier_state)
     return ()
 
 

@@ -121,14 +121,14 @@ class ListCalls:
         if recorded is not None and recorded[0].digest == compute_digest(
             items, recorded[0].plan_version, make_tool_fingerprinter(run)
         ):
-            asked, decision = recorded
+            request, decision = recorded
             if decision == "approved":
                 return None
             if decision in ("rejected", "answered"):
-                return build_denied_return(site, tool.spec.name, run.state.decisions[asked.approval_id])
+                return build_denied_return(site, tool.spec.name, run.state.decisions[request.approval_id])
             if not decision:
                 raise ApprovalPendingError
-            reason = asked.reason
+            reason = request.reason
         else:
             examined = [
                 await examine_call(run, tool, args, self._make_site(place), tainted=self._tainted)

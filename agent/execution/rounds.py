@@ -45,8 +45,8 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
     known_ids: set[str] = set()
     rounds = []
     for number, proposed in enumerate(state.plans):
-        said = next((step.args.get(MISSING) for step in proposed.plan.steps if step.is_plan_more), None)
-        missing = tuple(map(str, said)) if isinstance(said, list) else (proposed.plan.reasoning,)
+        missing_note = next((step.args.get(MISSING) for step in proposed.plan.steps if step.is_plan_more), None)
+        missing = tuple(map(str, missing_note)) if isinstance(missing_note, list) else (proposed.plan.reasoning,)
         for step in proposed.plan.steps:
             own = state.get_step(step.id)
             if step.id in known_ids or not step.is_work or own.output is None:

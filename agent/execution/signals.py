@@ -40,18 +40,18 @@ def revise_plan(run: Run, data: JsonObject) -> Plan:
     steps = data.get("steps")
     if previous is None or not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise BadRequestError('plan: it must be an object with a list "steps"', param="plan")
-    kept = run.state.list_succeeded_steps()
-    done = {step.id for step in kept}
+    succeeded_steps = run.state.list_succeeded_steps()
+    done = {step.id for step in succeeded_steps}
     open_steps = [step for step in steps if isinstance(step, dict) and step.get("id") not in done]
     tried = [name for name, step in run.state.steps.items() if step.attempts and name not in done]
     room = run.room
     plan = validate_open_steps(run, {**data, "steps": list(open_steps)}, known=done, tried=tried)
-    needs = bool(kept) or bool(room.persona) or room.citations
+    needs = bool(succeeded_steps) or bool(room.persona) or room.citations
     plan = finish_plan(plan, needs_completion=needs, has_model=run.has_model, used_ids=done)
     return plan.model_copy(
         update={
             "goal": plan.goal or previous.goal,
-            "steps": (*kept, *plan.steps),
+            "steps": (*succeeded_steps, *plan.steps),
             "version": previous.version + 1,
             "origin": "request",
             "origin_reason": "edited by the person who approved it",

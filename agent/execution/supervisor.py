@@ -104,8 +104,8 @@ class StepSupervisorAgent:
         state = self._run.state
         for other in state.plan.steps if state.plan is not None else ():
             attempts = [one for one in state.get_step(other.id).attempts if one.number or other.id != step.id]
-            asked = any(one.verdict is not None and one.verdict.by == "model" for one in attempts)
-            if asked or any(one.judge_error and one.judge_error not in _UNASKED for one in attempts):
+            was_judged = any(one.verdict is not None and one.verdict.by == "model" for one in attempts)
+            if was_judged or any(one.judge_error and one.judge_error not in _UNASKED for one in attempts):
                 return JUDGED_ONCE
         # Of texts that end at the same time, the first of the plan is judged.
         waiting = [

@@ -297,9 +297,9 @@ async def build_return(
         return _build_failed_return(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
     truncated = len(result.text) > cap or len(encoded) > 2 * cap
     if truncated:  # cut before the scan for secrets, which takes seconds for megabytes
-        told = f"the result had {len(result.text):,} characters, the limit is {cap:,} (AGENT_TOOL_OUTPUT_CHARS)"
+        cut_note = f"the result had {len(result.text):,} characters, the limit is {cap:,} (AGENT_TOOL_OUTPUT_CHARS)"
         clean = await run.redaction.redact_result(result.text[: cap + MARGIN_CHARS], None, result.sources)
-        text = f"{clean.text[:cap]}\n[cut: {told}]"
+        text = f"{clean.text[:cap]}\n[cut: {cut_note}]"
         value: JsonValue = text
     else:
         clean = await run.redaction.redact_result(result.text, result.value, result.sources, encoded)

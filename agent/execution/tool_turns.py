@@ -91,11 +91,12 @@ class ToolTurns:
                 tasks = [group.create_task(self._execute_call(call, first, place)) for place, call in enumerate(calls)]
         except BaseExceptionGroup as failures:  # callers handle the first cause, not groups
             raise failures.exceptions[0] from None
-        told = [task.result() for task in tasks]
-        if None in told:  # after the group, so that the other calls are not cancelled
+        call_results = [task.result() for task in tasks]
+        if None in call_results:  # after the group, so that the other calls are not cancelled
             raise ApprovalPendingError
         return [
-            {"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, told, strict=True)
+            {"role": "tool", "tool_call_id": call.id, "content": text}
+            for call, text in zip(calls, call_results, strict=True)
         ]
 
     async def _execute_call(self, call: RequestedCall, first: int, place: int) -> str | None:

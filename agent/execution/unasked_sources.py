@@ -25,14 +25,14 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
     searches = {
         spec.hints.source: spec.name for spec in registry.list_specs(list_allowed_tools(run)) if spec.hints.is_search
     }
-    asked = registry.list_sources(
+    tool_sources = registry.list_sources(
         set().union(*(_list_step_tools(run, step.tool) for step in state.plans[0].plan.steps))
     )
     unasked_sources = []
     try:
-        if "files" in searches and "files" not in asked and await run.engine.ground.list_files():
+        if "files" in searches and "files" not in tool_sources and await run.engine.ground.list_files():
             unasked_sources.append(f"the user's files ({searches['files']})")
-        if "collections" in searches and "collections" not in asked:
+        if "collections" in searches and "collections" not in tool_sources:
             collections = await run.engine.ground.collections.list_collections(state.owner)
             unasked_sources += (
                 [f"the document collections ({searches['collections']})"] if any(collections.values()) else []

@@ -75,10 +75,10 @@ async def discover_endpoints(
     `skipped_ports` are the gateway's own. Endpoints that do not answer within `seconds` in all are left out.
     """
     skipped = frozenset(skipped_ports)
-    asked = [usual for usual in (USUAL_PORTS if ports is None else ports) if usual.port not in skipped]
+    candidates = [usual for usual in (USUAL_PORTS if ports is None else ports) if usual.port not in skipped]
     deadline = asyncio.get_running_loop().time() + seconds
-    are_open = await asyncio.gather(*(_is_open(usual.port, seconds) for usual in asked))
-    listening = [usual for usual, is_open in zip(asked, are_open, strict=True) if is_open]
+    are_open = await asyncio.gather(*(_is_open(usual.port, seconds) for usual in candidates))
+    listening = [usual for usual, is_open in zip(candidates, are_open, strict=True) if is_open]
     if not listening:
         return ()
     # The library is loaded only where a program listens: it adds 0.2 s to the start, which is not time of the search.

@@ -139,9 +139,9 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
         return "the model's endpoint reported an error: " + _ADDRESS.sub("the model's endpoint", reported)
     if error.code in ("ERR_MODEL_AUTH", "ERR_MODEL_DOWN"):
         return f"{FAILURES[error.code].meaning}; the operator can find the details in the gateway's log"
-    told = error.message.replace(where.rstrip("/"), "the model's endpoint") if where else error.message
-    told = _ADDRESS.sub("the model's endpoint", _RAW.sub("", told))
-    return _SETTING.sub("", told)
+    public_message = error.message.replace(where.rstrip("/"), "the model's endpoint") if where else error.message
+    public_message = _ADDRESS.sub("the model's endpoint", _RAW.sub("", public_message))
+    return _SETTING.sub("", public_message)
 
 
 def describe_connection_error(where: str, error: BaseException) -> ModelUnreachableError:
@@ -153,7 +153,7 @@ def _describe_cause(error: BaseException) -> str:
     """The first known cause in the chain of exceptions, since HTTP clients wrap it several times. Falls back to
     the operating system's message.
     """
-    told = ""
+    reason = ""
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
             return "its name is not known to the DNS; is it spelt right?"
@@ -166,8 +166,8 @@ def _describe_cause(error: BaseException) -> str:
         if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
             return "connection refused; is the model server running?"
         if isinstance(cause, OSError) and cause.errno:
-            told = os.strerror(cause.errno).lower()
-    return told or type(error).__name__
+            reason = os.strerror(cause.errno).lower()
+    return reason or type(error).__name__
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -231,9 +231,9 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
     status = code if isinstance(code, int) and 400 <= code <= 599 else None
     if inner is not None:
         return ProviderError(_join_lines(f"{message}: {inner.message}", limit), inner.param, inner.code, status)
-    told = message if isinstance(message, str) else json.dumps(message)
+    error_text = message if isinstance(message, str) else json.dumps(message)
     named = None if status is not None else _to_text(code)
-    shown = f"{told} ({code})" if code else told
+    shown = f"{error_text} ({code})" if code else error_text
     return ProviderError(_join_lines(shown, limit), _to_text(error.get("param")), named, status)
 
 

@@ -41,8 +41,8 @@ class ModelRequest:
     @property
     def reply_limit(self) -> int | None:
         """The tokens after which a streamed reply is cut; None means no limit."""
-        asked = self.options.get("max_completion_tokens", self.max_tokens)
-        limits = [limit for limit in (asked, self.tokens_left) if isinstance(limit, int)]
+        requested_limit = self.options.get("max_completion_tokens", self.max_tokens)
+        limits = [limit for limit in (requested_limit, self.tokens_left) if isinstance(limit, int)]
         return min(limits, default=None)
 
     def to_openai(self, *, stream: bool, with_schema: bool) -> JsonObject:

@@ -31,8 +31,8 @@ def map_reasoning(fields: JsonObject, change: Callable[[str], str]) -> JsonObjec
         key: change(value) if key in _TEXTS and isinstance(value, str) else value for key, value in fields.items()
     }
     if "reasoning_details" in mapped:
-        kept = [detail for detail in _list_details(fields) if not _is_changed(detail, change)]
-        mapped["reasoning_details"] = kept
+        unchanged = [detail for detail in _list_details(fields) if not _is_changed(detail, change)]
+        mapped["reasoning_details"] = unchanged
     return mapped
 
 

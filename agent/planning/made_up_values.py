@@ -58,9 +58,9 @@ class MadeUpValueError(PlanInvalidError):
 
 
 def _describe_problem(value: MadeUpValue) -> str:
-    said = f"{value.step.tool}: the value {value.step.args[value.name]!r} of {value.name}"
+    problem = f"{value.step.tool}: the value {value.step.args[value.name]!r} of {value.name}"
     remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
-    return f"{said} stands neither in the request nor in a result; {remedy}"
+    return f"{problem} stands neither in the request nor in a result; {remedy}"
 
 
 def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> tuple[MadeUpValue, ...]:
@@ -69,16 +69,16 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     if not changing:
         return ()
     known_tokens = _collect_tokens(_list_known_texts(request))
-    asked = _collect_tokens(_list_known_texts(replace(request, ground="")))
+    request_tokens = _collect_tokens(_list_known_texts(replace(request, ground="")))
     made_up_values = []
     for step in changing:
         spec = request.catalogue.get_tool(step.tool)
         if spec is None:
             continue
         described = _collect_tokens([spec.description, str(spec.input_schema)])
-        told = known_tokens | {token for token in described if not token.isdigit()}
-        made_up = [name for name, value in step.args.items() if not _is_known(value, known_tokens, told)]
-        made_up = made_up or _list_unasked_texts(step, asked | described)
+        allowed_tokens = known_tokens | {token for token in described if not token.isdigit()}
+        made_up = [name for name, value in step.args.items() if not _is_known(value, known_tokens, allowed_tokens)]
+        made_up = made_up or _list_unasked_texts(step, request_tokens | described)
         made_up_values += [MadeUpValue(step, spec, name) for name in made_up]
     return tuple(made_up_values)
 

@@ -78,9 +78,12 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
 
 def build_reask(messages: Sequence[JsonObject], reply: str, problems: Sequence[str]) -> tuple[JsonObject, ...]:
     """The messages of the second call, with the unusable reply and its problems."""
-    said: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
-    asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=format_problems(problems))}
-    return (*messages[:2], said, asked)
+    reply_message: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
+    problem_message: JsonObject = {
+        "role": "user",
+        "content": render("planner_reask", problems=format_problems(problems)),
+    }
+    return (*messages[:2], reply_message, problem_message)
 
 
 def _describe_choices(request: PlanningRequest, view: CatalogueView, *, searched: bool) -> str:

@@ -201,9 +201,11 @@ def _get_display_value(output: StepOutput, value: JsonValue) -> JsonValue:
     Returns a part of a result unchanged."""
     if not isinstance(value, dict | list) or value != _unwrap_result(output.value):
         return value
-    told = {name: value[name] for name in value if name not in _ECHO_FIELDS} if isinstance(value, dict) else {}
-    plain = [one for name, one in told.items() if name in _RESULT_FIELDS and not isinstance(one, dict | list)]
-    return plain[0] if len(told) == len(plain) == 1 else output.text or value
+    visible_fields = (
+        {name: value[name] for name in value if name not in _ECHO_FIELDS} if isinstance(value, dict) else {}
+    )
+    plain = [one for name, one in visible_fields.items() if name in _RESULT_FIELDS and not isinstance(one, dict | list)]
+    return plain[0] if len(visible_fields) == len(plain) == 1 else output.text or value
 
 
 def format_spliced_text(value: JsonValue) -> str:

@@ -35,15 +35,15 @@ def extract_context(metadata: Mapping[str, JsonValue]) -> dict[str, str]:
 
 def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[str]]:
     """The known facts, trimmed, and the names of the dropped ones."""
-    kept: dict[str, str] = {}
+    constraints: dict[str, str] = {}
     dropped: list[str] = []
     for name, value in given.items():
         text = str(value).strip()[:CONTEXT_CHARS] if isinstance(value, str | int | float) else ""
         if name not in CONTEXT_KEYS or isinstance(value, bool | dict | list):
             dropped.append(name)
         elif text:
-            kept[name] = text
-    return kept, dropped
+            constraints[name] = text
+    return constraints, dropped
 
 
 def list_required_tools(room: Room, topics: frozenset[str]) -> tuple[str, ...]:

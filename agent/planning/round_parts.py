@@ -55,9 +55,9 @@ def _pair(steps: Sequence[PlanStep], parts: Sequence[str]) -> list[tuple[PlanSte
 
 
 def _names_value(part: str, step: PlanStep) -> bool:
-    said = part.casefold()
+    folded = part.casefold()
     values = (value.casefold() for value in step.args.values() if isinstance(value, str))
-    return any(len(value) >= SHORTEST_VALUE and value in said for value in values)
+    return any(len(value) >= SHORTEST_VALUE and value in folded for value in values)
 
 
 def list_open_parts(state: RunState) -> tuple[str, ...]:

@@ -165,12 +165,12 @@ class RoundPlanner:
         if attempt.is_questioned or request.rounds or not names:
             return True
         attempt.is_questioned = True
-        asked = (*attempt.messages, _say("assistant", encode_decision(ANSWER)), _say("user", render("decide_check")))
-        reply = await self._model.ask(asked, build_choice_schema([*names, NO_TOOL]))
+        messages = (*attempt.messages, _say("assistant", encode_decision(ANSWER)), _say("user", render("decide_check")))
+        reply = await self._model.ask(messages, build_choice_schema([*names, NO_TOOL]))
         chosen = read_choice(reply)
         if chosen not in names:
             return True
-        attempt.messages = (*asked, _say("assistant", encode_decision({"tool": chosen})))
+        attempt.messages = (*messages, _say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, _say("user", render("decide_again", tool=chosen)))
         attempt.must_call = True
         return False
@@ -188,12 +188,12 @@ class RoundPlanner:
         lines = {spec.name: format_tool_line(spec) for spec in fitting} | changing
         attempt.questioned_part = part
         question = render("decide_step", part=part, tools="\n".join(lines.values()))
-        asked = (*attempt.messages, _say("assistant", encode_decision(ANSWER)), _say("user", question))
-        chosen = read_choice(await self._model.ask(asked, build_choice_schema([*lines, NO_TOOL])))
+        messages = (*attempt.messages, _say("assistant", encode_decision(ANSWER)), _say("user", question))
+        chosen = read_choice(await self._model.ask(messages, build_choice_schema([*lines, NO_TOOL])))
         called = {call.tool for call in request.rounds if not call.failed}
         if chosen not in lines or (chosen in called and chosen not in changing):
             return True
-        attempt.messages = (*asked, _say("assistant", encode_decision({"tool": chosen})))
+        attempt.messages = (*messages, _say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, _say("user", render("decide_again", tool=chosen)))
         attempt.must_call = True
         return False
@@ -221,8 +221,8 @@ class RoundPlanner:
         lines = [line for name, line in _list_changing_lines(request, attempt.tools).items() if name in changing]
         system, first, *_ = attempt.messages
         question = render("decide_changes", tools="\n".join(lines))
-        asked = (system, {**first, "content": f"{first['content']}\n{question}"})
-        reply = await self._model.ask(asked, build_choices_schema([*changing, NO_TOOL], len(changing)))
+        messages = (system, {**first, "content": f"{first['content']}\n{question}"})
+        reply = await self._model.ask(messages, build_choices_schema([*changing, NO_TOOL], len(changing)))
         whole = parse_strict(strip_thinking(reply.text))
         named = whole.get("tools") if isinstance(whole, dict) else None
         chosen = {str(name) for name in (named if isinstance(named, list) else ())}
@@ -254,14 +254,18 @@ class RoundPlanner:
         notes: list[str] = []
         check_repetition(meant.data, request.rounds)
         made = build_plan_steps(meant.data, request, notes=notes)
-        asked = leave_out_unasked(made.steps, request, notes) if was_told else made.steps
-        steps = defer_effects(asked, request, notes)
+        asked_steps = leave_out_unasked(made.steps, request, notes) if was_told else made.steps
+        steps = defer_effects(asked_steps, request, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
         named = meant.data.get("todo")
-        said = [str(part) for part in (named if isinstance(named, list) else ())]
-        said = [part for part, step in zip_longest(said, made.steps) if part and (step is None or step in asked)]
-        args = divide_parts(said, parts, asked, steps)
+        named_parts = [str(part) for part in (named if isinstance(named, list) else ())]
+        named_parts = [
+            part
+            for part, step in zip_longest(named_parts, made.steps)
+            if part and (step is None or step in asked_steps)
+        ]
+        args = divide_parts(named_parts, parts, asked_steps, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
@@ -337,8 +341,8 @@ def _look_again(request: PlanningRequest, attempt: _Attempt) -> None:
     attempt.must_call = True
     attempt.tools = tuple(spec for spec in attempt.tools if not has_side_effect(spec.name, spec.effect))
     *before, last = attempt.messages
-    asked = f"{last['content']}\n{render('decide_doubt', doubt=request.doubt)}"
-    attempt.messages = (*before, {**last, "content": asked})
+    question = f"{last['content']}\n{render('decide_doubt', doubt=request.doubt)}"
+    attempt.messages = (*before, {**last, "content": question})
 
 
 def _has_found_much(request: PlanningRequest) -> bool:

@@ -137,8 +137,8 @@ class RulePlanner:
         allowed = {spec.name: spec for spec in request.catalogue.tools}
         calls = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
         calls = calls[: request.room.budgets.max_steps - 1 or 1]
-        taken = request.used_ids | {completed.step.id for completed in request.completed}
-        names = _iterate_free_ids(taken)
+        used_ids = request.used_ids | {completed.step.id for completed in request.completed}
+        names = _iterate_free_ids(used_ids)
         steps = [
             PlanStep(
                 id=next(names),
@@ -151,10 +151,10 @@ class RulePlanner:
             )
             for call in calls
         ]
-        kept = [completed.step for completed in request.completed]
-        plan = Plan(goal=request.question[:300], steps=(*kept, *steps), origin="rules")
-        if not steps or len(steps) + len(kept) > 1 or request.needs_completion or has_model:
-            plan = plan.model_copy(update={"steps": (*plan.steps, _build_completion(plan.steps, taken))})
+        completed_steps = [completed.step for completed in request.completed]
+        plan = Plan(goal=request.question[:300], steps=(*completed_steps, *steps), origin="rules")
+        if not steps or len(steps) + len(completed_steps) > 1 or request.needs_completion or has_model:
+            plan = plan.model_copy(update={"steps": (*plan.steps, _build_completion(plan.steps, used_ids))})
         version = request.previous.version + 1 if request.previous is not None else 0
         return plan.model_copy(update={"version": version})
 
@@ -227,8 +227,8 @@ def _read_command(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]
 
 
 def _read_calculation(command: str) -> list[_RuleCall]:
-    asked = _COMPUTE.match(command)
-    text = command[asked.end() :] if asked is not None else command
+    match = _COMPUTE.match(command)
+    text = command[match.end() :] if match is not None else command
     # In "round(2,5)" the comma separates arguments.
     text = _DECIMAL_COMMA.sub(r"\1.\2", text) if _OPERATOR.search(text) else text
     percent = _PERCENT.fullmatch(text)
@@ -252,10 +252,10 @@ def is_expression(text: str) -> bool:
 def _read_times(command: str) -> list[_RuleCall]:
     """A call for each place, or one for the default zone. A place without a zone goes to the tool unchanged:
     the error "there is no time zone 'Atlantis'" is better than the time of another place."""
-    asked = _TIME.fullmatch(command)
-    if asked is None:
+    match = _TIME.fullmatch(command)
+    if match is None:
         return []
-    places = [asked["zone"]] if asked["zone"] else _PLACES.split(asked["places"]) if asked["places"] else []
+    places = [match["zone"]] if match["zone"] else _PLACES.split(match["places"]) if match["places"] else []
     if not all(_is_place(place) for place in places):
         return []
     zones = dict.fromkeys(map(_find_zone_or_place, places))
@@ -293,8 +293,8 @@ def _list_zones() -> dict[str, str]:
 
 
 def _read_links(command: str) -> list[_RuleCall]:
-    asked = _READ_URL.fullmatch(command)
-    url = _trim_url(asked["url"]) if asked is not None else ""
+    match = _READ_URL.fullmatch(command)
+    url = _trim_url(match["url"]) if match is not None else ""
     return [_RuleCall("web_fetch", {"url": url}, f"read {url}")] if url else []
 
 
@@ -306,36 +306,36 @@ def _trim_url(url: str) -> str:
 
 
 def _read_file_command(command: str) -> list[_RuleCall]:
-    asked = _READ_FILE.fullmatch(command)
-    return [_RuleCall("read_file", {"path": asked["path"]}, f"read {asked['path']}")] if asked is not None else []
+    match = _READ_FILE.fullmatch(command)
+    return [_RuleCall("read_file", {"path": match["path"]}, f"read {match['path']}")] if match is not None else []
 
 
 def _read_listings(command: str) -> list[_RuleCall]:
     listings = []
     if asks_for_listing(command) and "file" not in command.lower():
         listings.append(_RuleCall("list_documents", {}, "list the documents"))
-    asked = _LIST_FILES.fullmatch(command)
-    if asked is not None:
-        pattern = asked["pattern"] or asked["which"]
+    match = _LIST_FILES.fullmatch(command)
+    if match is not None:
+        pattern = match["pattern"] or match["which"]
         listings.append(_RuleCall("list_files", {"pattern": pattern} if pattern else {}, "list the files"))
     return listings
 
 
 def _read_searches(command: str) -> list[_RuleCall]:
-    asked = _SEARCH_FILES.fullmatch(command) or _FIND_IN_FILES.fullmatch(command)
-    if asked is not None:
-        query = (asked["quoted"] or asked["query"]).strip()
+    match = _SEARCH_FILES.fullmatch(command) or _FIND_IN_FILES.fullmatch(command)
+    if match is not None:
+        query = (match["quoted"] or match["query"]).strip()
         return [_RuleCall("search_files", {"query": query}, f"search the files for {query}")]
-    asked = _SEARCH_DOCUMENTS.fullmatch(command)
-    if asked is None:
+    match = _SEARCH_DOCUMENTS.fullmatch(command)
+    if match is None:
         return []
-    query = (asked["quoted"] or asked["query"]).strip()
+    query = (match["quoted"] or match["query"]).strip()
     return [_RuleCall("search_knowledge", {"query": query}, f"search the documents for {query}")]
 
 
 def _read_memory_save(command: str) -> list[_RuleCall]:
-    told = _REMEMBER.fullmatch(command)
-    fact = told["fact"].strip() if told is not None else ""
+    match = _REMEMBER.fullmatch(command)
+    fact = match["fact"].strip() if match is not None else ""
     return [_RuleCall("memory_save", {"text": fact}, "remember it")] if fact else []
 
 
@@ -344,10 +344,10 @@ def _read_memory_search(command: str) -> list[_RuleCall]:
 
     Nobody judges what it finds, so that a memory must hold every word: the favourite colour is not the favourite
     animal."""
-    asked = _RECALL.fullmatch(command)
-    if asked is None:
+    match = _RECALL.fullmatch(command)
+    if match is None:
         return []
-    about = (asked["about"] or asked["thing"] or asked["own"] or "")[:1000]
+    about = (match["about"] or match["thing"] or match["own"] or "")[:1000]
     if not about:
         return [_RuleCall("memory_search", {"limit": LISTED_MEMORIES}, "list what is remembered")]
     return [_RuleCall("memory_search", {"query": about, "all_words": True}, f"recall {about[:80]}")]
@@ -355,11 +355,11 @@ def _read_memory_search(command: str) -> list[_RuleCall]:
 
 def _read_pipeline_command(text: str) -> list[_RuleCall]:
     """The call in a room that builds pipelines: "apply NAME" applies the proposal, other text continues it."""
-    told = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
-    if told is None or told["name"].rstrip(".").lower() in _NO_COLLECTIONS:
+    match = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
+    if match is None or match["name"].rstrip(".").lower() in _NO_COLLECTIONS:
         return [_RuleCall("suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
-    args: JsonObject = {"collection_name": told["name"].rstrip(".").strip(_QUOTE)}
-    if told["force"]:
+    args: JsonObject = {"collection_name": match["name"].rstrip(".").strip(_QUOTE)}
+    if match["force"]:
         args["force"] = True
     return [_RuleCall("apply_pipeline", args, f"apply the pipeline to {args['collection_name']}")]
 

@@ -206,8 +206,8 @@ def finish_plan(
     raw = len(ends) == 1 and ends[0].action != "skill" and not answers_alone and has_model
     if len(ends) == 1 and not needs_completion and not raw:
         return plan
-    taken = {step.id for step in plan.steps} | set(used_ids)
-    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
+    all_ids = {step.id for step in plan.steps} | set(used_ids)
+    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in all_ids)
     answer = PlanStep(
         id=name,
         executor="litellm",

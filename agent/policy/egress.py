@@ -145,8 +145,10 @@ def make_link_filter(state: RunState) -> "LinkFilter | None":
     attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
     calls = (call for attempt in attempts for call in attempt.calls)
     outside = [call.result.text for call in calls if call.result is not None and call.result.tainted]
-    taken = (attempt.output for attempt in attempts if attempt.taken_from)  # the calls are in another run's log
-    outside += [output.text for output in taken if output is not None and output.tainted]
+    adopted_outputs = (
+        attempt.output for attempt in attempts if attempt.taken_from
+    )  # the calls are in another run's log
+    outside += [output.text for output in adopted_outputs if output is not None and output.tainted]
     recalled = state.retrieval
     if recalled is not None:
         outside += [item.text for item in recalled.items if item.tainted]

@@ -167,9 +167,9 @@ class RunWorker(Generic[Live]):
         """Stores a new run and starts it. Raises `BusyError` if draining or full, and `StoreError`."""
         if self.draining:
             raise BusyError("the gateway is stopping and accepts no new runs; try again in a moment")
-        held = len(self._live) + len(self._claiming)
-        if held >= self._limits.concurrent + self._limits.queued:
-            raise BusyError(f"{held} runs are waiting already; try again later")
+        live_count = len(self._live) + len(self._claiming)
+        if live_count >= self._limits.concurrent + self._limits.queued:
+            raise BusyError(f"{live_count} runs are waiting already; try again later")
         lease_s = self._limits.lease_s
         await self._claim_and_start(
             run_id, self._journal.create_run(run_id, body, worker=self._worker, lease_s=lease_s)

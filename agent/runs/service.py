@@ -284,9 +284,9 @@ class AgentService(Generic[Live]):
         """The object that a long tool result was stored as (None if it was not an object), and its
         whole text.
         """
-        kept = json.loads(await self._journal.get_blob(checksum))
-        value = kept.get("value")
-        return value if isinstance(value, dict) else None, kept["text"]
+        stored = json.loads(await self._journal.get_blob(checksum))
+        value = stored.get("value")
+        return value if isinstance(value, dict) else None, stored["text"]
 
     async def get_blob_content(self, checksum: str) -> list[JsonObject]:
         """The content blocks of a tool result besides its text."""
@@ -339,7 +339,7 @@ class AgentService(Generic[Live]):
         """
         row = await self._journal.get_run(run_id, owner=principal.owner)
         events = await self._journal.read_events(run_id)
-        waiting = [asked for asked in fold(run_id, events).pending_approvals if asked.expires_at > time.time()]
+        waiting = [request for request in fold(run_id, events).pending_approvals if request.expires_at > time.time()]
         if row.status in ENDED_STATUSES or not waiting:
             raise ConflictError(f"run {run_id!r} does not wait for approval (it is {row.status})")
         open_ids = [approval.approval_id for approval in waiting]

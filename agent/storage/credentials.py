@@ -303,8 +303,8 @@ class Credentials:
         try:
             return kind.model_validate(values)
         except ValidationError as error:
-            told = "; ".join(describe_faults(error, quote=False))
-        raise CredentialError(f"{where} is incomplete: {told}; {DOCS_HINT}")
+            fault_text = "; ".join(describe_faults(error, quote=False))
+        raise CredentialError(f"{where} is incomplete: {fault_text}; {DOCS_HINT}")
 
     def _resolve_value(self, value: object, where: str) -> object:
         """A value as written, from the environment, or from a file (relative to the credentials file)."""
@@ -348,12 +348,12 @@ def _parse_json(text: str, where: str) -> object:
     try:
         value: object = json.loads(text)
     except RecursionError:
-        told = "it is nested too deeply"
+        reason = "it is nested too deeply"
     except json.JSONDecodeError as error:
-        told = f"{error.msg} in line {error.lineno}, column {error.colno}"
+        reason = f"{error.msg} in line {error.lineno}, column {error.colno}"
     else:
         return value
-    raise CredentialError(f"{where} is not JSON: {told}")
+    raise CredentialError(f"{where} is not JSON: {reason}")
 
 
 def _read_private_file(path: Path) -> str:

@@ -108,9 +108,9 @@ class RedisTtlStore:
         return f"{self._prefix}:{key}"
 
     def _to_store_error(self, error: RedisError) -> StoreError:
-        said = " ".join(str(error).split())[:200].rstrip(".")
+        reason = " ".join(str(error).split())[:200].rstrip(".")
         return StoreError(
-            f"Redis at {self.location} cannot be used: {said}; start it, or unset AGENT_REDIS_URL", agent_id="redis"
+            f"Redis at {self.location} cannot be used: {reason}; start it, or unset AGENT_REDIS_URL", agent_id="redis"
         )
 
 

@@ -129,9 +129,9 @@ def expand_query_terms(query: str, languages: Sequence[str]) -> dict[str, tuple[
     key_by_variant: dict[str, str] = {}
     for term, word in words_by_term.items():
         own = [
-            held
+            stem
             for one in languages
-            for held in _stem_in_language(one, written.get(word, word))
+            for stem in _stem_in_language(one, written.get(word, word))
             if is_space_separated(word)
         ]
         key = next((key_by_variant[one] for one in own if one in key_by_variant), term)

@@ -137,11 +137,11 @@ class Catalogue:
         """
         searched = self.index.compute_scores(query) if query else {}
         scores = self.index.compute_scores(question)
-        asked = f"{question}\n{query}".lower()
+        query_text = f"{question}\n{query}".lower()
         turns = {spec.name: place for place, spec in enumerate(_take_turns(foreign))}
 
         def sort_key(spec: ToolSpec) -> tuple[bool, float, float, int]:
-            named = _is_mentioned(spec, asked)
+            named = _is_mentioned(spec, query_text)
             return (not named, -searched.get(spec.name, 0.0), -scores.get(spec.name, 0.0), turns[spec.name])
 
         return sorted(foreign, key=sort_key)
@@ -180,9 +180,9 @@ class CatalogueIndex:
 
     def compute_scores(self, question: str) -> dict[str, float]:
         """The relevance of each tool to the question, from 0."""
-        asked = frozenset(extract_query_terms(split_name(question)))
+        query_terms = frozenset(extract_query_terms(split_name(question)))
         return {
-            name: sum(self._weights[term] * (1.5 if term in self._names[name] else 1.0) for term in asked & text)
+            name: sum(self._weights[term] * (1.5 if term in self._names[name] else 1.0) for term in query_terms & text)
             for name, text in self._texts.items()
         }
 

@@ -119,15 +119,15 @@ def _get_function(tool: JsonObject) -> JsonObject:
 
 def _drop_patterns(schema: JsonObject) -> JsonObject:
     """The schema without regular expressions: those of a caller could take minutes on a text."""
-    kept: JsonObject = {}
+    without_patterns: JsonObject = {}
     for name, value in schema.items():
         if name in _PATTERNS:
             continue
         if name in ("properties", "$defs", "definitions") and isinstance(value, dict):
-            kept[name] = {key: _drop_from(item) for key, item in value.items()}
+            without_patterns[name] = {key: _drop_from(item) for key, item in value.items()}
         else:
-            kept[name] = value if name in _VALUES else _drop_from(value)
-    return kept
+            without_patterns[name] = value if name in _VALUES else _drop_from(value)
+    return without_patterns
 
 
 def _drop_from(value: JsonValue) -> JsonValue:

@@ -100,8 +100,14 @@ class JwtVerifier:
         owner = claims.get("sub")
         if not isinstance(owner, str) or not owner.strip() or owner == LOCAL_OWNER or len(owner) > 200:
             raise AuthError("the bearer token has no owner in its claim 'sub'")
-        said = claims.get("scope", claims.get("scp"))
-        words = said.split() if isinstance(said, str) else said if isinstance(said, list) else []
+        scope_claim = claims.get("scope", claims.get("scp"))
+        words = (
+            scope_claim.split()
+            if isinstance(scope_claim, str)
+            else scope_claim
+            if isinstance(scope_claim, list)
+            else []
+        )
         scopes = frozenset(scope for scope in SCOPES if scope in words or f"stepgate:{scope}" in words)
         name = claims.get("name") or claims.get("preferred_username") or owner
         return TokenGrant(

@@ -99,11 +99,11 @@ def _check_database(saved: Path) -> None:
     """Raises `StoreError` for a damaged database."""
     try:
         with closing(sqlite3.connect(f"file:{saved}?mode=ro", uri=True)) as connection:
-            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     except sqlite3.Error as error:
-        said = str(error)
-    if said != "ok":
-        raise StoreError(f"{saved} is damaged ({said}); nothing was changed: use another backup", agent_id="store")
+        problem = str(error)
+    if problem != "ok":
+        raise StoreError(f"{saved} is damaged ({problem}); nothing was changed: use another backup", agent_id="store")
 
 
 def _move_database_aside(path: Path) -> Path | None:

@@ -135,8 +135,8 @@ def _replace_setting(settings: Settings, field: str, stand_in: Path) -> dict[str
     there.
     """
     if field in ("data_dir", "database_url"):
-        kept = {"mcp_servers": settings.mcp_servers_path, "file_roots": settings.readable_roots}
-        return {"data_dir": stand_in, "database_url": None, "dispatch": "local", **kept}
+        fixed_paths = {"mcp_servers": settings.mcp_servers_path, "file_roots": settings.readable_roots}
+        return {"data_dir": stand_in, "database_url": None, "dispatch": "local", **fixed_paths}
     if field == "model_fast":
         return {"llm_base_url": None, "model_fast": None, "model_high": None}
     if field == "mcp_servers":

@@ -91,8 +91,8 @@ def find_program() -> str:
 
 
 def _print_entry(client: IdeClient, name: str, entry: Entry) -> None:
-    asked = client.inputs(entry)
-    whole = {} if asked is None else {"inputs": [asked]}
+    inputs = client.inputs(entry)
+    whole = {} if inputs is None else {"inputs": [inputs]}
     print(json.dumps({client.path[0]: {name: client.build(entry)}, **whole}, indent=2, ensure_ascii=False))
 
 

@@ -187,8 +187,8 @@ def _print_tool(server: str, name: str, pin: "Pin") -> None:
     for line in difflib.unified_diff(before, after, "accepted", "offered", n=2, lineterm=""):
         colour = typer.colors.GREEN if line.startswith("+") else typer.colors.RED if line.startswith("-") else None
         typer.secho(f"  {line}", fg=colour, file=get_styled_stdout())
-    for said in _find_hidden_text(pin.offered.parts):
-        typer.secho(f"  ! hidden from people: {_escape(said)}", fg=typer.colors.YELLOW, file=get_styled_stdout())
+    for finding in _find_hidden_text(pin.offered.parts):
+        typer.secho(f"  ! hidden from people: {_escape(finding)}", fg=typer.colors.YELLOW, file=get_styled_stdout())
 
 
 def _to_lines(parts: "JsonObject") -> Iterator[str]:

@@ -60,10 +60,10 @@ def choose_file(names: Iterable[str]) -> str:
                 return name
     if len(files) == 1:
         return files[0]
-    told = (
+    choices = (
         f"it has {', '.join(files[:10])}; name one with --file" if files else "it has none; look for a GGUF repository"
     )
-    raise ConfigError(f"no GGUF file of this repository could be chosen: {told}")
+    raise ConfigError(f"no GGUF file of this repository could be chosen: {choices}")
 
 
 def compute_sha256(path: Path) -> str:

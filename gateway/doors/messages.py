@@ -280,8 +280,12 @@ async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: st
         if again not in branches.exchanges:
             raise NotFoundError(f"conversation {conversation_id[:100]!r} has no message {parent[:100]!r}")
         events = await stepgate.service.read_events(again, owner=caller.owner)
-        asked = _get_request(events)
-        content, images, parent = asked.prompt, list(asked.images), branches.exchanges[again].parent or ROOT
+        earlier_request = _get_request(events)
+        content, images, parent = (
+            earlier_request.prompt,
+            list(earlier_request.images),
+            branches.exchanges[again].parent or ROOT,
+        )
     elif parent is not None and parent != ROOT:
         parent = _parse_run_id(parent)
     if not content.strip() and not images:

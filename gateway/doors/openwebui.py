@@ -63,16 +63,16 @@ def remove_cards(messages: Sequence[ChatMessage], last: str | None) -> tuple[Cha
 
     No tools have their names, and most model endpoints refuse such names.
     """
-    kept = []
+    kept_parts = []
     for message in messages:
         if message.role == "tool" and _is_card_or_question(message.tool_call_id, last):
             continue
         calls = tuple(call for call in message.tool_calls if not _is_card_or_question(call.get("id"), last))
         if len(calls) == len(message.tool_calls):
-            kept.append(message)
+            kept_parts.append(message)
         elif calls or message.content.strip():
-            kept.append(message.model_copy(update={"tool_calls": calls}))
-    return tuple(kept)
+            kept_parts.append(message.model_copy(update={"tool_calls": calls}))
+    return tuple(kept_parts)
 
 
 async def cancel_after_disconnect(service: AgentService[Any], run: AcceptedRun) -> None:

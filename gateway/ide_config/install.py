@@ -57,13 +57,13 @@ def _edit(client: IdeClient, text: str, name: str, entry: Entry, wanted: JsonObj
         text = "{}\n"
     if read_member(text, (*client.path, name), comments=client.comments) != wanted:
         text = set_member(text, (*client.path, name), wanted, comments=client.comments)
-    asked = client.inputs(entry)
-    if asked is None:
+    inputs = client.inputs(entry)
+    if inputs is None:
         return text
     member = read_member(text, ("inputs",), comments=client.comments)
-    if isinstance(member, list) and any(isinstance(one, dict) and one.get("id") == asked["id"] for one in member):
+    if isinstance(member, list) and any(isinstance(one, dict) and one.get("id") == inputs["id"] for one in member):
         return text
-    return append_entry(text, ("inputs",), asked, comments=client.comments)
+    return append_entry(text, ("inputs",), inputs, comments=client.comments)
 
 
 def _read(path: Path) -> str:

@@ -102,7 +102,7 @@ class IdempotencyStore:
         if runs and runs[0][0] in _ANSWERED_STATUSES:
             return StartedRequest(run_id, has_run=True)
         if not runs and (late or is_dead_worker(str(first.get(_WORKER, "")), self._worker)):
-            taken = await self._statements.write(
+            claimed_rows = await self._statements.write(
                 "UPDATE idempotency SET headers = ?, at = ? WHERE owner = ? AND key = ? AND status = 0 AND headers = ? "
                 "RETURNING key",
                 self._make_pending_headers(anew.run_id),
@@ -111,7 +111,7 @@ class IdempotencyStore:
                 key,
                 held,
             )
-            if taken:
+            if claimed_rows:
                 return anew
         where = f": GET /v1/runs/{run_id}/events" if runs else ""
         raise ConflictError(f"Idempotency-Key: the first request with this key is still in progress{where}")

@@ -247,9 +247,9 @@ class OpenAIChunks:
         if answer.tool_calls:
             calls = [{"index": index, **call} for index, call in enumerate(answer.tool_calls)]
             yield self._encode_delta({"tool_calls": calls})
-        kept = {key: value for key, value in answer.provider_fields.items() if key not in _STREAMED_FIELDS}
-        if kept:
-            yield self._encode_delta(kept)
+        unstreamed_fields = {key: value for key, value in answer.provider_fields.items() if key not in _STREAMED_FIELDS}
+        if unstreamed_fields:
+            yield self._encode_delta(unstreamed_fields)
 
     def _get_streamed_text(self) -> str:
         """The text that was streamed since the answer last started."""

@@ -81,10 +81,13 @@ class ExtractTool(TypedTool[ExtractInput, ExtractOutput]):
                 values, problems = read_values(fields, extracted)
                 if not problems:
                     return ExtractOutput.model_validate(values)
-            told = "\n".join(f"- {problem}" for problem in problems)
+            problem_lines = "\n".join(f"- {problem}" for problem in problems)
             messages += [
                 {"role": "assistant", "content": reply[:4_000] or "(nothing)"},
-                {"role": "user", "content": f"That reply does not fit:\n{told}\nReply with the JSON object only."},
+                {
+                    "role": "user",
+                    "content": f"That reply does not fit:\n{problem_lines}\nReply with the JSON object only.",
+                },
             ]
         raise ToolOutputError(f"the model gave no fields that fit: {'; '.join(problems)}", agent_id=self.name)
 

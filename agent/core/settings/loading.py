@@ -82,12 +82,12 @@ def _format_errors(error: ValidationError) -> dict[str, str]:
         name = str(fault["loc"][0])
         if name == "model_endpoints":  # without the input: somebody may have written a key there
             place = ".".join(str(part) for part in fault["loc"][1:])
-            said = describe_fault(fault, quote=False)
-            faults[name] = f"{PREFIX}{name.upper()}: {place + ': ' if place else ''}{said}"
+            description = describe_fault(fault, quote=False)
+            faults[name] = f"{PREFIX}{name.upper()}: {place + ': ' if place else ''}{description}"
             continue
         expected = _describe_expected(Settings.model_fields[name])
-        told = f"must be {expected}" if expected else describe_fault(fault, quote=False)
-        faults[name] = f"{get_variable(name)}: {told}, not {fault['input']!r}"
+        requirement = f"must be {expected}" if expected else describe_fault(fault, quote=False)
+        faults[name] = f"{get_variable(name)}: {requirement}, not {fault['input']!r}"
     return faults
 
 

@@ -100,8 +100,8 @@ class Projection:
         self._lines.add_line(event, "plan", f"calls tools of the client: {names}", detail=calls)
 
     def _open_approval(self, event: ev.Event, body: ev.ApprovalRequested) -> None:
-        asked = "the plan" if body.call_id is None else body.items[0].tool
-        key, title = ("approval", body.approval_id, None), f"asked for approval of {asked}"
+        subject = "the plan" if body.call_id is None else body.items[0].tool
+        key, title = ("approval", body.approval_id, None), f"asked for approval of {subject}"
         self._lines.open_line(event, key, "approval", title, details.describe_approval(body))
 
     def _close_approval(self, event: ev.Event, body: ev.ApprovalDecided) -> None:

@@ -176,8 +176,8 @@ async def _add_required_tools(run: Run, planned: Planned, reason: str | None) ->
     if not requires_tools(run):
         return planned
     named = {call.tool for call in read_explicit_tool_calls(run.state.request)}
-    asked = await _build_planning_request(run, reason)
-    adjusted = add_required_tools(planned.plan, asked, has_model=run.works_with_model, named=named)
+    planning_request = await _build_planning_request(run, reason)
+    adjusted = add_required_tools(planned.plan, planning_request, has_model=run.works_with_model, named=named)
     return replace(planned, plan=adjusted.plan, adjusted=(*planned.adjusted, *adjusted.notes))
 
 

@@ -52,7 +52,7 @@ async def retrieve(run: Run) -> None:
         return
     recall = await _search_memory(run)
     visible_history = redactor.anonymize_messages(history[-SHOWN_MESSAGES:])
-    exchanges = {format_exchange(asked, said) for asked, said in pairwise(visible_history)}
+    exchanges = {format_exchange(user_text, reply_text) for user_text, reply_text in pairwise(visible_history)}
     items = tuple(
         [
             MemoryItem(

@@ -88,10 +88,10 @@ async def read_open_approvals(reader: RunReader, run: RunRow) -> list[OpenApprov
     return [
         OpenApproval(
             run,
-            asked,
-            asked_at[asked.approval_id],
-            asked_with if asked.approval_id in asked_with else (asked.approval_id,),
+            request,
+            asked_at[request.approval_id],
+            asked_with if request.approval_id in asked_with else (request.approval_id,),
         )
-        for asked in fold(run.run_id, events).pending_approvals
-        if asked.expires_at > now
+        for request in fold(run.run_id, events).pending_approvals
+        if request.expires_at > now
     ]

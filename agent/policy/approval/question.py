@@ -38,7 +38,7 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
     """
     whole = waiting[0].call_id is None
     lines = [f"**Approval needed**: {_end_with_period(remove_live_parts(waiting[0].reason))}", ""]
-    items = [item for asked in waiting for item in asked.items]
+    items = [item for request in waiting for item in request.items]
     for number, item in enumerate(items, start=1):
         mark = " — *changes something*" if item.changes else ""
         intent = f": {escape_markdown(item.intent)}" if item.intent else ""
@@ -50,7 +50,7 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
     if not names_ids:
         return "\n".join(lines)
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
-    reference = format_reference([asked.approval_id for asked in waiting], run_id)
+    reference = format_reference([request.approval_id for request in waiting], run_id)
     lines += ["", f"Reply `approve` or `reject`. {other} {reference}"]
     return "\n".join(lines)
 

@@ -177,15 +177,15 @@ def parse_decision(text: str) -> tuple[str, str]:
     Only a single word or the commands `/approve` and `/reject REASON` decide. A word within a sentence does not: "do
     not do it" contains "do it".
     """
-    said = text.strip()
-    command, _, rest = said.partition(" ")
+    reply = text.strip()
+    command, _, rest = reply.partition(" ")
     if command.lower() == "/approve" and not rest.strip():
         return "approved", ""
     if command.lower() == "/reject":
         return "rejected", rest.strip()
-    word = said.strip(" .!\n\t").casefold()
+    word = reply.strip(" .!\n\t").casefold()
     if word in APPROVE_WORDS:
         return "approved", ""
     if word in REJECT_WORDS:
         return "rejected", ""
-    return "answered", said
+    return "answered", reply

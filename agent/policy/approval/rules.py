@@ -61,16 +61,16 @@ def is_plan_approved(state: RunState) -> bool:
     if not state.decisions:
         return False
     version = state.plan.version if state.plan else 0
-    asked = {one.approval_id for one in state.approvals if one.call_id is None}
+    request_ids = {one.approval_id for one in state.approvals if one.call_id is None}
     return any(
-        decided.decision == "approved" and decided.plan_version == version and decided.approval_id in asked
+        decided.decision == "approved" and decided.plan_version == version and decided.approval_id in request_ids
         for decided in state.decisions.values()
     )
 
 
 def is_plan_awaiting_approval(state: RunState) -> bool:
     """Whether the current plan has an open approval request."""
-    return any(asked.call_id is None for asked in state.pending_approvals)
+    return any(request.call_id is None for request in state.pending_approvals)
 
 
 def get_plan_feedback(state: RunState) -> str:
@@ -78,12 +78,12 @@ def get_plan_feedback(state: RunState) -> str:
     if not state.approvals:
         return ""
     version = state.plan.version if state.plan else 0
-    said = ""
-    for asked in state.approvals:
-        decided = state.decisions.get(asked.approval_id)
-        if asked.call_id is None and asked.plan_version == version and decided and decided.decision == "answered":
-            said = decided.reason
-    return said
+    feedback = ""
+    for request in state.approvals:
+        decided = state.decisions.get(request.approval_id)
+        if request.call_id is None and request.plan_version == version and decided and decided.decision == "answered":
+            feedback = decided.reason
+    return feedback
 
 
 def list_plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
@@ -103,11 +103,11 @@ def get_call_decision(
     """The newest request about this call with its decision (empty while open), or None without a request."""
     if attempt is None:
         return None
-    asked = next((asked for asked in reversed(state.approvals) if asked.call_id == call_id), None)
-    if asked is None:
+    request = next((request for request in reversed(state.approvals) if request.call_id == call_id), None)
+    if request is None:
         return None
-    decided = state.decisions.get(asked.approval_id)
-    return asked, decided.decision if decided else ""
+    decided = state.decisions.get(request.approval_id)
+    return request, decided.decision if decided else ""
 
 
 def _are_calls_named_by_request(state: RunState) -> bool:

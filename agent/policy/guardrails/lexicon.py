@@ -235,8 +235,8 @@ def _index_concepts() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, 
     """The concepts by whole word and by beginning of a word."""
     words: dict[str, list[str]] = {}
     stems: dict[str, list[str]] = {}
-    for concept, said in CONCEPTS.items():
-        for word in said.split():
+    for concept, concept_words in CONCEPTS.items():
+        for word in concept_words.split():
             ideas = (stems if word.endswith("*") else words).setdefault(word.rstrip("*"), [])
             if concept not in ideas:
                 ideas.append(concept)

@@ -157,11 +157,13 @@ def collect_caller_text(state: RunState) -> str:
     recalled = state.retrieval
     # Where answers may hold what the caller alone reads, an earlier answer may be repeated too.
     roles = ("user", "assistant") if state.room.guard_output.pii == "auto" else ("user",)
-    said = [message.content for message in recalled.history if message.role in roles] if recalled is not None else []
+    own_texts = (
+        [message.content for message in recalled.history if message.role in roles] if recalled is not None else []
+    )
     items = [item.text for item in recalled.items if not item.tainted] if recalled is not None else []
     calls = (call for step in state.steps.values() for attempt in step.attempts for call in attempt.calls)
     results = [call.result.text for call in calls if call.result is not None and not call.result.tainted]
-    return "\n".join((*written, *said, *items, *results))
+    return "\n".join((*written, *own_texts, *items, *results))
 
 
 def _explain_removal(text: str, guards: OutputGuards) -> list[Uncertainty]:
@@ -209,10 +211,10 @@ async def _find_in_answer(
     pipeline = make_output_guardrails(guards, None if known_clean else make_secret_finder(secrets, "all"))
     findings = await pipeline.collect_findings(GuardrailsInput(content=text, check_type="output_safety"))
     own = collect_caller_text(state) if any(finding.category == "pii" for finding in findings) else ""
-    kept = [
+    reported = [
         finding for finding in findings if finding.category != "pii" or text[finding.start : finding.end] not in own
     ]
-    return pipeline.apply_policy(text, kept, None)
+    return pipeline.apply_policy(text, reported, None)
 
 
 @cache

@@ -149,8 +149,10 @@ class EventRedactor:
         words: JsonValue = [*bare]
         clean = ResultParts("", words, ())
         clean = self.redact_result(clean) if self.may_hold_secret(clean) else clean
-        kept = [block for block in clean.value if isinstance(block, dict)] if isinstance(clean.value, list) else []
-        whole = restore_bytes(kept, parts)
+        clean_blocks = (
+            [block for block in clean.value if isinstance(block, dict)] if isinstance(clean.value, list) else []
+        )
+        whole = restore_bytes(clean_blocks, parts)
         if not self._own:
             return whole
         why = "it holds a secret of this gateway"
@@ -190,8 +192,8 @@ class EventRedactor:
             arguments: JsonValue = json.loads(written, parse_int=number)
         except (ValueError, RecursionError):  # no JSON: the client will say so
             return self.redact_text(written)
-        kept = map_json_texts(arguments, lambda text, _: self.redact_text(text))
-        return written if kept == json.loads(written) else json.dumps(kept, ensure_ascii=False)
+        redacted_args = map_json_texts(arguments, lambda text, _: self.redact_text(text))
+        return written if redacted_args == json.loads(written) else json.dumps(redacted_args, ensure_ascii=False)
 
     # The rules, in the order of a run.
 

@@ -193,8 +193,10 @@ def _redact_injections(guards: RoomGuards, text: str, orders: bool) -> str:
 
 def _get_policy_beside_prompt(guards: RoomGuards) -> RoomGuards:
     """The policy for texts beside the prompt: placeholders are put in only when a model is shown the text."""
-    kept = {name: getattr(guards, name) for name in ("pii", "secret")}
-    return guards.model_copy(update={name: "block" if kept[name] == "block" else "off" for name in kept})
+    policy_fields = {name: getattr(guards, name) for name in ("pii", "secret")}
+    return guards.model_copy(
+        update={name: "block" if policy_fields[name] == "block" else "off" for name in policy_fields}
+    )
 
 
 class _RequestText(NamedTuple):

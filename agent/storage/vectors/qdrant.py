@@ -80,9 +80,9 @@ class QdrantIndex:
                 collection, [_build_point_id(entry.id) for entry in entries], with_payload=True
             )
             owners = {record.payload["id"]: record.payload["owner"] for record in there if record.payload}
-            taken = next((entry for entry in entries if owners.get(entry.id, entry.owner) != entry.owner), None)
-            if taken is not None:
-                raise ConflictError(f"the id {taken.id!r} belongs to another owner", agent_id="memory")
+            foreign_entry = next((entry for entry in entries if owners.get(entry.id, entry.owner) != entry.owner), None)
+            if foreign_entry is not None:
+                raise ConflictError(f"the id {foreign_entry.id!r} belongs to another owner", agent_id="memory")
             points = [
                 models.PointStruct(
                     id=_build_point_id(e.id),
@@ -226,15 +226,15 @@ class QdrantIndex:
         return VectorSpace(str(metadata["embedder"]), int(metadata["dimension"]))
 
     def _to_store_error(self, error: Exception) -> StoreError:
-        said = " ".join(str(error).split())[:200] or type(error).__name__
-        if self._url is None and "already accessed" in said:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if self._url is None and "already accessed" in reason:
             return StoreError(
                 f"{self._path} is open in another process, and Qdrant's local mode lets only one in; set "
                 "AGENT_QDRANT_URL to a server, or unset AGENT_QDRANT_PATH to keep vectors in the data folder",
                 agent_id="memory",
             )
         setting = "AGENT_QDRANT_URL" if self._url else "AGENT_QDRANT_PATH"
-        return StoreError(f"Qdrant at {self.location} failed: {said}; check {setting}", agent_id="memory")
+        return StoreError(f"Qdrant at {self.location} failed: {reason}; check {setting}", agent_id="memory")
 
 
 async def _create_collection(client: "AsyncQdrantClient", models: Any, collection: str, space: VectorSpace) -> None:

@@ -51,8 +51,8 @@ def clean_html(html: str) -> str:
 def _filter_attribute(tag: str, name: str, value: str) -> str | None:
     match name:
         case "class":
-            kept = [one for one in value.split() if _is_known_class(tag, one)]
-            return " ".join(kept) or None
+            known_classes = [one for one in value.split() if _is_known_class(tag, one)]
+            return " ".join(known_classes) or None
         case "id":
             return value if _IDS.fullmatch(value) else None
         case "href":

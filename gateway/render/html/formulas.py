@@ -36,19 +36,19 @@ _ATTRIBUTES: Final = frozenset(
 
 def keep_formula(latex: str, env: dict[str, Any], *, block: bool) -> str:
     """Notes a formula in the environment of a rendering, and returns its placeholder: a text that no one can guess."""
-    kept = env.setdefault(_KEY, {})
+    formulas = env.setdefault(_KEY, {})
     mark = f"formula{secrets.token_hex(8)}x"
-    kept[mark] = (latex.strip(), block)
+    formulas[mark] = (latex.strip(), block)
     return f"<p>{mark}</p>\n" if block else mark
 
 
 def put_formulas(cleaned: str, env: dict[str, Any]) -> str:
     """Returns clean HTML with the formulas in place of their placeholders."""
-    kept: dict[str, tuple[str, bool]] = env.get(_KEY, {})
-    if not kept:
+    formulas: dict[str, tuple[str, bool]] = env.get(_KEY, {})
+    if not formulas:
         return cleaned
-    marks = re.compile("|".join(kept))
-    return marks.sub(lambda found: _convert(*kept[found[0]]), cleaned)
+    marks = re.compile("|".join(formulas))
+    return marks.sub(lambda found: _convert(*formulas[found[0]]), cleaned)
 
 
 @lru_cache(maxsize=500)

@@ -89,8 +89,8 @@ async def plan_next_search(run: Run, request: PlanningRequest) -> Planned:
     made = {str(step.args.get("query")) for step in (one.step for one in request.completed)}
     new = tuple((query, f"{FIND} about {query}") for query in queries if query not in made)
     steps = _build_steps(run, new, taken=request.used_ids)
-    kept = tuple(one.step.id for one in request.completed)
-    answer = append_answer(steps, also=kept, taken=request.used_ids)
+    completed_ids = tuple(one.step.id for one in request.completed)
+    answer = append_answer(steps, also=completed_ids, taken=request.used_ids)
     plan = Plan(goal=_make_goal(run), steps=answer, origin="llm", origin_reason="the second round of a document search")
     return Planned(append_new_steps(plan, request), "llm", "rules" if reason else "llm", reason)
 
@@ -143,9 +143,9 @@ async def _plan_by_rules(run: Run, question: str) -> _Searches:
 def _list_earlier(run: Run) -> list[str]:
     """The user's messages that this one may refer to, oldest first: back to one that names its subject."""
     history = run.state.retrieval.history if run.state.retrieval else ()
-    asked = [message.content.strip() for message in history if message.role == "user" and message.content.strip()]
+    questions = [message.content.strip() for message in history if message.role == "user" and message.content.strip()]
     earlier_texts: list[str] = []
-    for text in reversed(asked[-MAX_EARLIER:]):
+    for text in reversed(questions[-MAX_EARLIER:]):
         earlier_texts.insert(0, cut_text(text, EARLIER_CHARS))
         if names_subject(text) and not refers_back(text):
             break

@@ -89,8 +89,8 @@ def query_collection(
 
     async def work(stepgate: "Stepgate") -> int:
         tool = SearchPreviousIssuesTool(get_documents(stepgate).library, collection)
-        asked = SearchPreviousIssuesInput(query=query, limit=limit, service=service, severity=severity)
-        output = await tool.run(asked, ToolContext(run_id="", owner=LOCAL_OWNER))
+        search_input = SearchPreviousIssuesInput(query=query, limit=limit, service=service, severity=severity)
+        output = await tool.run(search_input, ToolContext(run_id="", owner=LOCAL_OWNER))
         for number, hit in enumerate(output.results, start=1):
             print(f"{number}. {hit.ticket}  {hit.relevance:.2f}  {hit.source}  ({hit.retrieval_mode}, {hit.match})")
             print(f"   {hit.summary}")

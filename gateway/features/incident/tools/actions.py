@@ -124,8 +124,8 @@ def _parse_item(sentence: Sentence) -> ActionItem | None:
     owner = None
     if is_instruction(sentence_text):
         pass
-    elif (asked := _ADDRESSED.match(sentence_text)) is not None and is_instruction(asked["what"]):
-        owner = asked["called"] or asked["able"] or asked["needed"]
+    elif (addressed := _ADDRESSED.match(sentence_text)) is not None and is_instruction(addressed["what"]):
+        owner = addressed["called"] or addressed["able"] or addressed["needed"]
     elif owned is not None and is_instruction(owned["what"]):
         owner = owned["owner"]
     else:

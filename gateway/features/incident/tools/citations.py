@@ -146,10 +146,12 @@ class SourceCitations:
             for passage in source.passages:
                 for sentence in split_into_sentences(passage.content):
                     label = _LABEL.match(sentence.text)
-                    said = sentence.text[label.end() :] if label is not None else sentence.text
+                    sentence_text = sentence.text[label.end() :] if label is not None else sentence.text
                     order += 1
-                    if len(said.split()) >= MIN_SENTENCE_WORDS:
-                        yield SourceSentence(said, sentence.raw, label["label"] if label else "", source, order)
+                    if len(sentence_text.split()) >= MIN_SENTENCE_WORDS:
+                        yield SourceSentence(
+                            sentence_text, sentence.raw, label["label"] if label else "", source, order
+                        )
 
     def _score_proximity(self, line: SourceSentence) -> float:
         """The share of the incident's terms in the sentence plus the score of its source."""

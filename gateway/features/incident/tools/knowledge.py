@@ -222,8 +222,8 @@ def _group_by_document(found: Sequence[RetrievedContext], service: str) -> list[
 
 def compute_overlap(query: str, passage: str) -> float:
     """The lexical overlap of two texts, from 0 to 1, by their different words in lower case."""
-    asked, held = set(_WORD.findall(query.lower())), set(_WORD.findall(passage.lower()))
-    return round(len(asked & held) / math.sqrt(len(asked) * len(held)), 4) if asked and held else 0.0
+    query_words, held = set(_WORD.findall(query.lower())), set(_WORD.findall(passage.lower()))
+    return round(len(query_words & held) / math.sqrt(len(query_words) * len(held)), 4) if query_words and held else 0.0
 
 
 def _make_hit(document: Document, query: str) -> KnowledgeHit:

@@ -51,10 +51,10 @@ def remove_pasted_logs(report: str) -> str:
     Returns the report itself if nothing else is left.
     """
     title, *lines = dict.fromkeys(line.strip() for line in cut_text(report).strip().splitlines()) or [""]
-    kept = [line for line in lines if not _is_data(line)]
-    if not _is_data(title) or not lines or lines[0] in kept[:1]:
-        kept.insert(0, title)
-    return "\n".join(kept).strip() or report
+    kept_lines = [line for line in lines if not _is_data(line)]
+    if not _is_data(title) or not lines or lines[0] in kept_lines[:1]:
+        kept_lines.insert(0, title)
+    return "\n".join(kept_lines).strip() or report
 
 
 def _is_data(line: str) -> bool:

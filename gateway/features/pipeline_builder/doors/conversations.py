@@ -143,7 +143,7 @@ async def send_message(
         run_id=sent.run_id,
         status=state.completeness or state.status,
         response=find_answer(state),
-        approvals=[asked.approval_id for asked in state.pending_approvals] if not state.is_finished else [],
+        approvals=[request.approval_id for request in state.pending_approvals] if not state.is_finished else [],
         current_pipeline=conversation.pipeline,
         uncertainties=UncertaintyItem.from_records(uncertainties),
     )

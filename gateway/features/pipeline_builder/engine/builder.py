@@ -109,8 +109,8 @@ class PipelineBuilder:
     async def propose_pipeline(self, conversation: Conversation, pipeline: PipelineDAG) -> None:
         """Stores a checked pipeline as the proposed one. Raises `ConversationNotActiveError`."""
         self.require_active(conversation)
-        kept = has_report(conversation, pipeline)
-        if not await self.store.set_pipeline(conversation, pipeline.model_dump(mode="json"), validated=kept):
+        keeps_report = has_report(conversation, pipeline)
+        if not await self.store.set_pipeline(conversation, pipeline.model_dump(mode="json"), validated=keeps_report):
             raise self._make_not_active_error(conversation)
         await self._findings.restore_validation(conversation, pipeline)
         await self._findings.resolve_handled(conversation, pipeline)
@@ -156,15 +156,17 @@ class PipelineBuilder:
             raise NotFoundError(
                 f"there is no uncertainty {uncertainty_id[:100]!r} in this conversation", agent_id="builder"
             )
-        taken = ConflictError(f"{uncertainty_id} is resolved already ({uncertainty.resolved_by})", agent_id="builder")
+        conflict = ConflictError(
+            f"{uncertainty_id} is resolved already ({uncertainty.resolved_by})", agent_id="builder"
+        )
         if uncertainty.resolved:
-            raise taken
+            raise conflict
         about: JsonObject = {"uncertainty": uncertainty.id, "severity": uncertainty.severity}
         act = AuditEvent("conversation.resolve", conversation.id, owner=conversation.owner, by=by, detail=about)
         async with self._audit.record_before(act):
             resolved = await self.store.resolve(uncertainty, how=how, resolver=by, note=note)
             if resolved is None:
-                raise taken
+                raise conflict
         await self.update_summary(conversation)
         return resolved
 

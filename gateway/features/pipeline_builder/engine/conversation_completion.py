@@ -99,8 +99,8 @@ class ConversationCompletion:
         """Stores the results of the run, once."""
         events = await self._service.read_events(run_id, owner=conversation.owner)
         state = fold(run_id, events)
-        asked = append_request(conversation.asked, state.request.prompt)
-        if not await self._builder.store.complete_run(conversation, run_id, asked, state.usage):
+        all_requests = append_request(conversation.asked, state.request.prompt)
+        if not await self._builder.store.complete_run(conversation, run_id, all_requests, state.usage):
             return
         try:
             messages = self._builder.messages

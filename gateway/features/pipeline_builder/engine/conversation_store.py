@@ -267,13 +267,13 @@ class BuilderConversationStore:
             ):
                 await self.resolve(uncertainty, how=settled_by, resolver=origin)
         # What only this origin had settled counts as new when it is said again; a person's word stands.
-        said = {
+        known_pairs = {
             (one.severity, one.message) for one in known_uncertainties if not one.resolved or one.resolver != origin
         }
         return [
             await self._add_uncertainty(conversation, origin, severity, message, one)
             for (severity, message), one in wanted.items()
-            if (severity, message) not in said
+            if (severity, message) not in known_pairs
         ]
 
     async def resolve(

@@ -132,8 +132,8 @@ def stop_forcing_ocr(pipeline: PipelineDAG) -> PipelineDAG:
             ["OCR is off already: it only reads pages without text, which cannot be read otherwise"]
         )
     for node in _list_pdf_parsers(pipeline):
-        kept = {key: value for key, value in node.options.items() if key != "force_ocr"}
-        pipeline = pipeline.with_node(node.model_copy(update={"options": kept}))
+        other_options = {key: value for key, value in node.options.items() if key != "force_ocr"}
+        pipeline = pipeline.with_node(node.model_copy(update={"options": other_options}))
     return pipeline
 
 
@@ -167,8 +167,8 @@ def _with_excluded(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
     (source,) = pipeline.list_nodes("source")
     types = [one for one in list_file_types() if one in names]
     patterns = list(dict.fromkeys(one for one in names if one not in list_file_types()))
-    kept = {key: value for key, value in source.options.items() if key not in ("left_out", "exclude")}
-    options = {**kept, **({"left_out": types} if types else {}), **({"exclude": patterns} if patterns else {})}
+    other_options = {key: value for key, value in source.options.items() if key not in ("left_out", "exclude")}
+    options = {**other_options, **({"left_out": types} if types else {}), **({"exclude": patterns} if patterns else {})}
     return pipeline.with_node(source.model_copy(update={"options": options}))
 
 

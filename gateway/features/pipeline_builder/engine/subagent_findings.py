@@ -112,9 +112,11 @@ class SubAgentFindings:
         for uncertainty in await self._store.list_uncertainties(known):
             if uncertainty.resolved and uncertainty.resolver == uncertainty.origin:
                 continue
-            said = Uncertainty(severity=uncertainty.severity, message=uncertainty.message, context=uncertainty.context)
+            inherited = Uncertainty(
+                severity=uncertainty.severity, message=uncertainty.message, context=uncertainty.context
+            )
             for made in await self._store.record_uncertainties(
-                conversation, uncertainty.origin, [said], settled_by=None
+                conversation, uncertainty.origin, [inherited], settled_by=None
             ):
                 if uncertainty.resolved:
                     how, by = uncertainty.resolved_by or "user_confirmed", uncertainty.resolver or uncertainty.origin
@@ -157,13 +159,15 @@ class SubAgentFindings:
         if pipeline is None:
             return
         if result.data:
-            said: JsonObject = {"uncertainties": [one.model_dump(mode="json") for one in _list_uncertainties(result)]}
+            report_data: JsonObject = {
+                "uncertainties": [one.model_dump(mode="json") for one in _list_uncertainties(result)]
+            }
             of: JsonObject = {
                 "pipeline": compute_pipeline_digest(pipeline),
                 "source_id": source_id,
                 "sample_count": _get_sample_count(task),
             }
-            report: JsonObject = {**result.data, **said, "success": result.success, "of": of}
+            report: JsonObject = {**result.data, **report_data, "success": result.success, "of": of}
             await self._store.set_validation(conversation, report)
         # A report on another pipeline resolves nothing of the proposed one.
         if conversation.pipeline is None or compute_pipeline_digest(

@@ -70,7 +70,7 @@ class ConversationEncoder:
 
     def encode_question(self, state: RunState) -> JsonObject:
         """The question that a waiting run asks."""
-        ids = [asked.approval_id for asked in state.pending_approvals]
+        ids = [request.approval_id for request in state.pending_approvals]
         return {"type": "text", "content": format_approval_question(state), "approvals": [*ids]}
 
     def _encode_tool_result(self, body: ev.ToolReturned) -> JsonObject:

@@ -172,8 +172,8 @@ class SuggestPipelineTool(ConversationTool[SuggestInput, SuggestOutput]):
         conversation = await self._apply_first_fix(conversation, context)
         pipeline = parse_pipeline(conversation.pipeline) if conversation.pipeline is not None else edited
         uncertainties = await self._builder.store.list_uncertainties(conversation)
-        told = describe_proposal(analysis, pipeline, why, conversation.validation, uncertainties)
-        return _answer(conversation, told)
+        proposal_text = describe_proposal(analysis, pipeline, why, conversation.validation, uncertainties)
+        return _answer(conversation, proposal_text)
 
     async def _describe(self, command: Command, conversation: Conversation) -> str:
         """The answer to a command that changes nothing; empty for the others."""

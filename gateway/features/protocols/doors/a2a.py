@@ -135,8 +135,8 @@ class RunTaskHandler(RequestHandler):
         with _translate_errors(), call.stepgate.authenticator.open_stream(call.caller):
             task = await find_task(call.stepgate.service, params.id, call.caller.owner)
             if task.last.status in ENDED_STATUSES and task.last.status != "awaiting_input":
-                told = f"the task has ended ({task.last.status}); read it with GetTask"
-                raise a2a_errors.UnsupportedOperationError(told)
+                ended_note = f"the task has ended ({task.last.status}); read it with GetTask"
+                raise a2a_errors.UnsupportedOperationError(ended_note)
             async for event in _stream_task(call, task, task.last.last_seq):
                 yield event
 

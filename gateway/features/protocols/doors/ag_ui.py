@@ -92,8 +92,10 @@ def to_agent_request(sent: "RunAgentInput") -> AgentRequest:
         raise RequestFormatError("messages: there is no user message; the last one is the request.", "messages")
     prompt = messages.pop(last) if last is not None else ChatMessage(role="user")
     if sent.context:
-        told = "\n".join(f"- {item.description}: {item.value}" for item in sent.context)
-        messages.insert(0, ChatMessage(role="system", content=f"The application the user works with says:\n{told}"))
+        context_lines = "\n".join(f"- {item.description}: {item.value}" for item in sent.context)
+        messages.insert(
+            0, ChatMessage(role="system", content=f"The application the user works with says:\n{context_lines}")
+        )
         last = last + 1 if last is not None else None
     props: Any = sent.forwarded_props if isinstance(sent.forwarded_props, dict) else {}
     tools: list[JsonObject] = [
@@ -183,7 +185,7 @@ async def _resume(stepgate: Stepgate, caller: Caller, sent: "RunAgentInput") -> 
     decisions = [(entry.interrupt_id, *_read_decision(entry, index)) for index, entry in enumerate(sent.resume or ())]
     state = fold(run_id, await stepgate.service.read_events(run_id, owner=caller.owner))
     answered = {approval for approval, *_ in decisions}
-    open_ids = [asked.approval_id for asked in state.pending_approvals if asked.approval_id not in answered]
+    open_ids = [request.approval_id for request in state.pending_approvals if request.approval_id not in answered]
     if open_ids:
         raise BadRequestError(f"resume: must answer every interrupt; missing: {', '.join(open_ids)}", param="resume")
     accepted: AcceptedRun | None = None

@@ -225,9 +225,9 @@ async def _check_replies(
     except NotFoundError as error:
         raise unknown from error
     state = fold(run_id, events)
-    if any(approval_id not in {asked.approval_id for asked in state.approvals} for approval_id in decisions):
+    if any(approval_id not in {request.approval_id for request in state.approvals} for approval_id in decisions):
         raise unknown
-    open_ids = {asked.approval_id for asked in state.pending_approvals}
+    open_ids = {request.approval_id for request in state.pending_approvals}
     if state.is_finished or not open_ids.issuperset(decisions):
         raise build_approval_decided_error()
     model = state.request.name_room(state.room.id)

@@ -93,8 +93,8 @@ class ResponseProjection:
         state = fold(self._events[0].run_id, self._events)
         frames = [*self._output.close_items(), *self._output.add_text(format_approval_question(state))]
         frames += self._output.close_message()
-        for asked in state.pending_approvals:
-            frames += self._output.add_item(build_approval_request_item(self._key, asked))
+        for request in state.pending_approvals:
+            frames += self._output.add_item(build_approval_request_item(self._key, request))
         return [*frames, *self._finish("response.completed")]
 
     def build(self) -> JsonObject:

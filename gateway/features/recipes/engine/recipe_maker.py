@@ -112,7 +112,7 @@ class RecipeMaker:
             return False
 
     def _check_name(self, name: str) -> None:
-        if check_recipe_name(name) in {taken.replace("_", "-") for taken in self._list_taken_names()}:
+        if check_recipe_name(name) in {used_name.replace("_", "-") for used_name in self._list_taken_names()}:
             raise ConflictError(f"{name!r} is the name of a skill or tool; choose another name", param="name")
 
     async def _choose_name(self, owner: str, wanted: str) -> str:
@@ -211,7 +211,7 @@ def _list_placeholders(state: RunState) -> list[str]:
 
 def _build_recipe(state: RunState, steps: tuple[PlanStep, ...], found: FoundParameters) -> Recipe:
     """The recipe of the run's plan, still without a name."""
-    asked = next((one for one in state.approvals if state.decisions.get(one.approval_id) is not None), None)
+    approval = next((one for one in state.approvals if state.decisions.get(one.approval_id) is not None), None)
     literals = found.literals
     made = tuple(
         step.model_copy(
@@ -237,7 +237,7 @@ def _build_recipe(state: RunState, steps: tuple[PlanStep, ...], found: FoundPara
         room=state.room.id,
         tainted=state.tainted
         or any(state.plans[-1].is_from_outside(step.id) for step in steps if not step.is_completion),
-        approval_reason=f"the run that this recipe was made from asked before: {asked.reason}" if asked else "",
+        approval_reason=f"the run that this recipe was made from asked before: {approval.reason}" if approval else "",
         notes=found.notes,
     )
 

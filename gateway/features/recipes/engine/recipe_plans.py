@@ -125,8 +125,8 @@ def _describe_parameter(one: RecipeParameter) -> str:
 
 def describe_problems(recipe: Recipe, problems: Sequence[str]) -> str:
     """A question to the user about the arguments of a recipe."""
-    told = "; ".join(problems) or "its arguments could not be told apart"
-    return f"The recipe /{recipe.name} cannot start: {told}. Write: {recipe.usage}"
+    problem_text = "; ".join(problems) or "its arguments could not be told apart"
+    return f"The recipe /{recipe.name} cannot start: {problem_text}. Write: {recipe.usage}"
 
 
 def fill_recipe(recipe: Recipe, values: Mapping[str, JsonValue], *, references: bool = False) -> list[JsonObject]:

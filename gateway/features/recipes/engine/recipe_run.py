@@ -139,10 +139,10 @@ def expand_planned(run: Run, planned: Planned) -> Planned:
     """The plan with the steps of the recipes that it names. Raises `PlanInvalidError` if they do not fit."""
     if not (recipes := get_recipes(run)) or planned.answer is not None or planned.question:
         return planned
-    kept = [step for step in run.state.list_succeeded_steps() if step in planned.plan.steps]
+    kept_steps = [step for step in run.state.list_succeeded_steps() if step in planned.plan.steps]
     catalogue = list_callable(build_catalogue(run))
     limit = run.room.budgets.max_steps
-    expanded = expand_recipes(planned.plan, recipes.recipes, catalogue, max_steps=limit, kept=kept)
+    expanded = expand_recipes(planned.plan, recipes.recipes, catalogue, max_steps=limit, kept=kept_steps)
     if not expanded.used:
         return planned
     planned = replace(planned, plan=expanded.plan, adjusted=(*planned.adjusted, *expanded.notes))

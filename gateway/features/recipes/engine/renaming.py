@@ -32,8 +32,8 @@ def rename_parameters(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
             message = f"{new[:50]!r} cannot name a parameter: take a letter a to z, then letters, digits, underscores"
             raise BadRequestError(f"{message}; at most 32", param="rename")
     renamed = [names.get(name, name) for name in parameter_names]
-    if taken := next((name for name in renamed if renamed.count(name) > 1), None):
-        raise BadRequestError(f"two parameters would be named {taken!r}", param="rename")
+    if duplicate := next((name for name in renamed if renamed.count(name) > 1), None):
+        raise BadRequestError(f"two parameters would be named {duplicate!r}", param="rename")
     content = recipe.model_dump(mode="json")
     texts = set(FIELD.findall(json.dumps(content, ensure_ascii=False)))
     if text := next((name for name in renamed if name not in parameter_names and name in texts), None):

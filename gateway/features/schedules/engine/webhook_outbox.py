@@ -100,16 +100,16 @@ class WebhookOutbox:
             f"SELECT {_COLUMNS} FROM ({ranked}) ranked WHERE place <= ? ORDER BY next_attempt, id LIMIT ?",  # noqa: S608 - constants only
             *chain.from_iterable(in_flight.items()), now, MAX_PER_OWNER, limit,
         )  # fmt: skip
-        taken = []
+        due = []
         for delivery in map(_parse_row, rows):
-            held = await self._statements.write(
+            claimed_rows = await self._statements.write(
                 "UPDATE webhook_deliveries SET attempts = attempts + 1, next_attempt = ?, updated = ? "
                 "WHERE id = ? AND state = 'open' AND next_attempt = ? RETURNING attempts",
                 now + hold_s, now, delivery.id, delivery.next_attempt,
             )  # fmt: skip
-            if held:
-                taken.append(await self.get(delivery.id, delivery.owner))
-        return taken
+            if claimed_rows:
+                due.append(await self.get(delivery.id, delivery.owner))
+        return due
 
     async def record_attempt(
         self, delivery: WebhookDelivery, state: DeliveryState, *, next_attempt: float, status: int | None, error: str

@@ -220,10 +220,10 @@ def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str]
     A value is in the user's messages or in earlier answers and results, compared as a value; or it names something of
     the gateway, such as a field or a tool.
     """
-    said = [request.original, request.question, request.replan_reason or ""]
-    said += [one.content for one in request.history]
-    said += [one.text for one in request.earlier_results]
-    own, letters = OwnWords(*said), _keep_letters(" ".join(said))
+    user_texts = [request.original, request.question, request.replan_reason or ""]
+    user_texts += [one.content for one in request.history]
+    user_texts += [one.text for one in request.earlier_results]
+    own, letters = OwnWords(*user_texts), _keep_letters(" ".join(user_texts))
     known_words = set(request.catalogue.list_names()) | {"true", "false", ""}
     for intent in read.intents:
         spec = request.catalogue.get_tool(intent.action)
@@ -309,7 +309,7 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
     offset = len(request.used_ids)  # no id is used twice in a run
     for number, (task, intent) in enumerate(zip(tasks.steps, read.intents, strict=True), start=offset + 1):
         # A single request keeps the user's own words; the router's are only needed to part several.
-        asked = whole if len(tasks.steps) == 1 else intent.request.strip() or whole
+        request_text = whole if len(tasks.steps) == 1 else intent.request.strip() or whole
         before = tuple(f"s{offset + other + 1}" for other in task.depends_on)
         results: list[JsonValue] = [{"$from": one, "path": "output.summary"} for one in before]
         entities: JsonObject = {name: quote_literal(value) for name, value in intent.entities.items()}
@@ -320,13 +320,13 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
                 action="tool",
                 tool=f"spawn_{task.target}",
                 args={
-                    "request": quote_literal(cut_text(asked, QUESTION_CHARS)),
+                    "request": quote_literal(cut_text(request_text, QUESTION_CHARS)),
                     "action": quote_literal(task.action),
                     "entities": entities,
                     "before": results,
                 },
                 depends_on=before,
-                intent=cut_text(" ".join(asked.split()), 200),
+                intent=cut_text(" ".join(request_text.split()), 200),
             )
         )
     version = request.previous.version + 1 if request.previous is not None else 0

@@ -85,11 +85,11 @@ class PromptLibrary:
         Raises `ValidationError`, and `VersionConflictError` if somebody else was faster.
         """
         newest = await self._find_newest(owner, check_prompt_name(name))
-        told = description if description is not None else (newest.description if newest is not None else "")
-        _check_texts(text, told)
+        new_description = description if description is not None else (newest.description if newest is not None else "")
+        _check_texts(text, new_description)
         if version is not None and version != (newest.version if newest is not None else 0):
             raise VersionConflictError(f"the prompt {name!r}", str(newest.version) if newest is not None else None)
-        if newest is not None and (newest.text, newest.description) == (text, told):
+        if newest is not None and (newest.text, newest.description) == (text, new_description):
             return newest
         if newest is None and len(await self.list_prompts(owner)) >= MAX_PROMPTS:
             raise ValidationError(f"there are {MAX_PROMPTS} prompts already; remove one first", "check_config")
@@ -99,7 +99,7 @@ class PromptLibrary:
             rows = await self._statements.write(
                 f"INSERT INTO prompts (owner, {_COLUMNS}) VALUES (?,?,?,?,?,?,?) "  # noqa: S608 - constants
                 "ON CONFLICT (owner, name, version) DO NOTHING RETURNING version",
-                owner, name, number, text, told, by, self._clock(),
+                owner, name, number, text, new_description, by, self._clock(),
             )  # fmt: skip
             if not rows:
                 raise VersionConflictError(f"the prompt {name!r}", None)

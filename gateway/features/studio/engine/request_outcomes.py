@@ -128,14 +128,14 @@ def _list_changes(end: SubAgentFinished | None) -> list[str]:
 
 def _is_waiting(state: RunState, step: PlanStep) -> bool:
     return not state.is_finished and any(
-        item.step_id == step.id for asked in state.pending_approvals for item in asked.items
+        item.step_id == step.id for request in state.pending_approvals for item in request.items
     )
 
 
 def _was_refused(state: RunState, step: PlanStep) -> bool:
     """Whether a person rejected a call of this step, or the plan that contains it."""
-    asked = (one for one in state.approvals if any(item.step_id == step.id for item in one.items))
-    decisions = (state.decisions.get(one.approval_id) for one in asked)
+    requests = (one for one in state.approvals if any(item.step_id == step.id for item in one.items))
+    decisions = (state.decisions.get(one.approval_id) for one in requests)
     return any(decided is not None and decided.decision == "rejected" for decided in decisions)
 
 

@@ -88,8 +88,8 @@ class AnswerTailor:
         if result.is_hopeless:
             return output.model_copy(update={"fallback_reason": result.make_failure().message})
         if self._review.skipped_because:
-            told = f"the meaning of the answer was not checked: {self._review.skipped_because}"
-            return output.model_copy(update={"fallback_reason": told})
+            unchecked_note = f"the meaning of the answer was not checked: {self._review.skipped_because}"
+            return output.model_copy(update={"fallback_reason": unchecked_note})
         return output
 
     def _is_mistaken(self, built: BuiltAnswer) -> bool:
@@ -110,8 +110,8 @@ class AnswerTailor:
         """The result after the failed units were written again, once, and checked again."""
         started = monotonic()
         try:
-            asked = make_rewrite_messages(messages, text, result.failed)
-            reply = await self._models.complete("completion", asked, tier=tier, formed=False)
+            rewrite_messages = make_rewrite_messages(messages, text, result.failed)
+            reply = await self._models.complete("completion", rewrite_messages, tier=tier, formed=False)
         except (ModelError, BudgetError) as error:  # recorded by its own event; what failed is left out
             if isinstance(error, ModelError) and not result.has_support:
                 raise  # the passages are quoted instead

@@ -122,9 +122,9 @@ def _parse_persona(text: JsonValue) -> Persona | None:
 
 
 def _read_format_instructions(run: Run) -> str | None:
-    asked = run.state.request.metadata.get("formatting_instructions")
+    instructions = run.state.request.metadata.get("formatting_instructions")
     form = run.state.request.options.get("response_format")
-    wanted = [asked] if isinstance(asked, str) and asked.strip() else []
+    wanted = [instructions] if isinstance(instructions, str) and instructions.strip() else []
     if isinstance(form, dict) and form.get("type") == "json_object":
         wanted.append("as JSON")
     return "; ".join(wanted) or None
@@ -132,14 +132,14 @@ def _read_format_instructions(run: Run) -> str | None:
 
 def _limit_passages(passages: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
     """Returns as many passages as a prompt holds, at least the first."""
-    kept: list[RetrievedContext] = []
+    kept_passages: list[RetrievedContext] = []
     room = PROMPT_CHARS
     for passage in passages:
         room -= min(len(passage.content), PASSAGE_CHARS)
-        if kept and room < 0:
+        if kept_passages and room < 0:
             break
-        kept.append(passage)
-    return tuple(kept)
+        kept_passages.append(passage)
+    return tuple(kept_passages)
 
 
 def _list_quoted_passages(step: PlanStep, output: StepOutput) -> list[RetrievedContext]:

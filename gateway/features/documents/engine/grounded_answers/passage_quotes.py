@@ -60,11 +60,11 @@ def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Conta
     parts = split_questions(remove_form(request.user_query))
     units: list[CheckedUnit] = []
     for number, part in enumerate(parts if len(parts) > 1 else ()):
-        held = {passage.number: _count_terms(part, passage) for passage in checker.passages}
-        best = max(checker.passages, key=lambda passage: held[passage.number], default=None)
-        if best is None or 2 * held[best.number] <= len(extract_query_terms(part)):
+        term_counts = {passage.number: _count_terms(part, passage) for passage in checker.passages}
+        best = max(checker.passages, key=lambda passage: term_counts[passage.number], default=None)
+        if best is None or 2 * term_counts[best.number] <= len(extract_query_terms(part)):
             continue
-        if all(held[one] < held[best.number] for one in held if one in cited):
+        if all(term_counts[one] < term_counts[best.number] for one in term_counts if one in cited):
             block = OVERLOOKED_BLOCK + number * BLOCKS_PER_PASSAGE
             units += _quote_passages(part, [best], request.persona, block, by_sentence=False, limit=None)
     return units
@@ -73,9 +73,9 @@ def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Conta
 def _count_terms(question: str, passage: Passage) -> int:
     """Returns how many of the question's terms a passage holds, in its stems."""
     languages = [passage.language] if passage.language in SNOWBALL_LANGUAGES else []
-    held = {term for one in ("", *languages) for term in extract_terms(passage.chunk.content, one)}
+    passage_terms = {term for one in ("", *languages) for term in extract_terms(passage.chunk.content, one)}
     variants = expand_query_terms(question, languages).values()
-    return sum(any(term in held for term in terms) for terms in variants)
+    return sum(any(term in passage_terms for term in terms) for terms in variants)
 
 
 def _compare_topics(
@@ -131,8 +131,8 @@ def _score_parts(question: str, passage: Passage) -> list[int]:
     scores = []
     for part in passage.parts:
         text = f"{part.head}\n{part.text}"
-        held = {term for language in ("", *languages) for term in extract_terms(text, language)}
-        scores.append(sum(any(term in held for term in terms) for terms in variants))
+        part_terms = {term for language in ("", *languages) for term in extract_terms(text, language)}
+        scores.append(sum(any(term in part_terms for term in terms) for terms in variants))
     return scores
 
 

@@ -223,11 +223,14 @@ def _to_parser_output(document: CorpusDocument, checksum: str) -> ParserOutput:
 def _make_passage(row: Document, document: CorpusDocument, chunk: Chunk) -> Passage:
     """A window as it is searched and cited, with normalised service and severity for filters."""
     metadata: JsonObject = {name: value for name, value in document.metadata.items() if name not in INDEX_WORDS}
-    services = [said for name in SERVICE_FIELDS if (said := normalize_name(_format_metadata(document, name)))]
+    services = [
+        metadata_text for name in SERVICE_FIELDS if (metadata_text := normalize_name(_format_metadata(document, name)))
+    ]
     severities = [
-        said
+        metadata_text
         for name in SEVERITY_FIELDS
-        if (given := _format_metadata(document, name)) and (said := parse_severity(given) or normalize_name(given))
+        if (given := _format_metadata(document, name))
+        and (metadata_text := parse_severity(given) or normalize_name(given))
     ]
     if services:
         metadata["match_service"] = [*dict.fromkeys(services)]

@@ -56,9 +56,9 @@ class CorpusMapping(FrozenModel):
     @field_validator("metadata")
     @classmethod
     def _check_own_names(cls, value: Mapping[str, str]) -> Mapping[str, str]:
-        taken = sorted(set(value) & INDEX_WORDS)
-        if taken:
-            raise ValueError(f"{', '.join(taken)}: the index has these names for itself; choose others")
+        reserved_names = sorted(set(value) & INDEX_WORDS)
+        if reserved_names:
+            raise ValueError(f"{', '.join(reserved_names)}: the index has these names for itself; choose others")
         return value
 
     @property
@@ -114,9 +114,9 @@ class RowMapper:
         if title:
             metadata["title"] = title[:300]
         for name, template in self._metadata.items():
-            said = self._render(template, row)
-            if said:
-                metadata[name] = said[:_VALUE_CHARS]
+            rendered = self._render(template, row)
+            if rendered:
+                metadata[name] = rendered[:_VALUE_CHARS]
         lines = [line for template in self._text if (line := self._render(template, row))]
         doc_id = self._render(self._doc_id, row)
         if not doc_id:

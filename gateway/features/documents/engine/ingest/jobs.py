@@ -304,12 +304,14 @@ class JobStore:
 def report_to_json(report: IngestReport) -> JsonObject:
     """A report as it is stored and sent; long lists of skipped documents are cut, and counted in full."""
     coverage = report.coverage.model_dump() if report.coverage is not None else None
-    kept: JsonObject = json.loads(json.dumps({**asdict(report), "by_reason": report.by_reason, "coverage": coverage}))
-    kept["asks"] = {one.code: one.remedy for one in report.skipped if one.remedy}
-    skipped = kept["skipped"]
-    kept["skipped_count"] = len(report.skipped)
-    kept["skipped"] = skipped[:MAX_SKIPPED_KEPT] if isinstance(skipped, list) else []
-    return kept
+    report_fields: JsonObject = json.loads(
+        json.dumps({**asdict(report), "by_reason": report.by_reason, "coverage": coverage})
+    )
+    report_fields["asks"] = {one.code: one.remedy for one in report.skipped if one.remedy}
+    skipped = report_fields["skipped"]
+    report_fields["skipped_count"] = len(report.skipped)
+    report_fields["skipped"] = skipped[:MAX_SKIPPED_KEPT] if isinstance(skipped, list) else []
+    return report_fields
 
 
 def reindex_report_to_json(report: ReindexReport) -> JsonObject:

@@ -58,9 +58,9 @@ def apply_diff(pipeline: PipelineDAG, diff: PipelineDiff) -> PipelineDAG:
         raise ConflictError(
             f"the pipeline has no node {name!r} to change; make the difference again", agent_id="pipeline"
         )
-    kept = [_change_node(node, diff) for node in pipeline.nodes if node.id not in diff.removed]
+    nodes = [_change_node(node, diff) for node in pipeline.nodes if node.id not in diff.removed]
     edges = [edge for edge in pipeline.edges if edge not in diff.removed_edges]
-    return PipelineDAG(nodes=(*kept, *diff.added), edges=(*edges, *diff.added_edges), template=pipeline.template)
+    return PipelineDAG(nodes=(*nodes, *diff.added), edges=(*edges, *diff.added_edges), template=pipeline.template)
 
 
 def _flatten_node(node: PipelineNode) -> dict[str, JsonValue]:

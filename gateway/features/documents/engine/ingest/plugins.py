@@ -270,6 +270,6 @@ def _names(kind: NodeKind) -> list[str]:
 def _describe_option_problem(kind: str, name: str, fault: Mapping[str, Any], model: type[BaseModel]) -> str:
     where = ".".join(str(part) for part in fault["loc"]) or "options"
     if fault["type"] == "extra_forbidden":
-        taken = ", ".join(model.model_fields) or "none"
-        return f"{kind} {name} does not take the option {where!r}; it takes {taken}"
+        field_names = ", ".join(model.model_fields) or "none"
+        return f"{kind} {name} does not take the option {where!r}; it takes {field_names}"
     return f"{kind} {name}: option {where!r}: {describe_fault(fault)}"

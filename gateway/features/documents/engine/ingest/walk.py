@@ -79,8 +79,8 @@ class SourceWalk:
 
     def skip(self, name: str, error: AgentError, called: str = "") -> None:
         """Reports a skipped document. `called` is the temporary name that the error may use for it."""
-        said = error.message.replace(called, name) if called and called not in name else error.message
-        self.report.skipped.append(SkippedDocument(name, error.code, said))
+        message = error.message.replace(called, name) if called and called not in name else error.message
+        self.report.skipped.append(SkippedDocument(name, error.code, message))
 
     def _on_missed(self, missed: MissedDocument) -> None:
         """Handles a document that could not be fetched: it keeps its passages unless it is gone."""

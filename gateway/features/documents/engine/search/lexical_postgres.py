@@ -55,10 +55,12 @@ class PostgresLexicalRows:
                 (owner, collection, generate_initial_changes()),
             )
             assert row is not None
-            removed = await _remove(db, int(row[0]), "chunk_id", [held.passage.chunk_id for held in passages])
+            removed = await _remove(
+                db, int(row[0]), "chunk_id", [stored_passage.passage.chunk_id for stored_passage in passages]
+            )
             async with db.cursor() as cursor, cursor.copy(_COPY) as copy:
-                for held in passages:
-                    await copy.write_row((row[0], *to_row(held)))
+                for stored_passage in passages:
+                    await copy.write_row((row[0], *to_row(stored_passage)))
             version = await _read_version(db, owner, collection)
             assert version is not None
             return PassageChange(version, removed, len(passages))

@@ -50,10 +50,15 @@ class SqliteLexicalRows:
         def unit(db: sqlite3.Connection) -> PassageChange:
             version = _read_version(db, owner, collection)
             identity = version.id if version is not None else _create_collection(db, owner, collection)
-            removed = _remove(db, identity, "chunk_id", [held.passage.chunk_id for held in passages])
+            removed = _remove(
+                db, identity, "chunk_id", [stored_passage.passage.chunk_id for stored_passage in passages]
+            )
             db.executemany(
                 f"INSERT INTO chunks (seq, set_id, {PASSAGE_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)",  # noqa: S608 - constants only
-                [(seq, identity, *to_row(held)) for seq, held in enumerate(passages, _reserve_number(db))],
+                [
+                    (seq, identity, *to_row(stored_passage))
+                    for seq, stored_passage in enumerate(passages, _reserve_number(db))
+                ],
             )
             return _record_change(db, owner, collection, removed, len(passages))
 

@@ -137,18 +137,18 @@ def format_reason(evidence: Evidence, held: Sequence[str], missing: Sequence[str
 
 def _find_max_window_weight(positions: Sequence[tuple[int, str]], weights: Mapping[str, float]) -> float:
     """The greatest total weight of different terms within a window."""
-    best = held = 0.0
+    best = window_weight = 0.0
     counts: dict[str, int] = {}
     start = 0
     for at, term in positions:
         counts[term] = counts.get(term, 0) + 1
-        held += weights[term] if counts[term] == 1 else 0.0
+        window_weight += weights[term] if counts[term] == 1 else 0.0
         while at - positions[start][0] >= WINDOW_TERMS:
             left = positions[start][1]
             counts[left] -= 1
-            held -= weights[left] if not counts[left] else 0.0
+            window_weight -= weights[left] if not counts[left] else 0.0
             start += 1
-        best = max(best, held)
+        best = max(best, window_weight)
     return best
 
 

@@ -151,8 +151,8 @@ async def embed_passages(
     scopes = sorted({passage.document_id for passage in passages} | set(documents))
     parts = [scopes[start : start + SCOPES_PER_LISTING] for start in range(0, len(scopes), SCOPES_PER_LISTING)]
     items = [i for part in parts for i in await vectors.list_items(name, owner=owner, limit=MAX_HITS, scopes=part)]
-    held = {str(item.payload["checksum"]): item.id for item in items if "checksum" in item.payload}
-    wanted = {text: held[mark] for text in texts if (mark := compute_checksum(text)) in held}
+    stored_ids = {str(item.payload["checksum"]): item.id for item in items if "checksum" in item.payload}
+    wanted = {text: stored_ids[mark] for text in texts if (mark := compute_checksum(text)) in stored_ids}
     stored = await vectors.get_vectors(name, sorted(set(wanted.values())), owner=owner)
     stored_vectors = {
         text: tuple(stored.vectors[one].tolist()) for text, one in wanted.items() if one in stored.vectors

@@ -117,9 +117,9 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Passages that match the question, verbatim."""
-        asked = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
-        asked += [calls(FETCH, {"url": url}) for url in self.task.urls]
-        failed = [called.error for called in await gather_calls(asked) if called.error is not None]
+        turns = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
+        turns += [calls(FETCH, {"url": url}) for url in self.task.urls]
+        failed = [called.error for called in await gather_calls(turns) if called.error is not None]
         uncertainties = [Uncertainty(severity="info", message=error[:500]) for error in failed]
         findings = self._list_passage_findings()
         count = len(findings)

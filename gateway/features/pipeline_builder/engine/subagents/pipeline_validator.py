@@ -194,7 +194,7 @@ def _list_candidate_fixes(bench: ValidationSession, final: ValidationFinal | Non
 
 
 def _iter_proposed_fixes(bench: ValidationSession, final: ValidationFinal | None) -> Iterator[PipelineFix]:
-    said = final.recommended_fixes[:MAX_MODEL_ITEMS] if final is not None else []
+    proposed = final.recommended_fixes[:MAX_MODEL_ITEMS] if final is not None else []
     for output in bench.changed_runs:
         if output.pipeline_diff is not None:
             yield PipelineFix(description="As tried on the sample", pipeline_diff=output.pipeline_diff)
@@ -205,7 +205,7 @@ def _iter_proposed_fixes(bench: ValidationSession, final: ValidationFinal | None
         if alternative.success:
             description = f"As it helped with {alternative.file}"
             yield PipelineFix(description=description, pipeline_diff=alternative.pipeline_diff)
-    for one in said:
+    for one in proposed:
         try:
             diff = PipelineDiff.model_validate(one.pipeline_diff)
         except ValidationError:
@@ -218,19 +218,19 @@ def _find_contradiction(final: ValidationFinal, report: ValidationReport) -> Unc
     rate = final.success_rate
     if rate is not None and 1 < rate <= 100:
         rate /= 100
-    said: JsonObject = {}
+    statements: JsonObject = {}
     if rate is not None and abs(rate - report.success_rate) > RATE_TOLERANCE:
-        said["success_rate"] = final.success_rate
+        statements["success_rate"] = final.success_rate
     if final.assessment is not None and final.assessment != report.assessment:
-        said["assessment"] = final.assessment
-    if not said:
+        statements["assessment"] = final.assessment
+    if not statements:
         return None
-    words = ", ".join(f"{key} {value}" for key, value in said.items())
+    words = ", ".join(f"{key} {value}" for key, value in statements.items())
     message = (
         f"the validator claimed {words}; counted were {report.success_rate:.0%} of {report.files_tested} files, "
         f"{report.assessment}. Its summary was left out"
     )
-    return Uncertainty(severity="notable", message=message, context=said)
+    return Uncertainty(severity="notable", message=message, context=statements)
 
 
 def _build_result(report: ValidationReport, extra: Sequence[Uncertainty], understood: str) -> SubAgentResult:

@@ -116,9 +116,9 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
     trials = [trial for _, trial in sorted(evidence.trials.items())]
     uncertainties = find_uncertainties(evidence.counts, trials, list(evidence.languages.values()))
     characteristics = _build_characteristics(trials, list(evidence.languages.values()), final)
-    said = final.uncertainties[:MAX_MODEL_ITEMS] if final is not None else []
+    model_uncertainties = final.uncertainties[:MAX_MODEL_ITEMS] if final is not None else []
     known_messages = {one.message for one in uncertainties}
-    extra = [one.to_uncertainty() for one in said if one.message not in known_messages]
+    extra = [one.to_uncertainty() for one in model_uncertainties if one.message not in known_messages]
     return SourceAnalysis(
         total_files=counts.total_files,
         total_size_bytes=counts.total_size_bytes,
@@ -144,15 +144,16 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
 def _build_characteristics(
     trials: Sequence[ParserTrial], languages: Sequence[LanguageResult], final: AnalysisFinal | None
 ) -> ContentCharacteristics:
-    said = final.content_characteristics if final is not None else ModelCharacteristics()
+    characteristics = final.content_characteristics if final is not None else ModelCharacteristics()
     spoken = Counter(code for one in languages for code, share in one.shares.items() if share >= 0.1)
     kinds = Counter(kind for trial in trials for kind in trial.document_types)
     return ContentCharacteristics(
         languages=_merge(
-            [code for code, _ in spoken.most_common()], [one for one in said.languages if one in LANGUAGE_NAMES]
+            [code for code, _ in spoken.most_common()],
+            [one for one in characteristics.languages if one in LANGUAGE_NAMES],
         ),
-        document_types=_merge([kind for kind, _ in kinds.most_common()], said.document_types),
-        quality_issues=_merge(find_quality_issues(trials, languages), said.quality_issues),
+        document_types=_merge([kind for kind, _ in kinds.most_common()], characteristics.document_types),
+        quality_issues=_merge(find_quality_issues(trials, languages), characteristics.quality_issues),
     )
 
 
@@ -164,13 +165,13 @@ def _iter_recommendations(
     evidence: SourceEvidence, counts: EnumerateOutput, final: AnalysisFinal | None
 ) -> Iterator[ParserRecommendation]:
     """Yields one recommendation per readable extension: the model's if its parser reads the type, else ours."""
-    said = {one.extension.lower(): one for one in (final.parser_recommendations if final is not None else [])}
+    by_extension = {one.extension.lower(): one for one in (final.parser_recommendations if final is not None else [])}
     for extension, count in counts.by_extension.items():
         if not count.readable:
             continue
         file_type = TYPES.get(extension, "txt")
         own = _recommend_from_trials(extension, evidence.list_trials(extension))
-        wanted = said.get(extension)
+        wanted = by_extension.get(extension)
         if wanted is None or file_type not in list_types_read_by(wanted.parser_id):
             yield own
             continue

@@ -50,8 +50,8 @@ def _find_name_problems(code: str) -> Iterator[tuple[int, str]]:
 def _find_problems(line: str) -> Iterator[str]:
     hidden = list(dict.fromkeys(char for char in line if _is_invisible(char)))
     if hidden:
-        told = ", ".join(f"{char!a} ({_name(char)})" for char in hidden[:5])
-        yield f'it holds characters that nobody sees: {told}; write them as escapes, such as "\\u200d"'
+        char_list = ", ".join(f"{char!a} ({_name(char)})" for char in hidden[:5])
+        yield f'it holds characters that nobody sees: {char_list}; write them as escapes, such as "\\u200d"'
     if len(line) > MAX_COLUMNS:
         yield f"it has {len(line):,} characters; at most {MAX_COLUMNS} are shown: break the line"
 

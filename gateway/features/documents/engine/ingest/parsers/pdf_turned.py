@@ -90,8 +90,8 @@ def take_column_heads(block: "LayoutBlock", items: list["TextItem"]) -> dict[int
     heads = {column: head for column, head in heads.items() if min(_measure_gap(top, one) for one in head) < _ABOVE}
     if len(heads) < 2:
         return {}
-    taken = {id(item) for head in heads.values() for item in head}
-    items[:] = [item for item in items if id(item) not in taken]
+    head_ids = {id(item) for head in heads.values() for item in head}
+    items[:] = [item for item in items if id(item) not in head_ids]
     return {column: join_items(sorted(head, key=_by_place)) for column, head in heads.items()}
 
 

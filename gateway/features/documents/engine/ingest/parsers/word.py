@@ -277,15 +277,15 @@ def _is_mark_deleted(paragraph: Element) -> bool:
 
 def _find_page_breaks(paragraph: Element) -> list[bool]:
     """A flag for each page break in a paragraph; true for those before its first text."""
-    page_breaks, seen_text, asked = [], False, False
+    page_breaks, seen_text, is_break = [], False, False
     for element in paragraph.iter(qn("w:t"), qn("w:br"), qn("w:lastRenderedPageBreak")):
         if element.tag == qn("w:t"):
             seen_text = seen_text or bool((element.text or "").strip())
         elif element.tag == qn("w:br") and element.get(qn("w:type")) == "page":
             page_breaks.append(not seen_text)
-            asked = True
+            is_break = True
         elif element.tag == qn("w:lastRenderedPageBreak"):
-            if not asked:  # Word notes the break it was asked for a second time
+            if not is_break:  # Word notes the break it was asked for a second time
                 page_breaks.append(not seen_text)
-            asked = False
+            is_break = False
     return page_breaks
