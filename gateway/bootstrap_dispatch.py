@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent.core.errors import ConfigError
-from agent.dispatch.local import LocalDispatcher
-from agent.dispatch.port import Dispatcher
+from agent.dispatch import Dispatcher, LocalDispatcher
 from agent.run_context.run import Run
 from agent.runs.run_worker import RunWorker, WorkerFactory
 from gateway.bootstrap_context import BuildContext

@@ -15,8 +15,7 @@ from agent.run_context.run import Run
 from agent.runs.run_intake import RequestHandler, RoomConversations, RunIntake, WebhookRegistry
 from agent.runs.service import AgentService
 from agent.storage.sql import SqlClient
-from agent.subagents.registry import RegisteredSubAgent
-from agent.subagents.spawn import make_spawn_tools
+from agent.subagents import RegisteredSubAgent, make_spawn_tools
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import Authenticator
 from gateway.bootstrap_context import BuildContext

@@ -22,8 +22,7 @@ from agent.execution.subagent_work import SubAgentWork
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import shorten_args
 from agent.run_context.run import Run
-from agent.subagents.base import Caller, SubAgent
-from agent.subagents.registry import RegisteredSubAgent, SubAgentClass, index_subagents
+from agent.subagents import Caller, RegisteredSubAgent, SubAgent, SubAgentClass, index_subagents
 from agent.tools import SubAgentSpawner, Tool
 
 

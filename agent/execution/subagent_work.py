@@ -30,7 +30,7 @@ from agent.run_context.call_site import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
-from agent.subagents.base import CallResult, SubAgent
+from agent.subagents import CallResult, SubAgent
 from agent.tools import Tool, build_flat_schema
 
 RESERVED_SHARE = 0.1

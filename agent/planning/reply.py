@@ -164,15 +164,15 @@ class AnswerDetector:
 
     def _read_plain(self) -> str:
         """The text up to a possible start of a plan."""
-        read_text = self._read
+        start = self._read
         for brace in _BRACE.finditer(self._text, self._read):
             if _PLAN_START.match(self._text, brace.start()):
                 if _PLAN_KEY.match(self._text, brace.end()):
                     self._form = "over"
                 self._read = brace.start()
-                return self._text[read_text : self._read]
+                return self._text[start : self._read]
         self._read = len(self._text)
-        return self._text[read_text:]
+        return self._text[start:]
 
     def _read_value(self) -> str:
         """The JSON string up to its closing quote, without an incomplete escape at the end."""

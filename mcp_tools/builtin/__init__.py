@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agent.core.settings import Settings
-from agent.memory.store import MemoryStore
+from agent.memory import MemoryStore
 from agent.net import SafeClient
 from agent.run_context.ground import GroundFile
 from agent.tools import Tool

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel
-from agent.memory.store import MAX_CHARS, MemorySearchResult, MemoryStore
+from agent.memory import MAX_CHARS, MemorySearchResult, MemoryStore
 from agent.text.terms import extract_query_terms, extract_terms, has_content_words
 from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool, declare_roles
 

@@ -16,7 +16,7 @@ from agent.execution.subagent_runner import SubAgentRunner
 from agent.execution.workflow import drive
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
-from agent.memory.store import MemoryStore
+from agent.memory import MemoryStore
 from agent.net import SafeClient
 from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
@@ -28,8 +28,7 @@ from agent.runs.run_worker import ServiceLimits, make_worker_name
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary, SkillRoot
 from agent.storage.journal_sqlite import SqliteStore
-from agent.subagents.registry import RegisteredSubAgent, SubAgentClass, register_subagents
-from agent.subagents.spawn import make_spawn_tools
+from agent.subagents import RegisteredSubAgent, SubAgentClass, make_spawn_tools, register_subagents
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store

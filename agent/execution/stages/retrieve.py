@@ -7,7 +7,7 @@ from agent.core.errors import AgentError
 from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.models import ChatMessage, Role
 from agent.execution.earlier_run import find_confirmed_values, find_earlier_results
-from agent.memory.store import MemorySearchResult, format_exchange
+from agent.memory import MemorySearchResult, format_exchange
 from agent.policy.redaction.inbound import HistoryRedactor, restore_text
 from agent.policy.redaction.requests import redact_history
 from agent.run_context.message_labels import label_messages, label_prompt

@@ -19,7 +19,7 @@ from procrastinate.worker import Worker
 from psycopg_pool import AsyncConnectionPool
 
 from agent.core.errors import StoreError
-from agent.dispatch.port import MAX_ATTEMPTS, DeadJobError, PostponeJobError
+from agent.dispatch import MAX_ATTEMPTS, DeadJobError, PostponeJobError
 from agent.storage.postgres import IDLE_SECONDS, Connection, add_options, check_connection
 
 log = logging.getLogger(__name__)

@@ -10,8 +10,7 @@ from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFou
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
-from agent.subagents.base import Caller
-from agent.subagents.spawn import KeepResult
+from agent.subagents import Caller, KeepResult
 from agent.tools import ToolContext
 from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore
 from gateway.features.documents.engine.ingest.collections import Library

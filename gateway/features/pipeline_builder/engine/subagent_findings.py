@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from agent.core.errors import AgentError
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.subagents.base import Caller
+from agent.subagents import Caller
 from gateway.features.documents.engine.ingest.connectors.content_types import get_suffix
 from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG, compute_fingerprint

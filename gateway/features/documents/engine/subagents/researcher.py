@@ -13,8 +13,7 @@ from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
-from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls, gather_calls
-from agent.subagents.model_uncertainty import ModelUncertainty
+from agent.subagents import Caller, ModelUncertainty, SubAgent, SubAgentResources, ToolCalls, gather_calls
 from agent.tools import Tool
 from gateway.features.documents.engine.prompts import PROMPTS
 

@@ -12,8 +12,7 @@ from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
-from agent.subagents.base import Caller, SubAgent, ToolCalls
-from agent.subagents.model_uncertainty import ModelUncertainty
+from agent.subagents import Caller, ModelUncertainty, SubAgent, ToolCalls
 from agent.text.plurals import format_count
 from agent.tools import Tool
 from gateway.features.documents.engine.ingest.dry_run_report import PipelineFix, ValidationReport

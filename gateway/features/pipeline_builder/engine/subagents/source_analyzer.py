@@ -9,7 +9,7 @@ from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult
 from agent.prompts.blocks import format_block
-from agent.subagents.base import Caller, CallResult, SubAgent, ToolCalls, gather_calls
+from agent.subagents import Caller, CallResult, SubAgent, ToolCalls, gather_calls
 from agent.tools import Tool
 from gateway.features.pipeline_builder.engine.prompts import PROMPTS
 from gateway.features.pipeline_builder.engine.subagents.parsed_files import ParsedFiles
