@@ -15,7 +15,8 @@ from agent.run_context.run import Run
 from agent.runs.run_intake import RequestHandler, RoomConversations, RunIntake, WebhookRegistry
 from agent.runs.service import AgentService
 from agent.storage.sql import SqlClient
-from agent.subagents import RegisteredSubAgent, make_spawn_tools
+from agent.subagents.registry import RegisteredSubAgent
+from agent.subagents.spawn import make_spawn_tools
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import Authenticator
 from gateway.bootstrap_context import BuildContext
@@ -115,8 +116,8 @@ class FeatureHost:
     @cached_property
     def webhooks(self) -> WebhookRegistry | None:
         """What posts the ends of runs, if a feature does."""
-        registry: WebhookRegistry | None = self._find_one(lambda feature: feature.webhooks, "webhooks")
-        return registry
+        found: WebhookRegistry | None = self._find_one(lambda feature: feature.webhooks, "webhooks")
+        return found
 
     def list_extensions(self) -> list[Extension]:
         """Returns what features add to runs."""
@@ -132,8 +133,8 @@ class FeatureHost:
 
     def find_dispatch(self) -> "Dispatch | None":
         """The dispatch that a feature offers for AGENT_DISPATCH=queue."""
-        dispatch: Dispatch | None = self._find_one(lambda feature: feature.dispatch, "the dispatch")
-        return dispatch
+        found: Dispatch | None = self._find_one(lambda feature: feature.dispatch, "the dispatch")
+        return found
 
     def list_readiness_checks(self) -> "Mapping[str, Callable[[], Awaitable[str]]]":
         """The components of features that `/ready` asks, by name."""
@@ -163,11 +164,11 @@ class FeatureHost:
         return list_hooks(self.context.features, choose)
 
     def _collect(self, choose: Callable[[Feature], Target | None]) -> list[Any]:
-        parts: list[Any] = []
+        found: list[Any] = []
         for _, target in self._list_hooks(choose):
             listed: Sequence[Any] = import_target(target)(self)
-            parts += listed
-        return parts
+            found += listed
+        return found
 
     def _find_one(self, choose: Callable[[Feature], Target | None], noun: str) -> Any:
         """What the only feature with this hook offers, or None. Raises `FeatureConflictError` if two do."""

@@ -43,10 +43,10 @@ def collect_upload_limits(features: LoadedFeatures, settings: Settings) -> dict[
 
 
 def _load_door(door: Door, settings: Settings) -> Sequence[BaseRoute]:
-    loaded = import_target(door.target)
-    if isinstance(loaded, APIRouter):
-        return loaded.routes
-    routes: Sequence[BaseRoute] = loaded(settings) if callable(loaded) else loaded
+    found = import_target(door.target)
+    if isinstance(found, APIRouter):
+        return found.routes
+    routes: Sequence[BaseRoute] = found(settings) if callable(found) else found
     return routes
 
 

@@ -65,7 +65,7 @@ async def find_evidence_check(run: Run, step: PlanStep) -> Callable[[str], bool]
 async def judge_blocks(
     run: Run, step: PlanStep, attempt: AttemptState, output: StepOutput, figures: Sequence[str]
 ) -> str:
-    """Returns intent, input, evidence and output as labelled blocks.
+    """Intent, input, evidence and output as labelled blocks.
 
     Cuts a long output, but keeps the text around the doubtful `figures`."""
     intent = step.intent or run.state.question

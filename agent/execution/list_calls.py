@@ -40,7 +40,7 @@ from agent.tools import ExplainingTool, Tool
 from agent.tools.unset_inputs import drop_unset_inputs
 
 BuildStart = Callable[..., Awaitable[tuple[EventDraft, ...]]]
-"""Returns the events of the attempt's start, of its arguments and `tainted`."""
+"""The events of the attempt's start, of its arguments and `tainted`."""
 
 
 class ListCalls:

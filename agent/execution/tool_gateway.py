@@ -269,7 +269,7 @@ def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> AgentError:
 
 
 def _wrap_defect(spec: ToolSpec, failure: Exception) -> ToolError:
-    """Returns any other failure of a tool as a tool error.
+    """Any other failure of a tool as a tool error.
 
     Re-raises `ApprovalPendingError`: a sub-agent's call waits for a person, and this call is repeated afterwards.
     """

@@ -218,7 +218,7 @@ class MemoryStore:
         return MemorySearchResult(_select_relevant(hits, "embedder"), made.space.embedder)
 
     async def _find_unembedded(self, owner: str) -> list[Item]:
-        """Returns memories without a vector of the configured embedder, newest first, at most `CATCH_UP_BATCH`."""
+        """Memories without a vector of the configured embedder, newest first, at most `CATCH_UP_BATCH`."""
         if owner in self._fully_embedded_owners:
             return []
         known_ids = {item.id for item in await self._index.list_items(EMBEDDER_SET, owner=owner, limit=REINDEX_LIMIT)}

@@ -65,7 +65,7 @@ def fail_gate(*failures: str, redo: tuple[str, ...] = ()) -> GateResult:
 
 
 Topic = Callable[[str, Mapping[str, str]], bool]
-"""Returns whether a request has this topic, from its text and the facts in `metadata.context`."""
+"""Whether a request has this topic, from its text and the facts in `metadata.context`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,9 @@ class RequestHandler(Generic[R]):
 
     kind: type[R]
     accept: Callable[[Principal, R, str | None], Awaitable[AcceptedRun]]
-    """Returns the run that answers the request; the text is the id of a new run, if one was recorded before."""
+    """The run that answers the request; the text is the id of a new run, if one was recorded before."""
     find_webhook: Callable[[Principal, R], Awaitable[Webhook | None]] | None = None
-    """Returns the webhook of the run's end if the request does not name one."""
+    """The webhook of the run's end if the request does not name one."""
 
 
 class RoomConversations(Protocol):

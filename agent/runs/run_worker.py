@@ -261,7 +261,7 @@ class RunWorker(Generic[Live]):
         return len(tasks)
 
     async def _list_abandoned_runs(self) -> list[str]:
-        """Returns unfinished runs without a worker. Runs of dead processes on this machine are freed at once."""
+        """Unfinished runs without a worker. Runs of dead processes on this machine are freed at once."""
         dead = [worker for worker in await self._journal.list_workers() if is_dead_worker(worker, self._worker)]
         return await self._journal.list_claimable_runs(dead_workers=dead)
 

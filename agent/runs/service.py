@@ -113,7 +113,7 @@ class AgentService(Generic[Live]):
         """Requests of tools to the clients that wait for these runs."""
         self._audit = audit
         self.redact_request = redact_request
-        """Returns the request without secrets of this gateway, as it may be stored."""
+        """The request without secrets of this gateway, as it may be stored."""
         self._check_quota = check_quota
         self._list_unshared = list_unshared
         self._run_concurrency = run_concurrency
@@ -305,7 +305,7 @@ class AgentService(Generic[Live]):
         before: str | None = None,
         status: RunStatus | None = None,
     ) -> list[RunRow]:
-        """Returns runs, newest first."""
+        """Runs, newest first."""
         return await self._journal.list_runs(owner=owner, limit=limit, before=before, status=status)
 
     async def cancel_run(

@@ -116,7 +116,7 @@ class Catalogue:
         return CatalogueView("\n".join(text), (*own, *new_names), is_whole=False)
 
     def _choose_lines(self, foreign: Sequence[ToolSpec], question: str, query: str, max_chars: int) -> dict[str, str]:
-        """Returns lines for foreign tools: whole ones for those that match best, then one with its required inputs for
+        """Lines for foreign tools: whole ones for those that match best, then one with its required inputs for
         each further tool, then descriptions for these, as long as there is room.
         """
         ranked = self.rank(foreign, question, query)

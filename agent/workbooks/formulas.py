@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 CellValue = str | float | bool | None
 Lookup = Callable[[str, int, int], CellValue]
-"""Returns the value of a cell by sheet, row and column, both from 1. Raises `NoValueError`."""
+"""The value of a cell by sheet, row and column, both from 1. Raises `NoValueError`."""
 
 _MAX_CELLS = 100_000
 _MAX_DEPTH = 50

@@ -41,7 +41,7 @@ class Caller:
 
     @property
     def owner(self) -> str:
-        """Returns whose data the caller reads and writes."""
+        """Whose data the caller reads and writes."""
         return LOCAL_OWNER if self.key is None else self.key.owner
 
     @property
@@ -51,7 +51,7 @@ class Caller:
 
     @property
     def principal(self) -> Principal:
-        """Returns on whose behalf the engine works, and with which limits."""
+        """On whose behalf the engine works, and with which limits."""
         if self.key is None:
             return LOCAL
         return Principal(

@@ -131,7 +131,7 @@ def _find_setting(settings: Settings, error: AgentError) -> str:
 
 
 def _replace_setting(settings: Settings, field: str, stand_in: Path) -> dict[str, Any]:
-    """Returns settings with which the rest can be checked. The contents of the data folder are still read from
+    """Settings with which the rest can be checked. The contents of the data folder are still read from
     there.
     """
     if field in ("data_dir", "database_url"):

@@ -120,7 +120,7 @@ def _open_key_store(database: Database) -> "KeyStore":
 
 
 def _find_useless_limits(key: "ApiKey", stepgate: "Stepgate") -> list[str]:
-    """Returns warnings about limits that cannot do what they are meant for."""
+    """Warnings about limits that cannot do what they are meant for."""
     limits, settings = key.limits, stepgate.settings
     useless_limits = []
     for option, limit in (("--tpm", limits.tokens_per_minute), ("--budget-tokens", limits.budget_tokens)):

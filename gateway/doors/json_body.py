@@ -41,7 +41,7 @@ class JsonRoute(DeferredRoute):
     """A route that reads its body with `read_json_object` instead of FastAPI's lenient reader."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Returns FastAPI's handler, called with a request whose JSON has been read."""
+        """FastAPI's handler, called with a request whose JSON has been read."""
         handle = super().get_route_handler()
         if self.body_field is None:
             return handle

@@ -43,7 +43,7 @@ class BrowserRoute(DeferredRoute):
     """A route for browsers only; another route serves the same path to other clients."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Returns no match for a client whose Accept header lacks `text/html`."""
+        """No match for a client whose Accept header lacks `text/html`."""
         matched = super().matches(scope)
         return matched if matched[0] is not Match.FULL or wants_html(scope) else (Match.NONE, {})
 

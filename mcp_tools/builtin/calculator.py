@@ -164,7 +164,7 @@ _EVALUATOR = _Evaluator()
 
 
 def _format_plain(value: Decimal) -> str:
-    """Returns plain notation up to 30 digits without trailing zeros; rounded to 15 places, or 15 digits below one."""
+    """Plain notation up to 30 digits without trailing zeros; rounded to 15 places, or 15 digits below one."""
     places = 15 - min(0, value.adjusted() + 1)
     rounded = value if -value.as_tuple().exponent <= places else round(value, places)  # type: ignore[operator]
     text = format(rounded.normalize(), "f")

@@ -173,7 +173,7 @@ def _read_bytes(descriptor: int, shown: str) -> bytes:
 
 
 def _decode_text(data: bytes, shown: str) -> str:
-    """Returns text: by byte order mark, as UTF-8, else Latin-1. Raises `ToolInputError` for binary data."""
+    """Text: by byte order mark, as UTF-8, else Latin-1. Raises `ToolInputError` for binary data."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return data.decode(encoding, errors="replace")

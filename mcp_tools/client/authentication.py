@@ -214,7 +214,7 @@ def get_expiry(tokens: OAuthToken) -> float | None:
 
 
 async def _request_refresh(login: Login, refresh_token: str) -> OAuthToken | None:
-    """Returns new tokens (RFC 6749, section 6), or None if the server rejects the refresh token.
+    """New tokens (RFC 6749, section 6), or None if the server rejects the refresh token.
 
     Raises `httpx2.HTTPError` and `ValidationError`.
     """

@@ -267,7 +267,7 @@ class _Handlers:
         SessionListener.for_session(self._notifier, context)
 
     async def complete(self, _: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """Returns suggestions for the argument of a template or prompt."""
+        """Suggestions for the argument of a template or prompt."""
         return await self._resources.complete(params)
 
     async def list_skills(self, _: Context, params: types.PaginatedRequestParams) -> JsonObject:

@@ -68,7 +68,7 @@ class Resources:
             raise make_not_found_error(context, uri, error.message) from error
 
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """Returns run ids for the templates' argument `run_id`, and nothing for other arguments."""
+        """Run ids for the templates' argument `run_id`, and nothing for other arguments."""
         values: list[str] = []
         of_run = isinstance(params.ref, types.ResourceTemplateReference) and params.argument.name == "run_id"
         if of_run and any(template.uri_template == params.ref.uri for template in TEMPLATES):  # type: ignore[union-attr]

@@ -86,7 +86,7 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str]) -> dict[str, Any]:
-    """Returns columns and rows of one SELECT statement, at most `limit` rows. Raises `InputError`."""
+    """Columns and rows of one SELECT statement, at most `limit` rows. Raises `InputError`."""
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1:

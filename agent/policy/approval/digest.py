@@ -13,7 +13,7 @@ APPROVAL_ID_BYTES = 16
 """Random bytes of an approval's id: who has not read it cannot name it (128 bits, as a UUID)."""
 
 ToolFingerprint = Callable[[str], JsonObject]
-"""Returns the description of a tool by its name. An approval is void if the description changes."""
+"""The description of a tool by its name. An approval is void if the description changes."""
 
 
 def build_approval_request(

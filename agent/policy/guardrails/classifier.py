@@ -126,7 +126,7 @@ def select_order_spans(hashed: HashedText, spans: Ints, parts: Ints) -> Ints:
 
 
 def find_quoted_spans(text: str, spans: Ints) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Returns which spans lie within quotation marks: a request to translate a sentence does not say it.
+    """Which spans lie within quotation marks: a request to translate a sentence does not say it.
 
     The words around them are still classified with the whole text.
     """

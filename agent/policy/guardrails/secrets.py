@@ -188,7 +188,7 @@ class SecretScanner:
         self._longest_loose = max(map(len, self._squeezed_encodings), default=0)
 
     def find(self, request: GuardrailsInput) -> list[Finding]:
-        """Returns findings; spans may overlap."""
+        """Findings; spans may overlap."""
         return [
             Finding(category="secret", kind=span.kind, start=span.start, end=span.end, detail=span.reason)
             for span in self.find_spans(request.content)

@@ -167,7 +167,7 @@ def collect_caller_text(state: RunState) -> str:
 
 
 def _explain_removal(text: str, guards: OutputGuards) -> list[Uncertainty]:
-    """Returns which personal data an answer lacks, and what leaves it in: a published contact is not told apart."""
+    """Which personal data an answer lacks, and what leaves it in: a published contact is not told apart."""
     kinds = sorted(set(_REMOVED_PERSONAL.findall(text))) if guards.pii in ("redact", "redact_answer") else []
     if not kinds:
         return []

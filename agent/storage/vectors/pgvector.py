@@ -297,7 +297,7 @@ class PgvectorIndex(ExactIndex):
 
 
 def _to_halfvec(vector: bytes) -> bytes:
-    """Returns pgvector's binary form: the dimension and an unused number, of 16 bits each, then the halves."""
+    """Pgvector's binary form: the dimension and an unused number, of 16 bits each, then the halves."""
     numbers = np.frombuffer(vector, "<f4").astype(">f2")
     return len(numbers).to_bytes(2, "big") + b"\0\0" + numbers.tobytes()
 

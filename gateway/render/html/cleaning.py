@@ -37,7 +37,7 @@ _IDS: Final = re.compile(r"fn(?:ref)?-[\w.-]{1,80}-\d{1,4}(?::\d{1,4})?")
 
 
 def clean_html(html: str) -> str:
-    """Returns HTML with nothing but what is allowed. Links get `rel="noopener noreferrer"`."""
+    """HTML with nothing but what is allowed. Links get `rel="noopener noreferrer"`."""
     return nh3.clean(
         html,
         tags=set(_TAGS),

@@ -43,7 +43,7 @@ def keep_formula(latex: str, env: dict[str, Any], *, block: bool) -> str:
 
 
 def put_formulas(cleaned: str, env: dict[str, Any]) -> str:
-    """Returns clean HTML with the formulas in place of their placeholders."""
+    """Clean HTML with the formulas in place of their placeholders."""
     formulas: dict[str, tuple[str, bool]] = env.get(_KEY, {})
     if not formulas:
         return cleaned

@@ -183,7 +183,7 @@ class RetryFailures(BaseRetryStrategy):
 
 
 def build_connector(url: str, idle_s: float) -> procrastinate.PsycopgConnector:
-    """Returns procrastinate's connections to our database. `idle_s` is how long a transaction may stand still."""
+    """Procrastinate's connections to our database. `idle_s` is how long a transaction may stand still."""
     # From its sixth call on, a function of PL/pgSQL uses a plan made without its arguments: a fetch beside 200,000
     # queued jobs then takes 150 ms instead of 1.
     return procrastinate.PsycopgConnector(

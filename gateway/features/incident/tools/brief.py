@@ -280,7 +280,7 @@ def _make_lines(lines: Sequence[tuple[str, int]]) -> list[BriefLine]:
 
 
 def _join_lines(lines: Sequence[BriefLine]) -> BriefLine | None:
-    """Returns several lines as one, with the citations of all."""
+    """Several lines as one, with the citations of all."""
     if not lines:
         return None
     citations = dict.fromkeys(number for line in lines for number in line.citations)

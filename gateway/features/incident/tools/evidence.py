@@ -46,7 +46,7 @@ async def search_evidence(
     filters: JsonObject | None = None,
     min_relevance: float = MIN_RELEVANCE,
 ) -> tuple[Sequence[RetrievedContext], str]:
-    """Returns relevant passages in order of relevance, and a note of the search.
+    """Relevant passages in order of relevance, and a note of the search.
 
     Returns none if nothing is relevant or no passage has a field of the filters. A `min_relevance` of 0 returns
     every passage that shares a word with the query.

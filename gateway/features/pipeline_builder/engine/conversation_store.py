@@ -82,7 +82,7 @@ class BuilderConversationStore:
         archived: bool = False,
         archive_before: float = 0.0,
     ) -> list[Conversation]:
-        """Returns conversations, newest first, created before `before`. Archived ones only if `archived`; those that
+        """Conversations, newest first, created before `before`. Archived ones only if `archived`; those that
         ended before the time `archive_before` count as archived.
         """
         query = (

@@ -142,7 +142,7 @@ class RunTaskHandler(RequestHandler):
 
     @validate_request_params
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task:
-        """Returns a task."""
+        """A task."""
         call = _get_call(context)
         service, owner = call.stepgate.service, call.caller.owner
         with _translate_errors():

@@ -78,7 +78,7 @@ def read_approval_replies(items: Sequence[JsonObject]) -> tuple[str, dict[str, t
 
 
 def list_input_items(items: Sequence[JsonValue], key: str) -> list[JsonObject]:
-    """Returns stored input items as `GET /v1/responses/{id}/input_items` shows them: with ids and parts."""
+    """Stored input items as `GET /v1/responses/{id}/input_items` shows them: with ids and parts."""
     input_items: list[JsonObject] = []
     for index, item in enumerate(items):
         if not isinstance(item, dict):

@@ -214,7 +214,7 @@ async def _check_replies(
     replies: tuple[str, dict[str, tuple[bool, str]]],
     previous: StoredResponse | None,
 ) -> ApprovalReplies:
-    """Returns decisions that fit what their run waits for. Raises `RequestFormatError`."""
+    """Decisions that fit what their run waits for. Raises `RequestFormatError`."""
     run_id, decisions = replies
     unknown = RequestFormatError("input: there is no such approval request.", "input", "invalid_value")
     if previous is not None and previous.run_id != run_id:

@@ -254,7 +254,7 @@ def _list_read_only_steps(steps: Iterable[PlanStep]) -> list[str]:
 def _choose_other_values(
     parameters: Iterable[RecipeParameter], found: FoundParameters, wanted: JsonObject
 ) -> JsonObject:
-    """Returns values that differ from the run's. Raises `BadRequestError` for a wanted value that does not fit."""
+    """Values that differ from the run's. Raises `BadRequestError` for a wanted value that does not fit."""
     by_name = {one.name: one for one in parameters}
     unknown = [name for name in wanted if name not in by_name]
     if unknown:

@@ -137,7 +137,7 @@ class ScheduleStore:
         await self._statements.write("DELETE FROM schedules WHERE id = ?", schedule.id)
 
     async def list_due(self, limit: int) -> list[Schedule]:
-        """Returns schedules whose tick has come and is not held, the oldest tick first."""
+        """Schedules whose tick has come and is not held, the oldest tick first."""
         now = self._clock()
         return await self._read(
             "enabled = 1 AND next_tick <= ? AND held_until < ? ORDER BY next_tick LIMIT ?", now, now, limit

@@ -50,7 +50,7 @@ MAX_DUE: Final = 20
 STOP_SECONDS: Final = 5.0
 
 Authorize = Callable[[Schedule], Awaitable[Principal]]
-"""Returns on whose behalf a schedule runs. Raises `AuthError` or `ScopeError` if its key no longer allows it, and
+"""On whose behalf a schedule runs. Raises `AuthError` or `ScopeError` if its key no longer allows it, and
 `RateLimitError`."""
 
 

@@ -147,7 +147,7 @@ class WebhookOutbox:
     async def list_newest(
         self, owner: str, *, limit: int, run_id: str | None = None, before: str | None = None
     ) -> list[WebhookDelivery]:
-        """Returns deliveries, newest first; those of one run, or older than `before`. Raises `NotFoundError`."""
+        """Deliveries, newest first; those of one run, or older than `before`. Raises `NotFoundError`."""
         older = await self.get(before, owner) if before is not None else None
         at, last = (older.created, older.id) if older is not None else (1e12, "")
         rows = await self._statements.read(

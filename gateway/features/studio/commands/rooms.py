@@ -181,7 +181,7 @@ async def check(
 
 
 def get_operator() -> "Editor":
-    """Returns on whose behalf this command edits rooms: the operator's."""
+    """On whose behalf this command edits rooms: the operator's."""
     from gateway.features.studio.engine.room_view import Editor  # noqa: PLC0415 - loaded with the engine
 
     return Editor(None, get_operator_name(), programs="allowed")

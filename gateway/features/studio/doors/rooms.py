@@ -223,7 +223,7 @@ async def change_or_ask(
 
 
 def to_editor(stepgate: Stepgate, caller: Caller) -> Editor:
-    """Returns on whose behalf a caller edits rooms. This door requires the scope `rooms` of keys; rooms that start
+    """On whose behalf a caller edits rooms. This door requires the scope `rooms` of keys; rooms that start
     programs require `admin`.
     """
     may_ask = stepgate.settings.allow_programs if caller.key is None else caller.key.has_scope("admin")

@@ -215,7 +215,7 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
 
 
 def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str] | None:
-    """Returns action and name of the first entity whose value a small model has made up, or None.
+    """Action and name of the first entity whose value a small model has made up, or None.
 
     A value is in the user's messages or in earlier answers and results, compared as a value; or it names something of
     the gateway, such as a field or a tool.

@@ -30,7 +30,7 @@ MAX_LISTED = 40
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 ReadRoom = Callable[[str, str], Room]
-"""Returns the room of a text and an id, with the operator's defaults. Raises `YamlError` and pydantic's error."""
+"""The room of a text and an id, with the operator's defaults. Raises `YamlError` and pydantic's error."""
 
 
 @dataclass(frozen=True, slots=True)

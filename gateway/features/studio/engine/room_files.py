@@ -34,7 +34,7 @@ class FileRoomStore:
         """Does nothing: no file is held open."""
 
     def list_stamps(self) -> Mapping[str, tuple[int, ...]] | None:
-        """Returns inode, size and times of each file."""
+        """Inode, size and times of each file."""
         stamps = {}
         try:
             with os.scandir(self.folder) as entries:

@@ -27,7 +27,7 @@ from gateway.features.studio.tools.tool_versions import (
 )
 
 AuthorizeToolMaker = Callable[[ToolContext], Awaitable[Principal]]
-"""Returns on whose behalf a call makes tools. Raises `ToolDeniedError` for callers who may not."""
+"""On whose behalf a call makes tools. Raises `ToolDeniedError` for callers who may not."""
 
 MAKING_SECONDS = 600.0
 """Three rounds of tests, code and review take a slow model minutes."""

@@ -18,7 +18,7 @@ from gateway.features.studio.engine.room_view import Editor, RoomOrigin, RoomVie
 from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 
 AuthorizeEditor = Callable[[ToolContext], Awaitable[Editor]]
-"""Returns on whose behalf a call edits rooms. Raises `ToolDeniedError` for callers who may not."""
+"""On whose behalf a call edits rooms. Raises `ToolDeniedError` for callers who may not."""
 
 _KEYWORDS: tuple[str, ...] = ("room", "rooms", "assistant", "studio")
 

@@ -28,7 +28,7 @@ class Format(FrozenModel):
 
 
 def merge_formats(first: Format, second: Format) -> Format:
-    """Returns both formats in one; the first wins."""
+    """Both formats in one; the first wins."""
     return Format(
         shape=first.shape if first.shape != "plain" else second.shape,
         max_sentences=first.max_sentences or second.max_sentences,

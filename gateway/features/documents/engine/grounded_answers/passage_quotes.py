@@ -53,7 +53,7 @@ def list_quotations(
 
 
 def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Container[int]) -> list[CheckedUnit]:
-    """Returns quotations for the questions of a message that an answer leaves out; none for a single question.
+    """Quotations for the questions of a message that an answer leaves out; none for a single question.
 
     A question is left out if a passage holds most of its words, more than any cited passage does.
     """
@@ -125,7 +125,7 @@ def _quote_passages(
 
 
 def _score_parts(question: str, passage: Passage) -> list[int]:
-    """Returns for each part how many of the question's terms it or its table's head holds, in the passage's stems."""
+    """For each part how many of the question's terms it or its table's head holds, in the passage's stems."""
     languages = [passage.language] if passage.language in SNOWBALL_LANGUAGES else []
     variants = list(expand_query_terms(question, languages).values())
     scores = []

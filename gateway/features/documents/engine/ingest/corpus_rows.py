@@ -133,7 +133,7 @@ def _find_width_problem(cells: list[str], width: int) -> str | None:
 
 
 def _make_unique_names(header: Sequence[str]) -> list[str]:
-    """Returns unique column names; a column without a name is called by its number."""
+    """Unique column names; a column without a name is called by its number."""
     names: list[str] = []
     for place, cell in enumerate(header, start=1):
         name = cell.replace("\ufeff", "").strip() or f"column {place}"

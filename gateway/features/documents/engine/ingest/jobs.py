@@ -262,7 +262,7 @@ class JobStore:
         return bool(rows)
 
     async def list_with_traces(self) -> Sequence[Job]:
-        """Returns jobs that have ended, but whose process has ended before it removed what they had fetched."""
+        """Jobs that have ended, but whose process has ended before it removed what they had fetched."""
         query = (
             f"SELECT {_COLUMNS} FROM jobs WHERE status IN ('done', 'failed') AND place <> '' "  # noqa: S608 - constants
             f"ORDER BY updated LIMIT {MAX_WAITING}"

@@ -81,7 +81,7 @@ def list_included_types(pipeline: PipelineDAG) -> tuple[FileType, ...]:
 
 
 def get_source_options(pipeline: PipelineDAG) -> SourceOptions:
-    """Returns which files a checked pipeline includes and excludes."""
+    """Which files a checked pipeline includes and excludes."""
     (source,) = pipeline.list_nodes("source")
     return parse_options(SourceOptions, source.options)
 

@@ -25,7 +25,7 @@ FILLER_WEIGHT = 0.25
 
 
 def compute_idf(passages: float, matching: float) -> float:
-    """Returns BM25's inverse document frequency of a term that `matching` of `passages` contain."""
+    """BM25's inverse document frequency of a term that `matching` of `passages` contain."""
     return math.log(1 + (passages - matching + 0.5) / (matching + 0.5))
 
 

@@ -147,7 +147,7 @@ class DocumentStore:
         return {str(row[0]): Document.from_json(row[1]) for row in rows}
 
     async def find_current_ids(self, owner: str, collection: str, document_ids: Sequence[str]) -> AbstractSet[str]:
-        """Returns which of these ids are those of documents."""
+        """Which of these ids are those of documents."""
         if not document_ids:
             return frozenset()
         rows = await self._statements.read(

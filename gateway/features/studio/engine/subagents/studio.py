@@ -69,7 +69,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         self._done: list[_Call] = []
 
     def make_tools(self) -> Sequence[Tool]:
-        """Returns nothing: all tools are those of the room."""
+        """Nothing: all tools are those of the room."""
         return ()
 
     def build_first_message(self) -> str:
@@ -101,7 +101,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         self._done.append(_Call(tool, output))
 
     def read_prose(self, text: str) -> StudioFinal | None:
-        """Returns prose without any JSON as the answer: small models forget the form."""
+        """Prose without any JSON as the answer: small models forget the form."""
         return StudioFinal(answer=text.strip()) if text.strip() and "{" not in text else None
 
     def build_partial_data(self) -> JsonObject:

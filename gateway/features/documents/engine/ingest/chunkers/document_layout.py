@@ -41,7 +41,7 @@ class Document:
         self._starts = [placed.start for placed in self.blocks]
 
     def build_chunks(self, spans: Iterable[Span]) -> list[Chunk]:
-        """Returns numbered chunks for these spans, without surrounding white space.
+        """Numbered chunks for these spans, without surrounding white space.
 
         Spans that are empty, or lie within the chunk before, are dropped.
         """

@@ -104,7 +104,7 @@ class DriveApi:
         self._files = f"{base_url.rstrip('/')}/drive/v3/files"
 
     async def get_file(self, reference: Reference) -> DriveFile:
-        """Returns Drive's metadata of a file or folder."""
+        """Drive's metadata of a file or folder."""
         url = self._build_url(reference.id, fields=FIELDS)
         return parse_file(await self._fetch_json(url, reference))
 

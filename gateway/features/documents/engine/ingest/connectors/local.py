@@ -193,6 +193,6 @@ def _hash(file: BufferedReader, copy: Path | None) -> tuple[str, int]:
 
 
 def _read_version(status: os.stat_result) -> str:
-    """Returns time, size and inode change time. A copy that keeps its original's time (`cp -p`) differs in
+    """Time, size and inode change time. A copy that keeps its original's time (`cp -p`) differs in
     the latter."""
     return f"{status.st_mtime_ns}-{status.st_size}-{status.st_ctime_ns}"

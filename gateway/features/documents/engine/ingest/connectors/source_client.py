@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 Headers = Callable[[str], Awaitable[Mapping[str, str]]]
-"""Returns the headers for an address, called right before each request, redirects included. This is the place to wait
+"""The headers for an address, called right before each request, redirects included. This is the place to wait
 for the host's pace, to refuse an address by raising, and to keep a token from other hosts."""
 ErrorForStatus = Callable[[str, int, Mapping[str, str], bytes], ConnectorError]
 """Maps an address, a status of 400 or more, the headers and the start of the body to an error."""

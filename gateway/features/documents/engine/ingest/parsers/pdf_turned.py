@@ -112,7 +112,7 @@ def iter_notes(items: Sequence["TextItem"]) -> Iterator[list["TextItem"]]:
 
 
 def _get_turn(item: "TextItem") -> int:
-    """Returns by how many quarters a text is turned; 0 for upright text."""
+    """By how many quarters a text is turned; 0 for upright text."""
     angle = item.rotation % 360
     return 0 if min(angle, 360 - angle) <= _TURNED else max(1, round(angle / 90))
 
