@@ -1,5 +1,4 @@
-"""Finds the mail addresses in a text that its evidence does not hold. A model that has only a name makes an address
-up."""
+"""Finds the mail addresses in a text that its evidence does not hold. A model that was told a name makes one up."""
 
 import re
 
@@ -12,7 +11,5 @@ def find_unexplained_addresses(text: str, evidence: str) -> list[str]:
     """The mail addresses of `text`, as written and each once, that `evidence` holds in no notation of case."""
     if "@" not in text:
         return []
-    evidence_addresses = {address.lower() for address in _ADDRESS.findall(evidence)}
-    return [one for one in dict.fromkeys(_ADDRESS.findall(text)) if one.lower() not in evidence_addresses][
-        :MAX_REPORTED
-    ]
+    known = {address.lower() for address in _ADDRESS.findall(evidence)}
+    return [one for one in dict.fromkeys(_ADDRESS.findall(text)) if one.lower() not in known][:MAX_REPORTED]

@@ -35,17 +35,17 @@ def compose_results(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> st
 
     Omits a result that repeats the request. A result that summarises the others comes first (`PlanHints`)."""
     prompt = _normalise_text(run.state.prompt)
-    visible_results = [
+    shown = [
         (step, output)
         for step, output in outcomes
         if not _get_hints(run, step).reads_request or _normalise_text(output.text) != prompt
     ]
-    visible_results = visible_results or outcomes
-    if len(visible_results) == 1:
-        return cut_text(visible_results[0][1].text, RESULT_CHARS)
-    visible_results.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
+    shown = shown or outcomes
+    if len(shown) == 1:
+        return cut_text(shown[0][1].text, RESULT_CHARS)
+    shown.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
     return "\n\n".join(
-        f"**{_build_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in visible_results
+        f"**{_build_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in shown
     )
 
 
@@ -103,12 +103,8 @@ def describe_unknown_command(run: Run) -> str:
     name = run.state.prompt.strip().split()[0].lower().removeprefix("/")
     if name in LISTINGS:
         return ""
-    command_names = [
-        *LISTINGS,
-        *(skill.name for skill in _list_commands(run)),
-        *(one.name for one in run.list_commands()),
-    ]
-    near = " or ".join(f"`/{one}`" for one in get_close_matches(name, command_names))
+    known = [*LISTINGS, *(skill.name for skill in _list_commands(run)), *(one.name for one in run.list_commands())]
+    near = " or ".join(f"`/{one}`" for one in get_close_matches(name, known))
     return f"There is no command `/{name}`.{f' Did you mean {near}?' if near else ''} `/help` lists the commands."
 
 
@@ -198,8 +194,8 @@ def answer_background_prompt(prompt: str) -> str:
     """The JSON for a chat client's background prompt (title, tags, follow-ups, queries).
 
     The first key before the quoted chat names the kind; "title" and "follow" occur in many of these prompts."""
-    instructions = prompt.split(_CHAT_BEGINS, 1)[0]
-    wanted = _WANTED_KEY.search(instructions)
+    told = prompt.split(_CHAT_BEGINS, 1)[0]
+    wanted = _WANTED_KEY.search(told)
     chat = _CHAT.search(prompt)
     first = next((line for line in (chat[1] if chat else "").splitlines() if line.strip()), "Conversation")
     words = re.sub(r"^\s*(user|assistant)\s*:\s*", "", first, flags=re.IGNORECASE)
@@ -242,8 +238,8 @@ async def compose_partial_answer(run: Run) -> str:
     """The answer of an incomplete run: the reason, the known results, the missing ones. Omits the steps that a
     person rejected, and the result of the skill's briefing."""
     state = run.state
-    briefing = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
-    outcomes = [(step, output) for step, output in await list_results(run) if step.tool != briefing]
+    told = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
+    outcomes = [(step, output) for step, output in await list_results(run) if step.tool != told]
     refused = _explain_refusal(run)
     if run.state.classified is not None and len(run.state.classified.intents) > 1:
         return "\n".join(_list_intent_outcomes(run, outcomes))
@@ -265,13 +261,13 @@ def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]])
     for number, step in enumerate((one for one in state.plan.steps if one.is_work) if state.plan else (), start=1):
         own = state.get_step(step.id)
         if step.id in results:
-            description = f"done. {cut_text(results[step.id].text, RESULT_CHARS)}"
+            told = f"done. {cut_text(results[step.id].text, RESULT_CHARS)}"
         elif own.last is None:
             needed = [name for name in step.depends_on if name not in results]
-            description = "not begun, because what it needs was not done." if needed else "not begun."
+            told = "not begun, because what it needs was not done." if needed else "not begun."
         else:
-            description = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"
-        lines.append(f"{number}. {step.intent}: {description}")
+            told = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"
+        lines.append(f"{number}. {step.intent}: {told}")
     return lines
 
 
@@ -279,9 +275,9 @@ def _explain_refusal(run: Run) -> str:
     """Returns why a person or a tool refused the step that halted the run; "" if nobody did."""
     step = find_halting_step(run.state)
     # A later plan may repeat the call in another step.
-    for request in reversed(run.state.approvals):
-        decided, item = run.state.decisions.get(request.approval_id), request.items[0]
-        is_of_step = bool(request.call_id) and step is not None and (item.step_id == step.id or item.tool == step.tool)
+    for asked in reversed(run.state.approvals):
+        decided, item = run.state.decisions.get(asked.approval_id), asked.items[0]
+        is_of_step = bool(asked.call_id) and step is not None and (item.step_id == step.id or item.tool == step.tool)
         if is_of_step and decided is not None and decided.decision == "rejected":
             why = f" ({decided.reason})" if decided.reason else ""
             return f"You did not allow `{item.tool}`{why}, so it was not done."

@@ -35,9 +35,9 @@ def find_misfit(state: RunState) -> str:
 
 async def build_final_answer(run: Run) -> AnswerFinished:
     """The answer with sources, citations and uncertainties; translated if the log holds a translation."""
-    input_request = run.state.input_request
-    if input_request is not None and run.state.cancel_request is None:
-        drafted = AnswerFinished(text=input_request.question)
+    asked = run.state.input_request
+    if asked is not None and run.state.cancel_request is None:
+        drafted = AnswerFinished(text=asked.question)
     elif run.state.client_calls is not None and run.state.cancel_request is None:
         calls = tuple(map(_format_client_call, run.state.client_calls.calls))
         return AnswerFinished(text="", finish_reason="tool_calls", tool_calls=calls)
@@ -135,11 +135,11 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     """The uncertainties of a run: side effects of unknown outcome, fallbacks, searches without hits,
     unexplained figures, abandoned steps, and replies without effect.
     """
-    uncertainties: list[Uncertainty] = (
+    found: list[Uncertainty] = (
         _list_translation_fallbacks(state) + _list_unresolved_doubts(state) + _list_ignored_replies(state)
     )
     if is_successful(state):  # a partial answer names its missing steps itself
-        uncertainties += [
+        found += [
             Uncertainty(
                 level="notable",
                 message=(
@@ -151,12 +151,12 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
         ]
     for step_id, step in state.steps.items():
         for attempt in step.attempts:
-            uncertainties += [
+            found += [
                 Uncertainty(level="blocking", message=call.unknown_outcome.message, step_id=step_id)
                 for call in attempt.calls
                 if call.unknown_outcome is not None
             ]
-            uncertainties += [
+            found += [
                 Uncertainty(
                     level="blocking",
                     message=f"{call.intent.tool} was interrupted; whether it happened is unknown",
@@ -167,12 +167,10 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
             ]
             verdict = attempt.verdict
             if verdict is not None and verdict.outcome is Outcome.SUCCESS and verdict.evidence == "none":
-                uncertainties.append(Uncertainty(level="info", message=verdict.reason, step_id=step_id))
+                found.append(Uncertainty(level="info", message=verdict.reason, step_id=step_id))
             if attempt.output is not None and attempt.output.fallback_reason and attempt.verdict is not None:
-                uncertainties.append(
-                    Uncertainty(level="notable", message=attempt.output.fallback_reason, step_id=step_id)
-                )
-    return tuple(uncertainties)
+                found.append(Uncertainty(level="notable", message=attempt.output.fallback_reason, step_id=step_id))
+    return tuple(found)
 
 
 def _build_citations(
@@ -201,19 +199,19 @@ def _build_citations(
 
 def _was_streamed(run: Run) -> bool:
     """Whether the text of the answer was streamed to a reader."""
-    is_streamed = False
+    shown = False
     for event in run.events:
         match event.body:
             case AnswerStarted():
-                is_streamed = False
+                shown = False
             case AnswerDelta(kind="text"):
-                is_streamed = True
-    return is_streamed and run.follower_count > 0
+                shown = True
+    return shown and run.follower_count > 0
 
 
 def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
     """The doubts of rules that no judge resolved, and the steps that no judge could check."""
-    unresolved_doubts: list[Uncertainty] = []
+    found: list[Uncertainty] = []
     for step in state.plan.steps if state.plan else ():
         attempt = state.get_step(step.id).last
         if attempt is None:
@@ -223,42 +221,42 @@ def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
             message = f"{holder} holds {attempt.rule_doubt}"
             if attempt.misfit:
                 message = f"the answer is not in the form that the request asks for: {attempt.misfit}"
-            unresolved_doubts.append(Uncertainty(level="notable", message=message, step_id=step.id))
+            found.append(Uncertainty(level="notable", message=message, step_id=step.id))
         if attempt.judge_error:
             message = f"nobody checked the result of {step.title} beyond the rules: {attempt.judge_error}"
-            unresolved_doubts.append(Uncertainty(level="info", message=message, step_id=step.id))
-    return unresolved_doubts
+            found.append(Uncertainty(level="info", message=message, step_id=step.id))
+    return found
 
 
 def _list_ignored_replies(state: RunState) -> list[Uncertainty]:
     """The replies to a plan that rules then replaced, because rules cannot interpret replies."""
-    ignored_replies = []
-    for number, approval in enumerate(state.approvals, start=1):
-        decided = state.decisions.get(approval.approval_id)
+    found = []
+    for number, asked in enumerate(state.approvals, start=1):
+        decided = state.decisions.get(asked.approval_id)
         if (
             number == len(state.approvals)
-            or approval.call_id is not None
+            or asked.call_id is not None
             or decided is None
             or decided.decision != "answered"
         ):
             continue
-        following = next((one for one in state.plans if one.plan.version > approval.plan_version), None)
+        following = next((one for one in state.plans if one.plan.version > asked.plan_version), None)
         if following is None or following.effective == "rules":
             message = f'what was said about the plan had no effect, because no model planned again: "{decided.reason}"'
-            ignored_replies.append(Uncertainty(level="notable", message=message))
-    return ignored_replies
+            found.append(Uncertainty(level="notable", message=message))
+    return found
 
 
 def _list_translation_fallbacks(state: RunState) -> list[Uncertainty]:
     """The failed translations and their reasons."""
     understood, translated = state.understanding, state.translation
-    translation_fallbacks = []
+    found = []
     if understood is not None and understood.fallback_reason is not None:
         language = get_language_name(understood.language)
         why = f"the request ({language}) was not translated: {understood.fallback_reason}"
-        translation_fallbacks.append(Uncertainty(level="notable", message=why))
+        found.append(Uncertainty(level="notable", message=why))
     if translated is not None and translated.fallback_reason is not None:
         language = get_language_name(translated.language)
         why = f"the answer could not be translated into {language}: {translated.fallback_reason}"
-        translation_fallbacks.append(Uncertainty(level="notable", message=why))
-    return translation_fallbacks
+        found.append(Uncertainty(level="notable", message=why))
+    return found

@@ -1,4 +1,4 @@
-"""Recognises texts whose figures are all in the evidence as they are written, so that no value need be compared.
+"""Recognises texts whose figures all stand in the evidence as they are written, so that no value need be compared.
 
 Most answers are such texts. Comparing values costs a third of the machine instructions of a whole turn.
 """
@@ -16,20 +16,20 @@ _NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?(
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
 _WORDS_OF_VALUES = frozenset((*SCALES, *(word for word, value in NUMBER_WORDS.items() if value > 12)))
-"""Words that make a larger value of a number, or are one that is not a count."""
+"""Words that make a larger value of a number, or are one that is no count."""
 _MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
 
 
 def has_only_quoted_figures(text: str, evidence: str) -> bool:
-    """Whether the evidence contains every figure of a text with the same unit, and none is computed.
+    """Whether every figure of a text stands in the evidence with the same unit, and none is computed.
 
     False means that the values have to be compared, not that one of them is missing."""
     if "=" in text or "\u2248" in text or "http" in text:
         return False
     if not _WORDS_OF_VALUES.isdisjoint(_WORD.findall(text.lower())):
         return False
-    evidence_figures = set(_FIGURE.findall(evidence))
-    return all(_is_quoted(text, match, evidence_figures, evidence) for match in _FIGURE.finditer(text))
+    known = set(_FIGURE.findall(evidence))
+    return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))
 
 
 def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) -> bool:

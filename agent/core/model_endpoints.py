@@ -43,7 +43,7 @@ def read_endpoint_keys(endpoints: Mapping[str, ModelEndpoint]) -> dict[str, Mode
 
     Raises `ValueError` for a name that cannot follow an `@`, and for a key that is not set.
     """
-    endpoint_keys: dict[str, ModelEndpoint] = {}
+    found: dict[str, ModelEndpoint] = {}
     for name, endpoint in endpoints.items():
         if not NAME.fullmatch(name):
             raise ValueError(f"the name {name[:40]!r} must consist of a-z, 0-9, _ and -, and begin with a letter")
@@ -51,8 +51,8 @@ def read_endpoint_keys(endpoints: Mapping[str, ModelEndpoint]) -> dict[str, Mode
         value = os.environ.get(key) or dotenv_values(".env").get(key) if key is not None else None
         if key is not None and not value:
             raise ValueError(f"the key of {name!r} is not set (the variable {key[:80]})")
-        endpoint_keys[name] = endpoint.model_copy(update={"api_key": SecretStr(value) if value else None})
-    return endpoint_keys
+        found[name] = endpoint.model_copy(update={"api_key": SecretStr(value) if value else None})
+    return found
 
 
 def split_models(text: str) -> tuple[str, ...]:

@@ -58,12 +58,12 @@ def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object
                     tool_effects=tuple(effects[name] for name in tools),
                 )
             )
-    catalogue = Catalogue(skills=tuple(cards), tools=tuple(specs))
+    known = Catalogue(skills=tuple(cards), tools=tuple(specs))
     if not run.room.planning or run.room.skill is not None:
-        return catalogue
-    offered = [spec for hooks in run.engine.extensions.hooks for spec in hooks.list_catalogue_tools(run, catalogue)]
+        return known
+    offered = [spec for hooks in run.engine.extensions.hooks for spec in hooks.list_catalogue_tools(run, known)]
     wished = [spec for spec in offered if wanted is None or spec.name in wanted]
-    return replace(catalogue, tools=(*catalogue.tools, *wished)) if wished else catalogue
+    return replace(known, tools=(*known.tools, *wished)) if wished else known
 
 
 def list_callable(catalogue: Catalogue) -> Catalogue:

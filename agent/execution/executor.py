@@ -125,14 +125,14 @@ class RunExecutor:
             if run.state.is_finished:
                 return
             waiting = run.state.pending_approvals
-            await run.emit(RunWaiting(approvals=tuple(request.approval_id for request in waiting)))
+            await run.emit(RunWaiting(approvals=tuple(asked.approval_id for asked in waiting)))
             if await self._park(run):
                 return
             await self.apply_signals(run)
 
     async def _park(self, run: Run) -> bool:
         """Releases a run that waits for a person. Returns False if a decision arrived in the meantime."""
-        until = min((request.expires_at for request in run.state.pending_approvals), default=0.0)
+        until = min((asked.expires_at for asked in run.state.pending_approvals), default=0.0)
         async with run.signal_lock:
             heard = run.last_signal
             run.parked = run.parked or await self._engine.journal.park(

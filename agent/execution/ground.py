@@ -2,7 +2,7 @@
 
 The ground holds the date, the names of readable files, the collections, and the instructions of foreign servers. It
 lists files only for runs with a file tool, and servers only for runs with one of their tools. Other people wrote these
-texts, so they are in a block of data, without control characters.
+texts, so they stand in a block of data, without control characters.
 """
 
 import logging
@@ -33,7 +33,7 @@ EXACT_CHARS = 5
 _TOKEN = re.compile(r"[\w@.+:/-]+")
 _EXACT = re.compile(r"[@\d]|\w\.\w")
 QUOTED_LETTERS = 20
-"""Letters. A match of this length is not a coincidence."""
+"""Letters. A match of this length is no coincidence."""
 
 
 async def build_ground(run: Run, catalogue: Catalogue) -> str:
@@ -57,13 +57,11 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
             log.warning("the collections cannot be listed: %s", error.message)
     instructions = sources.list_instructions()
     servers = {get_server_name(spec) for spec in catalogue.tools if is_foreign(spec)} if instructions else ()
-    server_texts = {name: text for name, text in instructions.items() if name in servers and text.strip()}
-    if server_texts:
+    told = {name: text for name, text in instructions.items() if name in servers and text.strip()}
+    if told:
         lines.append("What connected servers say about their use:")
-        listed_servers = sorted(server_texts.items())[:MAX_SERVERS]
-        lines += [
-            f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in listed_servers
-        ]
+        shown = sorted(told.items())[:MAX_SERVERS]
+        lines += [f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in shown]
     return "\n".join(lines)
 
 
@@ -87,21 +85,17 @@ def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
     """A count of the files and the names of some: first those with words of the question, then the newest."""
     if not files:
         return ["Files: none."]
-    question_words = [word for word in extract_query_terms(split_name(question)) if len(word) >= SHORTEST_WORD]
+    asked = [word for word in extract_query_terms(split_name(question)) if len(word) >= SHORTEST_WORD]
 
     def rank(file: GroundFile) -> tuple[int, float]:
         path = file.path.lower()  # a substring match is enough to sort up to 20,000 paths
-        return (-sum(word in path for word in question_words), -file.modified)
+        return (-sum(word in path for word in asked), -file.modified)
 
     # A long file name can hold an instruction. list_files returns it as untrusted data.
     ranked = (file for file in sorted(files, key=rank) if _count_words(file.path) <= MAX_WORDS)
-    listed_files = list(islice(ranked, MAX_FILES))
-    count = (
-        f"{len(files):,}"
-        if len(listed_files) == len(files)
-        else f"{len(listed_files)} of {len(files):,}; list_files has all"
-    )
-    return [f"Files ({count}):", *(f"- {clean_line(file.path, NAME_CHARS)}" for file in listed_files)]
+    shown = list(islice(ranked, MAX_FILES))
+    count = f"{len(files):,}" if len(shown) == len(files) else f"{len(shown)} of {len(files):,}; list_files has all"
+    return [f"Files ({count}):", *(f"- {clean_line(file.path, NAME_CHARS)}" for file in shown)]
 
 
 def _count_words(path: str) -> int:
@@ -115,7 +109,7 @@ def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
     changing = [step for step in plan.steps if has_side_effect(step.tool, step.effect)]
     if not changing:
         return False
-    ground_letters, own = _keep_letters(ground), _keep_letters(said)
+    told, own = _keep_letters(ground), _keep_letters(said)
     # The first line is the date, which the user need not say. Addresses, amounts and numbers are short, but exact.
     exact, own_text = ground.partition("\n")[2].casefold(), said.casefold()
     for step in changing:
@@ -124,7 +118,7 @@ def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
             return True
         given = _keep_letters(text)
         pieces = (given[at : at + QUOTED_LETTERS] for at in range(len(given) - QUOTED_LETTERS + 1))
-        if any(piece in ground_letters and piece not in own for piece in pieces):
+        if any(piece in told and piece not in own for piece in pieces):
             return True
     return False
 

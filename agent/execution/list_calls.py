@@ -40,7 +40,7 @@ from agent.tools import ExplainingTool, Tool
 from agent.tools.unset_inputs import drop_unset_inputs
 
 BuildStart = Callable[..., Awaitable[tuple[EventDraft, ...]]]
-"""The events of the attempt's start, of its arguments and `tainted`."""
+"""Returns the events of the attempt's start, of its arguments and `tainted`."""
 
 
 class ListCalls:
@@ -83,7 +83,7 @@ class ListCalls:
         resolved = resolve_references({FOR_EACH: source}, outputs.__getitem__)
         items = _read_list(resolved.args[FOR_EACH])
         if items is None:
-            raise ReferenceMissingError("for_each refers to a value that is not a list", agent_id=self._step.tool)
+            raise ReferenceMissingError("for_each refers to a value that is no list", agent_id=self._step.tool)
         if len(items) > MAX_ITEMS:
             message = f"the list has {len(items)} items; at most {MAX_ITEMS} calls are made by one step"
             raise ToolInputError(message, agent_id=self._step.tool)
@@ -93,8 +93,8 @@ class ListCalls:
         calls = []
         for item in items:
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-            known_outputs = {**outputs, ITEM: StepOutput(value=item, text=text, tainted=resolved.tainted)}
-            filled = resolve_references(inputs, known_outputs.__getitem__, texts=list_text_arg_names(spec))
+            known = {**outputs, ITEM: StepOutput(value=item, text=text, tainted=resolved.tainted)}
+            filled = resolve_references(inputs, known.__getitem__, texts=list_text_arg_names(spec))
             self._tainted = self._tainted or filled.tainted
             calls.append(drop_unset_inputs(spec, filled.args))
         return calls
@@ -116,19 +116,19 @@ class ListCalls:
         run, site = self._run, self._make_site(1)
         items = [build_call_item(run, tool, args, self._make_site(place)) for place, args in enumerate(calls, start=1)]
         attempt = run.state.get_step(self._step.id).find_attempt(self._start.attempt)
-        recorded = get_call_decision(run.state, attempt, site.call_id)
+        found = get_call_decision(run.state, attempt, site.call_id)
         reason: str | None
-        if recorded is not None and recorded[0].digest == compute_digest(
-            items, recorded[0].plan_version, make_tool_fingerprinter(run)
+        if found is not None and found[0].digest == compute_digest(
+            items, found[0].plan_version, make_tool_fingerprinter(run)
         ):
-            request, decision = recorded
+            asked, decision = found
             if decision == "approved":
                 return None
             if decision in ("rejected", "answered"):
-                return build_denied_return(site, tool.spec.name, run.state.decisions[request.approval_id])
+                return build_denied_return(site, tool.spec.name, run.state.decisions[asked.approval_id])
             if not decision:
                 raise ApprovalPendingError
-            reason = request.reason
+            reason = asked.reason
         else:
             examined = [
                 await examine_call(run, tool, args, self._make_site(place), tainted=self._tainted)
@@ -138,11 +138,11 @@ class ListCalls:
             reason = next((one.reason for one in examined if one.reason is not None), None)
         if reason is None:
             return None
-        described_items = [
+        shown = [
             item.model_copy(update=describe_arguments(run, tool, args, self._make_site(place)))
             for place, (item, args) in enumerate(zip(items, calls, strict=True), start=1)
         ]
-        await ask_for_approval(run, tuple(described_items), reason, site, begin)
+        await ask_for_approval(run, tuple(shown), reason, site, begin)
         raise ApprovalPendingError
 
     async def _make_calls(self, tool: Tool, calls: list[JsonObject]) -> list[ToolReturned]:
@@ -195,12 +195,12 @@ class ListCalls:
             )
             return to_step_output(failed).model_copy(update={"error": message, "text": message, "tainted": tainted})
         outputs = [to_step_output(one) for one in returned]
-        loaded_outputs = [await load_output(self._run, one) for one in outputs]
+        shown = [await load_output(self._run, one) for one in outputs]
         sources = tuple(dict.fromkeys(source for one in outputs for source in one.sources))
-        text = "\n".join(f"{place}. {one.text}" for place, one in enumerate(loaded_outputs, start=1))
+        text = "\n".join(f"{place}. {one.text}" for place, one in enumerate(shown, start=1))
         output = StepOutput(
             # An empty list is no empty result: there was nothing to do.
-            value=[one.value if one.value is not None else one.text for one in loaded_outputs] or None,
+            value=[one.value if one.value is not None else one.text for one in shown] or None,
             text=text or "The list is empty: there was nothing to do.",
             tainted=tainted,
             sources=sources,

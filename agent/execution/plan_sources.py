@@ -49,7 +49,7 @@ async def plan_named_skill(run: Run, inquiry: PlanInquiry) -> Planned | None:
 
 
 async def plan_bare_answer(run: Run, inquiry: PlanInquiry) -> Planned | None:
-    """A completion alone, where nothing needs planning."""
+    """A completion alone, where nothing is to be planned."""
     if inquiry.route not in ("task", "greeting", "direct") or requires_tools(run):
         return None
     return build_ruled(plan_completion_only(run, inquiry.why))
@@ -85,9 +85,9 @@ def order_sources(further: tuple[PlanSource, ...]) -> Sequence[PlanSource]:
     """All sources in order: each of the features' before the kernel's source that it names.
 
     Raises `ConfigError` for a name that no source of the kernel has."""
-    known_source_names = {source.name for source in KERNEL_SOURCES}
+    known = {source.name for source in KERNEL_SOURCES}
     for source in further:
-        if source.before not in known_source_names:
+        if source.before not in known:
             names = ", ".join(one.name for one in KERNEL_SOURCES)
             raise ConfigError(f"plan source {source.name!r} comes before {source.before!r}; there are {names}")
     return [

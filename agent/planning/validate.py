@@ -63,10 +63,10 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
         effect = card.effect if raw.tools is None else find_worst_effect(map(card.get_tool_effect, raw.tools))
         return _make_step(raw, depends_on, "skill", "skill", args, effect=effect, tier=tier, tools=raw.tools)
     if spec is not None:
-        list_problems = find_list_problems(raw.args, spec, ids) if is_list else []
+        found = find_list_problems(raw.args, spec, ids) if is_list else []
         inputs = split_list_inputs(raw.args)[1] if is_list else raw.args
-        list_problems += find_argument_problems(spec.input_schema, inputs)
-        problems += [f"{label}: {problem}" for problem in list_problems]
+        found += find_argument_problems(spec.input_schema, inputs)
+        problems += [f"{label}: {problem}" for problem in found]
         return _make_step(raw, depends_on, "agent", get_step_action(raw.tool), raw.args, effect=spec.effect)
     near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -76,9 +76,9 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
 
 def _find_skill_tool_problems(label: str, raw: RawStep, card: SkillCard) -> list[str]:
     """Returns what a skill step names that is none of the skill's tools."""
-    tool_names = ", ".join(card.tools) or "none"
+    known = ", ".join(card.tools) or "none"
     return [
-        f"{label}: the skill {card.name!r} has no tool {name!r}; its tools: {tool_names}"
+        f"{label}: the skill {card.name!r} has no tool {name!r}; its tools: {known}"
         for name in raw.tools or ()
         if name not in card.tools and name not in card.declared_tools
     ]
@@ -105,17 +105,15 @@ def _make_step(
 def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
     """The problems of a tool's arguments. A reference fits any type."""
     properties = schema.get("properties")
-    known_properties = properties if isinstance(properties, dict) else {}
+    known = properties if isinstance(properties, dict) else {}
     is_open = bool(schema.get("additionalProperties") or schema.get("patternProperties"))
-    unknown = [] if is_open else [name for name in args if name not in known_properties]
-    problems = [f"unknown input {name!r}; known: {', '.join(known_properties) or 'none'}" for name in unknown]
+    unknown = [] if is_open else [name for name in args if name not in known]
+    problems = [f"unknown input {name!r}; known: {', '.join(known) or 'none'}" for name in unknown]
     unresolved = [
-        name
-        for name, value in args.items()
-        if name in known_properties and (list_references(value) or is_literal(value))
+        name for name, value in args.items() if name in known and (list_references(value) or is_literal(value))
     ]
     if unresolved:
-        schema = {**schema, "properties": {**known_properties, **{name: {} for name in unresolved}}}
+        schema = {**schema, "properties": {**known, **{name: {} for name in unresolved}}}
     problems += [
         f"input {fault.where!r}: {fault.message[:200]}" if fault.where else fault.message[:200]
         for fault in iter_violations(schema, args)
@@ -128,14 +126,14 @@ def _find_id_problems(steps: Iterable[PlanStep], known_ids: Collection[str]) -> 
     ids = [step.id for step in steps]
     problems = [f"the id {name!r} is used twice" for name in sorted({name for name in ids if ids.count(name) > 1})]
     problems += [f"the id {name!r} belongs to a finished step; use a new one" for name in ids if name in known_ids]
-    all_ids = set(ids) | set(known_ids)
+    known = set(ids) | set(known_ids)
     for step in steps:
         if step.id in step.depends_on:
             problems.append(f"step {step.id} depends on itself")
         problems += [
             f"step {step.id} depends on {name!r}, which is not a step of this plan"
             for name in step.depends_on
-            if name not in all_ids
+            if name not in known
         ]
     return problems
 
@@ -206,8 +204,8 @@ def finish_plan(
     raw = len(ends) == 1 and ends[0].action != "skill" and not answers_alone and has_model
     if len(ends) == 1 and not needs_completion and not raw:
         return plan
-    all_ids = {step.id for step in plan.steps} | set(used_ids)
-    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in all_ids)
+    taken = {step.id for step in plan.steps} | set(used_ids)
+    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
     answer = PlanStep(
         id=name,
         executor="litellm",

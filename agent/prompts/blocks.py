@@ -1,4 +1,4 @@
-"""Blocks of a prompt: text from elsewhere between tags. The content of one is data, never instructions."""
+"""Blocks of a prompt: text from elsewhere between tags. What stands in one is data, never instructions."""
 
 import re
 

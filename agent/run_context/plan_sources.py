@@ -53,6 +53,6 @@ class PlanSource:
 
     name: str
     plan: Callable[["Run", PlanInquiry], Awaitable[Planned | None]]
-    """The plan, or None if the request is not this source's."""
+    """Returns the plan, or None if the request is not this source's."""
     before: str = "planner"
     """The source of the kernel that it comes before."""

@@ -76,7 +76,7 @@ def read_values(fields: Mapping[str, ExtractedField], reply: JsonObject) -> tupl
 
 def _check_name(name: str) -> str:
     if len(name) > MAX_NAME_CHARS or _NAME.fullmatch(name) is None:
-        raise ToolInputError(f"fields: {name[:MAX_NAME_CHARS]!r} is not a name; use letters, digits and _")
+        raise ToolInputError(f"fields: {name[:MAX_NAME_CHARS]!r} is no name; use letters, digits and _")
     return name
 
 
@@ -90,19 +90,17 @@ def _parse_field(name: str, given: JsonValue, *, depth: int) -> ExtractedField:
         given = {"type": "array", "items": given[0]} if is_kind else {"enum": given}
     if not isinstance(given, dict):
         raise ToolInputError(f"fields: {name}: give a type, such as string or number")
-    description = str(given.get("description") or "")[:300]
+    told = str(given.get("description") or "")[:300]
     choices = given.get("enum")
     if isinstance(choices, list):
         if not 1 <= len(choices) <= MAX_CHOICES or not all(isinstance(one, str | int | float) for one in choices):
             raise ToolInputError(f"fields: {name}: an enum has 1 to {MAX_CHOICES} texts or numbers")
-        return ExtractedField("choice", description, choices=tuple(choices))
+        return ExtractedField("choice", told, choices=tuple(choices))
     kind = _find_kind(name, given)
     if kind == "array":
         if depth:
             raise ToolInputError(f"fields: {name}: a list within a list is not possible")
-        return ExtractedField(
-            "array", description, item=_parse_field(f"{name}[]", given.get("items", "string"), depth=1)
-        )
+        return ExtractedField("array", told, item=_parse_field(f"{name}[]", given.get("items", "string"), depth=1))
     if kind == "object":
         inner = given.get("properties")
         inner = (
@@ -111,9 +109,9 @@ def _parse_field(name: str, given: JsonValue, *, depth: int) -> ExtractedField:
         if depth > 1 or not 1 <= len(inner) <= MAX_FIELDS:
             raise ToolInputError(f"fields: {name}: only lists may hold objects, of 1 to {MAX_FIELDS} plain fields")
         fields = {_check_name(key): _parse_field(f"{name}.{key}", one, depth=2) for key, one in inner.items()}
-        return ExtractedField("object", description, fields=fields)
+        return ExtractedField("object", told, fields=fields)
     pattern = given.get("pattern")
-    return ExtractedField(kind, description, pattern=_check_pattern(name, pattern) if kind == "id" and pattern else "")
+    return ExtractedField(kind, told, pattern=_check_pattern(name, pattern) if kind == "id" and pattern else "")
 
 
 def _find_kind(name: str, given: JsonObject) -> Kind:
@@ -165,22 +163,22 @@ def _build_schema(one: ExtractedField) -> JsonObject:
 
 
 def _describe(one: ExtractedField) -> str:
-    description_note = f" ({one.description})" if one.description else ""
+    told = f" ({one.description})" if one.description else ""
     match one.kind:
         case "choice":
-            return f"one of {', '.join(map(str, one.choices))}, or null{description_note}"
+            return f"one of {', '.join(map(str, one.choices))}, or null{told}"
         case "array" if one.item is not None:
-            return f"a list, each item {_describe(one.item)}{description_note}"
+            return f"a list, each item {_describe(one.item)}{told}"
         case "object":
             return (
                 "an object with "
                 + "; ".join(f"{name}: {_describe(inner)}" for name, inner in one.fields.items())
-                + description_note
+                + told
             )
         case "date":
-            return f"a date as YYYY-MM-DD, or null{description_note}"
+            return f"a date as YYYY-MM-DD, or null{told}"
         case _:
-            return f"{one.kind}, or null{description_note}"
+            return f"{one.kind}, or null{told}"
 
 
 def _read(name: str, one: ExtractedField, value: JsonValue, problems: list[str]) -> JsonValue:
@@ -198,7 +196,7 @@ def _read(name: str, one: ExtractedField, value: JsonValue, problems: list[str])
 
 
 def _read_plain(one: ExtractedField, value: JsonValue) -> JsonValue:
-    """A value of a field that is neither a list nor an object; None if it does not fit."""
+    """A value of a field that is no list and no object; None if it does not fit."""
     if one.kind == "choice":
         return value if value in one.choices else None
     if one.kind == "boolean":

@@ -29,13 +29,13 @@ class BodyTypeMiddleware:
         """Handles one request. Not a coroutine function: nearly all requests have JSON or no body."""
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             return self._app(scope, receive, send)
-        pairs = [pair for pair in scope["headers"] if pair[0] in _READ]
-        if not pairs and scope.get("http_version", "1.1").startswith("1"):
+        found = [pair for pair in scope["headers"] if pair[0] in _READ]
+        if not found and scope.get("http_version", "1.1").startswith("1"):
             return self._app(scope, receive, send)
-        kinds = [value for name, value in pairs if name == b"content-type"]
+        kinds = [value for name, value in found if name == b"content-type"]
         if len(kinds) == 1 and (is_json(kinds[0]) or (scope["path"] in self._form_paths and _is_form(kinds[0]))):
             return self._app(scope, receive, send)
-        return self._check(dict(pairs), kinds, scope, receive, send)
+        return self._check(dict(found), kinds, scope, receive, send)
 
     async def _check(
         self, headers: dict[bytes, bytes], kinds: list[bytes], scope: Scope, receive: Receive, send: Send

@@ -22,14 +22,14 @@ class ModelCalls:
         key = _build_line_key(event, body)
         if key is not None:
             # The line shows the model that wrote the answer, not the one that checked its claims.
-            index = self._asked.get(key)
-            model = index[0] if index is not None and body.purpose == "entailment" else body.model
-            self._asked[key] = (model, body.usage if index is None else index[1] + body.usage)
+            known = self._asked.get(key)
+            model = known[0] if known is not None and body.purpose == "entailment" else body.model
+            self._asked[key] = (model, body.usage if known is None else known[1] + body.usage)
 
     def get_usage(self, key: LineKey) -> Usage | None:
         """The usage of the calls behind a line so far, or None without calls."""
-        call = self._asked.get(key)
-        return None if call is None else call[1]
+        asked = self._asked.get(key)
+        return None if asked is None else asked[1]
 
     def take_model(self, kind: str, step_id: str | None, attempt: int | None, span: str | None) -> str | None:
         """The model used last for a line, or None. Forgets the calls of lines that are added once, after their
@@ -37,16 +37,16 @@ class ModelCalls:
         """
         match kind:
             case "plan" | "translation" | "route":
-                call = self._asked.pop((kind, None, None), None)
+                asked = self._asked.pop((kind, None, None), None)
             case "supervision":
-                call = self._asked.pop((kind, step_id, attempt), None)
+                asked = self._asked.pop((kind, step_id, attempt), None)
             case "step" | "completion":
-                call = self._asked.get(("step", step_id, attempt))
+                asked = self._asked.get(("step", step_id, attempt))
             case "subagent":
-                call = self._asked.get((kind, span, None))
+                asked = self._asked.get((kind, span, None))
             case _:
-                call = None
-        return None if call is None else call[0]
+                asked = None
+        return None if asked is None else asked[0]
 
 
 def _build_line_key(event: ev.Event, body: ev.ModelReturned) -> LineKey | None:

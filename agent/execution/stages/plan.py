@@ -60,7 +60,7 @@ NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 async def plan(run: Run) -> None:
     """Makes a plan and records it, with every rejected reply."""
     started = monotonic()
-    start = run.state.answer_start
+    shown = run.state.answer_start
     is_round = run.state.plan is not None and (needs_round(run.state) or is_in_round(run.state))
     reason = None if run.state.plan is None or needs_round(run.state) else find_replan_reason(run.state)
     if run.state.plan is None:
@@ -71,7 +71,7 @@ async def plan(run: Run) -> None:
     if planned.recorded:
         await run.emit(*planned.recorded)
         return
-    if planned.answer is None and run.state.answer_start is not start:
+    if planned.answer is None and run.state.answer_start is not shown:
         void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
         await run.note(void)
     run.planner_messages = planned.messages
@@ -103,7 +103,7 @@ async def plan(run: Run) -> None:
     await run.note_visibly(*_list_rejections(planned), proposed)
     duration = monotonic() - started
     if planned.answer is not None:
-        was_streamed = run.state.answer_start is not start
+        was_streamed = run.state.answer_start is not shown
         begin = () if was_streamed else (note_answer_started(run),)
         await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
         return
@@ -153,7 +153,7 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
 
 def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -> tuple[TaintSource, ...]:
     """The untrusted text that may have influenced the plan."""
-    taints: dict[TaintSource, bool] = {
+    found: dict[TaintSource, bool] = {
         "conversation": state.tainted,
         "reply": planned.is_embedded,
         "recipe": "recipe" in planned.tainted_by,
@@ -161,7 +161,7 @@ def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -
         "ground": quotes_ground(planned.plan, planned.ground, _join_user_texts(state)),
     }
     by_model = planned.effective == "llm"
-    return (*(name for name, is_there in taints.items() if is_there), *list_message_sources(state, by_model=by_model))
+    return (*(name for name, is_there in found.items() if is_there), *list_message_sources(state, by_model=by_model))
 
 
 def _has_read_outside(state: RunState) -> bool:
@@ -176,8 +176,8 @@ async def _add_required_tools(run: Run, planned: Planned, reason: str | None) ->
     if not requires_tools(run):
         return planned
     named = {call.tool for call in read_explicit_tool_calls(run.state.request)}
-    planning_request = await _build_planning_request(run, reason)
-    adjusted = add_required_tools(planned.plan, planning_request, has_model=run.works_with_model, named=named)
+    asked = await _build_planning_request(run, reason)
+    adjusted = add_required_tools(planned.plan, asked, has_model=run.works_with_model, named=named)
     return replace(planned, plan=adjusted.plan, adjusted=(*planned.adjusted, *adjusted.notes))
 
 

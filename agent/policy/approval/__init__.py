@@ -14,7 +14,7 @@ call, `agent/execution/stages/approve.py` about a plan, and `agent/runs/decision
 from agent.policy.approval.digest import ToolFingerprint, build_approval_request, compute_digest
 from agent.policy.approval.open_requests import (
     OpenApproval,
-    RunReader,
+    WaitingRuns,
     find_waiting_run,
     list_open_approvals,
     read_open_approvals,
@@ -64,8 +64,8 @@ __all__ = [
     "MEMORY_TOOLS",
     "OWN_SOURCE",
     "OpenApproval",
-    "RunReader",
     "ToolFingerprint",
+    "WaitingRuns",
     "build_approval_request",
     "build_decision_events",
     "build_expiry_events",

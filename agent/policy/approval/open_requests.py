@@ -13,8 +13,8 @@ from agent.policy.approval.question import format_question
 from agent.storage.journal import RunRow
 
 
-class RunReader(Protocol):
-    """Reads the runs of an owner. `AgentService` implements it."""
+class WaitingRuns(Protocol):
+    """The runs of an owner that wait, and what they wait for. `AgentService` implements it."""
 
     async def list_waiting_runs(self, *, owner: str) -> list[RunRow]:
         """The newest runs that wait for a person, hidden ones too."""
@@ -51,7 +51,7 @@ class OpenApproval:
         return format_question((self.request,), self.run.run_id)
 
 
-async def list_open_approvals(reader: RunReader, owner: str, run_ids: Sequence[str] = ()) -> list[OpenApproval]:
+async def list_open_approvals(reader: WaitingRuns, owner: str, run_ids: Sequence[str] = ()) -> list[OpenApproval]:
     """The open approval requests of an owner, newest first; only those of the runs `run_ids`, if there are any.
     Expired ones are left out.
     """
@@ -61,7 +61,7 @@ async def list_open_approvals(reader: RunReader, owner: str, run_ids: Sequence[s
     return sorted(open_approvals, key=lambda one: one.asked_at, reverse=True)
 
 
-async def _list_runs(reader: RunReader, owner: str, run_ids: Sequence[str]) -> list[RunRow]:
+async def _list_runs(reader: WaitingRuns, owner: str, run_ids: Sequence[str]) -> list[RunRow]:
     """The waiting runs of an owner, only those of these ids if there are any."""
     if not run_ids:
         return await reader.list_waiting_runs(owner=owner)
@@ -72,13 +72,13 @@ async def _list_runs(reader: RunReader, owner: str, run_ids: Sequence[str]) -> l
     return [row for row in rows if row.status == "awaiting_approval"]
 
 
-async def find_waiting_run(reader: RunReader, conversation_id: str, *, owner: str) -> RunRow | None:
+async def find_waiting_run(reader: WaitingRuns, conversation_id: str, *, owner: str) -> RunRow | None:
     """The newest run of a conversation that waits for a person."""
     rows = await reader.list_waiting_runs(owner=owner)
     return next((row for row in rows if row.conversation_id == conversation_id and not row.hidden), None)
 
 
-async def read_open_approvals(reader: RunReader, run: RunRow) -> list[OpenApproval]:
+async def read_open_approvals(reader: WaitingRuns, run: RunRow) -> list[OpenApproval]:
     """The open approval requests of a run, oldest first."""
     events = await reader.read_events(run.run_id, owner=run.owner)
     asked_at = {event.body.approval_id: event.at for event in events if isinstance(event.body, ApprovalRequested)}

@@ -16,7 +16,7 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import AgentRequest, ChatMessage
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
-from agent.policy.approval.open_requests import RunReader, find_waiting_run, list_open_approvals, read_open_approvals
+from agent.policy.approval.open_requests import WaitingRuns, find_waiting_run, list_open_approvals, read_open_approvals
 from agent.policy.approval.question import parse_reference
 from agent.storage.journal import RunRow
 
@@ -43,7 +43,7 @@ class Reply:
 
 
 async def find_reply(
-    reader: RunReader, caller: Principal, request: AgentRequest, trust: ConversationTrust
+    reader: WaitingRuns, caller: Principal, request: AgentRequest, trust: ConversationTrust
 ) -> Reply | None:
     """The message's decision and what it is about; None if the message answers nothing that waits."""
     messages = request.messages or ()
@@ -65,7 +65,7 @@ async def find_reply(
 
 
 async def _find_asked(
-    reader: RunReader,
+    reader: WaitingRuns,
     owner: str,
     approval_ids: tuple[str, ...],
     decision: tuple[str, str],
@@ -87,7 +87,7 @@ async def _find_asked(
 
 
 async def _find_in_conversation(
-    reader: RunReader,
+    reader: WaitingRuns,
     caller: Principal,
     conversation_id: str,
     decision: tuple[str, str],
@@ -129,7 +129,7 @@ def _build_undecided_error(run_id: str, trust: ConversationTrust) -> ConflictErr
     )
 
 
-async def _has_made(reader: RunReader, caller: Principal, oldest: RunRow, waiting: RunRow) -> bool:
+async def _has_made(reader: WaitingRuns, caller: Principal, oldest: RunRow, waiting: RunRow) -> bool:
     """Whether the caller made the conversation, whose first run is `oldest`, and no caller without a key has
     started the run that waits.
     """
@@ -143,7 +143,7 @@ async def _has_made(reader: RunReader, caller: Principal, oldest: RunRow, waitin
     return maker == caller.key_id and (asker is not None or caller.key_id is None)
 
 
-async def _read_key(reader: RunReader, run: RunRow) -> str | None:
+async def _read_key(reader: WaitingRuns, run: RunRow) -> str | None:
     """The id of the API key that started a run; None for one that was started without."""
     try:
         state = fold(run.run_id, await reader.read_events(run.run_id, owner=run.owner))

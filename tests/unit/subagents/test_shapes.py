@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from agent.core.errors import ConfigError
 from agent.execution.subagent_work import parse_final
 from agent.run_context.call_site import CallSite
-from agent.subagents import SubAgentClass, index_subagents, make_spawn_tools, register_subagents
+from agent.subagents.registry import SubAgentClass, index_subagents, register_subagents
+from agent.subagents.spawn import make_spawn_tools
 from gateway.features.documents.engine.ingest.pipeline_check import (
     PipelineInvalidError,
     find_problems,

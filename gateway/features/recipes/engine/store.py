@@ -1,6 +1,6 @@
 """`RecipeStore`: the recipes of each owner. A recipe is staged until a person applies it.
 
-Both versions of a recipe are in one row, so that each change is one statement: it happens or it does not.
+Both versions of a recipe stand in one row, so that each change is one statement: it happens or it does not.
 """
 
 import hashlib
@@ -35,19 +35,19 @@ class RecipeStore:
 
     async def list_applied(self, owner: str) -> RecipeSet:
         """The recipes in use, in order of name. Read from the store at most once a second."""
-        cached = self._cached.get(owner)
-        if cached is not None and monotonic() - cached[0] < CACHE_SECONDS:
-            return cached[1]
+        known = self._cached.get(owner)
+        if known is not None and monotonic() - known[0] < CACHE_SECONDS:
+            return known[1]
         rows = await self._statements.read(
             "SELECT applied FROM recipes WHERE owner = ? AND applied IS NOT NULL ORDER BY name", owner
         )
         texts = [str(row[0]) for row in rows]
         digest = hashlib.sha256("\n".join(texts).encode()).hexdigest() if texts else ""
-        recipe_set = RecipeSet(tuple(map(_parse, texts)), digest)
+        found = RecipeSet(tuple(map(_parse, texts)), digest)
         if len(self._cached) >= MAX_CACHED_OWNERS:
             self._cached.clear()
-        self._cached[owner] = (monotonic(), recipe_set)
-        return recipe_set
+        self._cached[owner] = (monotonic(), found)
+        return found
 
     async def list_all(self, owner: str) -> list[StoredRecipe]:
         """All recipes in order of name, staged ones included."""
@@ -101,7 +101,7 @@ class RecipeStore:
             raise ConflictError(f"the recipe {name!r} was changed at the same moment; look at it again")
         staged = _parse(str(text))
         if version not in (None, compute_version(staged)):
-            raise ConflictError(f"the recipe {name!r} has been saved again since it was shown; look at it again")
+            raise ConflictError(f"the recipe {name!r} was made anew since it was shown; look at it again")
         applied = rename_parameters(staged, rename) if rename else staged
         rows = await self._statements.write(
             "UPDATE recipes SET applied = ?, staged = NULL, updated = ? "

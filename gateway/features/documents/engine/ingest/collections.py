@@ -123,14 +123,14 @@ class Library:
 
     async def list_documents(self, owner: str, collection: str) -> Sequence[Document]:
         """The documents of a collection. Raises `NotFoundError` for an unknown collection."""
-        documents = await self._documents.list(owner, collection)
-        if not documents and await self._collections.get(owner, collection) is None:
+        found = await self._documents.list(owner, collection)
+        if not found and await self._collections.get(owner, collection) is None:
             raise await self._make_unknown_error(owner, collection)
-        return documents
+        return found
 
     async def list_newest_documents(self, owner: str, limit: int) -> Sequence[FoundDocument]:
         """Lists the owner's documents that were read last."""
-        return [FoundDocument(*document) for document in await self._documents.list_newest(owner, limit)]
+        return [FoundDocument(*found) for found in await self._documents.list_newest(owner, limit)]
 
     async def stamp_documents(self, owner: str) -> tuple[int, float]:
         """The number of the owner's documents and when the last one was read: both differ after a change."""
@@ -142,7 +142,7 @@ class Library:
             if collection in (None, name):
                 return FoundDocument(name, document)
         raise NotFoundError(
-            f"there is no document {document_id!r}; it may have been read again since", agent_id="library"
+            f"there is no document {document_id!r}; it may have been read anew since", agent_id="library"
         )
 
     async def list_passages(self, owner: str, found: FoundDocument) -> list[Passage]:
@@ -207,7 +207,7 @@ class Library:
             open_workspace(self._workspaces) as folder,
             track_indexing(self._collections, owner, row, lambda: report.embedder) as mark_started,
         ):
-            known_documents = await writer.clean_up(await self._documents.list(owner, collection))
+            known = await writer.clean_up(await self._documents.list(owner, collection))
 
             async def keep(document: Document) -> None:
                 await self._documents.put(owner, collection, document)
@@ -225,7 +225,7 @@ class Library:
             )
             try:
                 await Ingestion(walk, processor, writer, self._clock).run(
-                    {document.source: document for document in known_documents}
+                    {document.source: document for document in known}
                 )
             except StoreError as error:
                 error.message += f". {report.interruption_note}"
@@ -331,8 +331,8 @@ class Library:
             DocumentProcessor(row.pipeline) as processor,
         ):
             await writer.clean_up(await self._documents.list(owner, row.name))
-            stored_document = await self._documents.get_by_source(owner, row.name, stored.source)
-            added = await ingest_upload(writer, processor, stored, name, stored_document, at=self._clock())
+            known = await self._documents.get_by_source(owner, row.name, stored.source)
+            added = await ingest_upload(writer, processor, stored, name, known, at=self._clock())
             if row.created == 0 or is_changed:
                 await self._collections.put(owner, row)
         return added
@@ -344,14 +344,14 @@ class Library:
 
         A document that is still at its source returns with the next ingestion. Raises `NotFoundError`, `ConflictError`.
         """
-        document = await self.get_document(owner, document_id, collection)
-        detail: JsonObject = {"collection": document.collection}
+        found = await self.get_document(owner, document_id, collection)
+        detail: JsonObject = {"collection": found.collection}
         async with (
             self._audit.record_before(AuditEvent("document.delete", document_id, owner=owner, by=by, detail=detail)),
-            self._open_writer(owner, document.collection, patience_s=LOCK_WAIT_SECONDS) as writer,
+            self._open_writer(owner, found.collection, patience_s=LOCK_WAIT_SECONDS) as writer,
         ):
-            await writer.remove_document(document.document)
-        await self._remove_unused_upload(owner, document.document.source)
+            await writer.remove_document(found.document)
+        await self._remove_unused_upload(owner, found.document.source)
 
     async def drop_collection(self, owner: str, collection: str, *, by: str | None = None) -> int:
         """Removes a collection with its passages and vectors; `by` is recorded. Returns how many documents it had.
@@ -390,7 +390,7 @@ class Library:
             yield IndexWriter(self._documents, self._lexical, self._vectors, self._embedder, lock, sets)
 
     async def _remove_unused_upload(self, owner: str, source: str) -> None:
-        """Deletes uploaded bytes that no collection still uses."""
+        """Deletes uploaded bytes that no collection uses any more."""
         checksum = source.removeprefix(SOURCE_PREFIX)
         if checksum != source and not await self._documents.count_collections_with(owner, source, checksum):
             await asyncio.to_thread(self.uploads.remove, owner, checksum)

@@ -13,7 +13,8 @@ from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
-from agent.subagents import Caller, ModelUncertainty, SubAgent, SubAgentResources, ToolCalls, gather_calls
+from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls, gather_calls
+from agent.subagents.model_uncertainty import ModelUncertainty
 from agent.tools import Tool
 from gateway.features.documents.engine.prompts import PROMPTS
 
@@ -84,7 +85,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         self._read: list[_Passage] = []
 
     def make_tools(self) -> Sequence[Tool]:
-        """Nothing: all tools are borrowed."""
+        """Returns nothing: all tools are borrowed."""
         return ()
 
     def build_first_message(self) -> str:
@@ -116,9 +117,9 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Passages that match the question, verbatim."""
-        turns = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
-        turns += [calls(FETCH, {"url": url}) for url in self.task.urls]
-        failed = [called.error for called in await gather_calls(turns) if called.error is not None]
+        asked = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
+        asked += [calls(FETCH, {"url": url}) for url in self.task.urls]
+        failed = [called.error for called in await gather_calls(asked) if called.error is not None]
         uncertainties = [Uncertainty(severity="info", message=error[:500]) for error in failed]
         findings = self._list_passage_findings()
         count = len(findings)
@@ -144,9 +145,9 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         ]
 
     def _build_data(self, findings: Sequence[Finding]) -> JsonObject:
-        finding_data: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
+        shown: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
         sources: list[JsonValue] = [*dict.fromkeys(one.source for one in self._read)]
-        return {"question": self.task.question, "findings": finding_data, "sources_read": sources}
+        return {"question": self.task.question, "findings": shown, "sources_read": sources}
 
     def _build_result(
         self, findings: Sequence[Finding], uncertainties: Sequence[Uncertainty], summary: str

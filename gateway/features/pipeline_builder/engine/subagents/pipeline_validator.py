@@ -12,7 +12,8 @@ from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import format_block
-from agent.subagents import Caller, ModelUncertainty, SubAgent, ToolCalls
+from agent.subagents.base import Caller, SubAgent, ToolCalls
+from agent.subagents.model_uncertainty import ModelUncertainty
 from agent.text.plurals import format_count
 from agent.tools import Tool
 from gateway.features.documents.engine.ingest.dry_run_report import PipelineFix, ValidationReport
@@ -185,15 +186,15 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
 def _list_candidate_fixes(bench: ValidationSession, final: ValidationFinal | None) -> list[PipelineFix]:
     """The changes that may help, once each: those tried, the dry run's, those that helped a file, the
     model's."""
-    fixes: dict[str, PipelineFix] = {}
+    found: dict[str, PipelineFix] = {}
     for fix in _iter_proposed_fixes(bench, final):
         if fix.pipeline_diff != PipelineDiff():
-            fixes.setdefault(fix.pipeline_diff.model_dump_json(), fix)
-    return list(fixes.values())
+            found.setdefault(fix.pipeline_diff.model_dump_json(), fix)
+    return list(found.values())
 
 
 def _iter_proposed_fixes(bench: ValidationSession, final: ValidationFinal | None) -> Iterator[PipelineFix]:
-    proposed = final.recommended_fixes[:MAX_MODEL_ITEMS] if final is not None else []
+    said = final.recommended_fixes[:MAX_MODEL_ITEMS] if final is not None else []
     for output in bench.changed_runs:
         if output.pipeline_diff is not None:
             yield PipelineFix(description="As tried on the sample", pipeline_diff=output.pipeline_diff)
@@ -204,7 +205,7 @@ def _iter_proposed_fixes(bench: ValidationSession, final: ValidationFinal | None
         if alternative.success:
             description = f"As it helped with {alternative.file}"
             yield PipelineFix(description=description, pipeline_diff=alternative.pipeline_diff)
-    for one in proposed:
+    for one in said:
         try:
             diff = PipelineDiff.model_validate(one.pipeline_diff)
         except ValidationError:
@@ -217,19 +218,19 @@ def _find_contradiction(final: ValidationFinal, report: ValidationReport) -> Unc
     rate = final.success_rate
     if rate is not None and 1 < rate <= 100:
         rate /= 100
-    statements: JsonObject = {}
+    said: JsonObject = {}
     if rate is not None and abs(rate - report.success_rate) > RATE_TOLERANCE:
-        statements["success_rate"] = final.success_rate
+        said["success_rate"] = final.success_rate
     if final.assessment is not None and final.assessment != report.assessment:
-        statements["assessment"] = final.assessment
-    if not statements:
+        said["assessment"] = final.assessment
+    if not said:
         return None
-    words = ", ".join(f"{key} {value}" for key, value in statements.items())
+    words = ", ".join(f"{key} {value}" for key, value in said.items())
     message = (
         f"the validator claimed {words}; counted were {report.success_rate:.0%} of {report.files_tested} files, "
         f"{report.assessment}. Its summary was left out"
     )
-    return Uncertainty(severity="notable", message=message, context=statements)
+    return Uncertainty(severity="notable", message=message, context=said)
 
 
 def _build_result(report: ValidationReport, extra: Sequence[Uncertainty], understood: str) -> SubAgentResult:

@@ -9,7 +9,7 @@ from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult
 from agent.prompts.blocks import format_block
-from agent.subagents import Caller, CallResult, SubAgent, ToolCalls, gather_calls
+from agent.subagents.base import Caller, CallResult, SubAgent, ToolCalls, gather_calls
 from agent.tools import Tool
 from gateway.features.pipeline_builder.engine.prompts import PROMPTS
 from gateway.features.pipeline_builder.engine.subagents.parsed_files import ParsedFiles
@@ -93,7 +93,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         )
 
     def build_first_message(self) -> str:
-        """Source and purpose."""
+        """Returns source and purpose."""
         intent = self.task.user_intent.strip() or "Not specified; infer it from the content."
         return (
             f"Analyse the source {self.task.source_id or 'of the conversation'} for a pipeline.\n\n"
@@ -135,11 +135,11 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         return self._evidence.counts
 
     async def _sample_names(self, calls: ToolCalls, extensions: Sequence[str], count: int) -> list[str]:
-        samples = await gather_calls(
+        found = await gather_calls(
             calls("sample_files", {"extension": extension, "count": count, "pick": "spread"})
             for extension in extensions
         )
-        return [name for called in samples for name in _list_file_names(called)]
+        return [name for called in found for name in _list_file_names(called)]
 
     def record_value(self, tool: str, value: JsonObject) -> None:
         """Records counts and trials, by file."""

@@ -1,7 +1,7 @@
 """The studio's sub-agents: each handles one kind of intent with its own tools. The router starts them.
 
 They change things, so that their calls wait for a person as the room's policy says. What they know of the conversation
-is its history; what they did is reported from their calls, never from the model's words.
+is its history; what they did is told from their calls, never from the model's words.
 """
 
 from collections.abc import Container, Sequence
@@ -14,7 +14,7 @@ from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, IntentCategory, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty, Undone
 from agent.prompts.blocks import format_block
-from agent.subagents import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
+from agent.subagents.base import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
 from agent.tools import Tool
 from gateway.features.studio.engine.prompts import PROMPTS
 
@@ -69,7 +69,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         self._done: list[_Call] = []
 
     def make_tools(self) -> Sequence[Tool]:
-        """Nothing: all tools are those of the room."""
+        """Returns nothing: all tools are those of the room."""
         return ()
 
     def build_first_message(self) -> str:
@@ -101,7 +101,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         self._done.append(_Call(tool, output))
 
     def read_prose(self, text: str) -> StudioFinal | None:
-        """Prose without any JSON as the answer: small models forget the form."""
+        """Returns prose without any JSON as the answer: small models forget the form."""
         return StudioFinal(answer=text.strip()) if text.strip() and "{" not in text else None
 
     def build_partial_data(self) -> JsonObject:
@@ -150,7 +150,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return [one for one in self._done if one.output.error_code is None and self._may_change(one.tool)]
 
     def _should_have_changed(self) -> bool:
-        """Whether the router read a change; of an action that is not a tool's name, whether nothing was called."""
+        """Whether the router read a change; of an action that is no tool's name, whether nothing was called."""
         return self._may_change(self.task.action) or (self.CHANGES_THINGS and not self._done)
 
     def _may_change(self, tool: str) -> bool:
