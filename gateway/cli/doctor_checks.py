@@ -126,6 +126,10 @@ def _find_setting(settings: Settings, error: AgentError) -> str:
     """The setting that a start-up error is about."""
     if isinstance(error, StoreError):
         return "data_dir" if settings.database_url is None else "database_url"
+    if error.message.startswith(str(settings.mcp_servers_path)):
+        return "mcp_servers"
+    if error.message.startswith("mcp_views:"):
+        return "mcp_views_dir"
     named = re.match(rf"{PREFIX}(\w+):", error.message)
     return named[1].lower() if named else "rooms_dir"  # only errors of rooms name a file instead
 
@@ -141,6 +145,8 @@ def _replace_setting(settings: Settings, field: str, stand_in: Path) -> dict[str
         return {"llm_base_url": None, "model_fast": None, "model_high": None}
     if field == "mcp_servers":
         return {"mcp_servers": stand_in / "none.json"}
+    if field == "mcp_views_dir":
+        return {"mcp_views_dir": stand_in}
     return {field: Settings.model_fields[field].get_default() if field in Settings.model_fields else None}
 
 

@@ -54,6 +54,11 @@ def test_a_broken_file_of_servers_is_told_and_stops_no_command_that_needs_none(t
     assert "mcp_servers.json is not valid JSON" in output
     assert "ok   store" in output
     assert stepgate(tmp_path, "runs", "list") == (0, "No runs yet; start one with `stepgate ask`.")
+    (tmp_path / "data" / "mcp_servers.json").unlink()
+    (tmp_path / "data" / "mcp_views").mkdir()
+    (tmp_path / "data" / "mcp_views" / "bad.yaml").write_text("tools: [")
+    code, output = stepgate(tmp_path, "doctor")
+    assert (code, "bad.yaml: invalid YAML" in output, "ok   store" in output) == (1, True, True), output
 
 
 def test_redis_that_does_not_answer_is_told_with_what_to_do(tmp_path: Path) -> None:
