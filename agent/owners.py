@@ -87,8 +87,8 @@ class OwnerDeletion:
         memory expire there. Raises `NotFoundError` if the owner has nothing, `ConflictError` if a run or job does not
         stop in time or a feature is off that may keep things of the owner, `StoreError`.
         """
-        found = await self.count_rows(owner)
-        if not found:
+        row_counts = await self.count_rows(owner)
+        if not row_counts:
             raise NotFoundError(f"nothing belongs to an owner named {owner[:100]!r}; see `stepgate keys list`")
         if self.features_off:
             names = ", ".join(map(repr, self.features_off))
@@ -96,7 +96,7 @@ class OwnerDeletion:
                 f"an owner is deleted completely or not at all, and the features {names} are off; switch them on "
                 "(AGENT_FEATURES), and delete the owner then"
             )
-        act = AuditEvent("user.delete", owner, owner=owner, by=by, detail={**found})
+        act = AuditEvent("user.delete", owner, owner=owner, by=by, detail={**row_counts})
         async with self.audit.record_before(act):
             await self._delete_keys(owner)
             await self.statements.write("DELETE FROM jobs WHERE owner = ?", owner)  # workers stop without it
@@ -116,7 +116,7 @@ class OwnerDeletion:
                 raise ConflictError(
                     f"something of {owner!r} was still being written ({format_counts(late)}); delete the owner again"
                 )
-        return found
+        return row_counts
 
     async def delete_run(self, run_id: str, *, owner: str, by: str) -> None:
         """Deletes an ended run with its log, its turns, its blobs and its webhook; `by` is recorded.
@@ -141,9 +141,9 @@ class OwnerDeletion:
             except ConflictError:  # it has ended meanwhile
                 continue
         until = self.clock() + self.stop_timeout_s
-        while held := [row for row in await self.statements.read(query, owner) if row[1] >= self.clock()]:
+        while running := [row for row in await self.statements.read(query, owner) if row[1] >= self.clock()]:
             if self.clock() >= until:
-                raise ConflictError(f"{len(held)} runs of {owner!r} do not stop; try again in a minute")
+                raise ConflictError(f"{len(running)} runs of {owner!r} do not stop; try again in a minute")
             await asyncio.sleep(POLL_SECONDS)
 
     async def _delete_keys(self, owner: str) -> None:

@@ -21,8 +21,8 @@ class Rooms:
         self.list_models: Callable[[], Sequence[str]] = tuple
         """The configured models, which callers may choose where a room allows it."""
         if default not in self._rooms:
-            known = ", ".join(sorted(self._rooms)) or "none"
-            raise ConfigError(f"AGENT_DEFAULT_ROOM: there is no room {default!r}; known rooms: {known}")
+            room_ids = ", ".join(sorted(self._rooms)) or "none"
+            raise ConfigError(f"AGENT_DEFAULT_ROOM: there is no room {default!r}; known rooms: {room_ids}")
 
     def get(self, name: str | None, owner: str | None) -> Room:
         """Finds the room of this name, the default one for None. `room@model` is the room with this model for all its
@@ -34,8 +34,8 @@ class Rooms:
         room_id, mark, model = (name or "").partition(MODEL_MARK)
         room = self._rooms.get(room_id or self.default)
         if room is None or not (owner is None or room.is_visible_to(owner)):
-            known = ", ".join(sorted(room.id for room in self.list_visible(owner)))
-            raise RoomUnknownError(f"there is no room named {name!r}; known rooms: {known}", room=name)
+            room_ids = ", ".join(sorted(room.id for room in self.list_visible(owner)))
+            raise RoomUnknownError(f"there is no room named {name!r}; known rooms: {room_ids}", room=name)
         return self._choose_model(room, model) if mark else room
 
     def list_choices(self, room: Room) -> list[str]:

@@ -82,7 +82,7 @@ def build_api_page() -> str:
 @cache
 def load_document() -> Schema:
     """The OpenAPI document of a gateway with default settings. Nothing is started or written."""
-    document: Schema = create_app(Settings(_env_file=None, data_dir=Path("data"), skills_user_dir=False)).openapi()
+    document: Schema = create_app(Settings(_env_file=None, data_dir=Path("data"), skills_dirs=())).openapi()
     return document
 
 

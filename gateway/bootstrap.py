@@ -16,7 +16,7 @@ from agent.core.entry_points import InstalledExtension
 from agent.core.settings import Settings
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
-from agent.memory.store import MemoryStore
+from agent.memory import MemoryStore
 from agent.owners import OwnerDeletion
 from agent.rooms import Rooms
 from agent.run_context.extensions import merge_extensions

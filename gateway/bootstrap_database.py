@@ -36,7 +36,7 @@ async def open_store(settings: Settings) -> Storage:
 
 
 def build_statements(store: Storage) -> SqlClient:
-    """Returns single SQL statements on the store's database."""
+    """Single SQL statements on the store's database."""
     if isinstance(store, SqliteStore):
         return SqliteClient(store.database)
     return PostgresClient(store.database)

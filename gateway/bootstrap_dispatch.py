@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent.core.errors import ConfigError
-from agent.dispatch.local import LocalDispatcher
-from agent.dispatch.port import Dispatcher
+from agent.dispatch import Dispatcher, LocalDispatcher
 from agent.run_context.run import Run
 from agent.runs.run_worker import RunWorker, WorkerFactory
 from gateway.bootstrap_context import BuildContext
@@ -32,10 +31,10 @@ def build_dispatch(context: BuildContext, host: FeatureHost) -> Dispatch:
         local = LocalDispatcher()
         context.stack.push_async_callback(local.aclose)
         return Dispatch(local)
-    found = host.find_dispatch()
-    if found is None:
+    dispatch = host.find_dispatch()
+    if dispatch is None:
         raise ConfigError(
             f"AGENT_DISPATCH: the queue needs the feature 'fleet', and {VARIABLE} leaves it out; switch it on, or "
             "leave AGENT_DISPATCH at `local`"
         )
-    return found
+    return dispatch

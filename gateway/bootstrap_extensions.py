@@ -48,12 +48,12 @@ class InstalledExtensions:
     def register(self, group: Group, register: Callable[[InstalledExtension, Any], None]) -> None:
         """Calls `register` with each extension of a group, and what its entry point names."""
         for extension, loaded in load_extensions(group):
-            found = extension
-            if not found.error:
+            status = extension
+            if not status.error:
                 try:
-                    register(found, loaded)
+                    register(status, loaded)
                 except Exception as problem:  # noqa: BLE001 - foreign code: the gateway starts without it
-                    found = replace(found, error=describe_problem(problem))
-            if found.error:
-                log.warning("%s %s of %s is skipped: %s", group, found.name, found.origin, found.error)
-            self._all.append(found)
+                    status = replace(status, error=describe_problem(problem))
+            if status.error:
+                log.warning("%s %s of %s is skipped: %s", group, status.name, status.origin, status.error)
+            self._all.append(status)

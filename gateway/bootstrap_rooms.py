@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from pathlib import Path
 
 from agent.core.errors import ConfigError
 from agent.core.models import Room
@@ -41,9 +40,9 @@ def load_rooms_and_skills(context: BuildContext, *, skip_broken: bool) -> Loaded
     missing = context.features.list_missing_rooms()
     if missing:
         rooms.replace([room for room in rooms if room.id not in missing])
-    known = [room.id for room in rooms]
-    if settings.task_room not in known and settings.task_room not in missing:
-        raise ConfigError(f"AGENT_TASK_ROOM: there is no room {settings.task_room!r}; known rooms: {', '.join(known)}")
+    known_room_ids = [room.id for room in rooms]
+    if settings.task_room not in known_room_ids and settings.task_room not in missing:
+        raise ConfigError(f"tasks need the room {settings.task_room!r}; known rooms: {', '.join(known_room_ids)}")
     views = load_configured_views(settings, SHIPPED_VIEWS).values()
     check_rooms([view for view in views if view.room not in missing], rooms)
     return LoadedRooms(rooms, _load_skills(settings))
@@ -98,7 +97,7 @@ def _log_skipped(error: ConfigError) -> None:
 
 def _load_skills(settings: Settings) -> SkillLibrary:
     """Loads the skills and logs their problems."""
-    roots = list_skill_roots(settings, shipped=PACKAGE_ROOT / "skills", cwd=Path.cwd(), home=Path.home())
+    roots = list_skill_roots(settings, shipped=PACKAGE_ROOT / "skills")
     skills = SkillLibrary.load(roots)
     for diagnostic in skills.diagnostics:
         log.warning("%s", diagnostic)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.memory.store import MemoryStore
+from agent.memory import MemoryStore
 from agent.rooms import Rooms
 from agent.tools import ToolRegistry
 from gateway.bootstrap_context import BuildContext

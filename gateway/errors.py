@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from agent.core.errors import AgentError, NotFoundError, StoreError
+from agent.core.errors import AgentError, NotFoundError, RequestError, StoreError
 from agent.core.failures import FAILURES, FailureKind
 from agent.core.value_faults import describe_fault
 from gateway.render.errors import DOOR_FAILURES, find_nearest_endpoint, get_http_status, render_failure
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5
 _FINAL = frozenset({"ERR_QUOTA", "ERR_MODEL_REQUEST", "ERR_MODEL_CONTEXT"})
-"""Failures that the same request ends in again: clients are told not to repeat it."""
+"""Errors that a retry would hit again; the response tells clients not to retry."""
 
 
-class RequestFormatError(AgentError):
+class RequestFormatError(RequestError):
     """Raised by a door for a request that does not fit its protocol; `param` is the dotted path of the faulty field."""
 
     code = "ERR_BAD_REQUEST"
@@ -229,8 +229,8 @@ def _handle_http_exception(request: Request, error: Exception, routes: Sequence[
             NotFoundError(f"there is nothing at {method} {path}{_suggest_path(request, routes)}"), path
         )
     if status == 405:
-        found = _routes_at(routes, request.scope, path)
-        allowed = ", ".join(sorted({name for route in found for name in route.methods or ()}))
+        matching = _routes_at(routes, request.scope, path)
+        allowed = ", ".join(sorted({name for route in matching for name in route.methods or ()}))
         refused = MethodError(f"{method} is not allowed at {path}; use {allowed}")
         return build_error_response(refused, path, headers={"allow": allowed})
     message = str(getattr(error, "detail", "")) or "the request failed"
@@ -245,8 +245,8 @@ def _suggest_path(request: Request, routes: Sequence[BaseRoute]) -> str:
         return f"; the nearest endpoint is {nearest}"
     if path != "/" and path.endswith("/") and _routes_at(routes, request.scope, path.rstrip("/")):
         return f"; did you mean {path.rstrip('/')} (without the slash at its end)?"
-    known = [route.path for route in routes if isinstance(route, Route)]
-    near = difflib.get_close_matches(path[:200], known, n=1, cutoff=0.8)
+    known_route_paths = [route.path for route in routes if isinstance(route, Route)]
+    near = difflib.get_close_matches(path[:200], known_route_paths, n=1, cutoff=0.8)
     return f"; did you mean {near[0]}?" if near else ""
 
 

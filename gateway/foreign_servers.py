@@ -1,4 +1,4 @@
-"""The foreign MCP servers of this process, as the file `AGENT_MCP_SERVERS` configures them now."""
+"""The foreign MCP servers of this process, as the file `mcp_servers.json` configures them now."""
 
 import asyncio
 import logging
@@ -129,12 +129,14 @@ class ForeignServers:
     async def _apply_file(self) -> None:
         """Applies the file. Raises `ConfigError` if it cannot be read, and `StoreError`."""
         if not await asyncio.to_thread(self._path.is_file):
-            raise ConfigError(f"AGENT_MCP_SERVERS: {self._path} is gone")
+            raise ConfigError(f"{self._path} is gone")
         entries = await asyncio.to_thread(read_entries, self._path)
         servers, problems = await asyncio.to_thread(read_servers, self._path)
         _log_problems(problems)
-        kept = {name: config for name, config in self._in_file.items() if name in entries and name not in servers}
-        self._in_file = {**servers, **kept}
+        kept_configs = {
+            name: config for name, config in self._in_file.items() if name in entries and name not in servers
+        }
+        self._in_file = {**servers, **kept_configs}
         await self.refresh()
 
     def _read_version(self) -> _Version:

@@ -130,8 +130,8 @@ class LiveModels:
         self.saved.put_first(entry)
 
     async def _use(self, tiers: ModelTiers) -> None:
-        """Replaces the models. Runs in progress may still read from the clients before, which are closed at the end;
-        a model file that is not used any more leaves the memory at once.
+        """Replaces the models. Runs in progress may still read from the clients before, which are closed at the end; a
+        model file that is no longer used leaves the memory at once.
         """
         before = self.tiers.engines
         self._retired += self.tiers.endpoint_clients

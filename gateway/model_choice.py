@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from agent.core.errors import AgentError, ModelError
+from agent.core.errors import AgentError, ModelError, RequestError
 from agent.core.settings import Settings
 from agent.llm.discovery import FoundEndpoint, discover_endpoints, find_obstacle
 from agent.llm.saved_models import Role, SavedModel
@@ -34,8 +34,8 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 ModelState = Literal["reachable", "unreachable", "unused"]
 
 
-class ModelTrialError(AgentError):
-    """Raised for a model that is to be saved and cannot be called."""
+class ModelTrialError(RequestError):
+    """Raised if a model cannot be saved because it cannot be called."""
 
     code = "ERR_VALIDATION"
 
@@ -65,9 +65,11 @@ async def find_endpoints(settings: Settings, configured: Iterable[ConfiguredMode
     obstacle = find_obstacle(settings.discover, is_loopback=not can_others_call(settings), environment=os.environ)
     if obstacle is not None:
         return Discovered(obstacle=obstacle)
-    known = {one.base_url.rstrip("/").replace("//localhost:", "//127.0.0.1:") for one in configured if one.base_url}
-    found = await discover_endpoints(skipped_ports=[settings.port])
-    return Discovered(tuple(one for one in found if one.base_url not in known))
+    known_urls = {
+        one.base_url.rstrip("/").replace("//localhost:", "//127.0.0.1:") for one in configured if one.base_url
+    }
+    endpoints = await discover_endpoints(skipped_ports=[settings.port])
+    return Discovered(tuple(one for one in endpoints if one.base_url not in known_urls))
 
 
 def format_offer(endpoint: FoundEndpoint) -> str:

@@ -59,6 +59,8 @@ These are read if Stepgate's own name is not set; `AGENT_ORCHESTRATOR_` takes pr
 | name | also accepted | setting |
 | --- | --- | --- |
 """
+_SHARED = {"EXECUTOR_MODE": "`AGENT_PLANNER_MODE`, for skills and answers only"}
+"""Names of others that have no setting of their own here, and what they set."""
 _REPLACED = """
 These have no effect; `stepgate doctor` reports them if they are set:
 
@@ -79,7 +81,7 @@ def build_settings_page() -> str:
     for title, subject in SUBJECTS.items():
         parts += [f"\n## {title}\n\n", _HEAD, *map(_format_setting, subject.model_fields)]
     aliases = [
-        f"| `{PREFIXES[0]}{name}` | `{PREFIXES[1]}{name}` | `{PREFIX}{field.upper()}` |\n"
+        f"| `{PREFIXES[0]}{name}` | `{PREFIXES[1]}{name}` | {_SHARED.get(name, f'`{PREFIX}{field.upper()}`')} |\n"
         for name, field in ALIASES.items()
     ]
     replaced = [f"- `{PREFIXES[0]}{name}`: {instead}\n" for name, instead in REPLACED.items()]
@@ -106,5 +108,5 @@ def _format_default(field: FieldInfo) -> str:
     if value is None or value == () or isinstance(value, SecretStr):
         return "unset"
     if isinstance(value, tuple):
-        value = ",".join(value)
+        value = ",".join(map(str, value))
     return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else "unset"

@@ -36,7 +36,7 @@ Choose what is listed, separated by commas; `default` stands for the default too
 - for one client, in its address: `/mcp?toolsets=default,schedules`
 - for `stepgate mcp`: `stepgate mcp --toolsets default,schedules`
 - for all clients without a choice of their own: `AGENT_MCP_TOOLSETS=default,schedules`
-- for a view of your own (`AGENT_MCP_VIEWS_DIR`): `toolsets: [default, schedules]`
+- for a view of your own (in `mcp_views` of the data folder): `toolsets: [default, schedules]`
 
 An unknown toolset is refused with the known ones (HTTP 400, or at the start).
 
@@ -60,7 +60,7 @@ def build_mcp_tools_page() -> str:
 
 async def list_tools(folder: Path, view: View) -> list[types.Tool]:
     """Returns what a gateway with default settings and its data in `folder` lists in a view."""
-    settings = Settings(_env_file=None, data_dir=folder, skills_user_dir=False)
+    settings = Settings(_env_file=None, data_dir=folder, skills_dirs=())
     async with build_gateway(settings, recover=False) as stepgate:
         room = stepgate.service.rooms.get(None, LOCAL_OWNER)
         return list_view_tools(stepgate.registry.list_room_specs(room, LOCAL_OWNER), view)

@@ -41,7 +41,7 @@ class WorkerProcess:
         return cls(**{**fields, "forwarding": tuple(fields["forwarding"])})
 
     def to_environment(self, folder: Path) -> dict[str, str]:
-        """The variables that tell the child its place; `folder` holds the files of the metrics."""
+        """The variables that give the child its place; `folder` holds the files of the metrics."""
         return {ENVIRONMENT: json.dumps(asdict(self)), METRICS_ENVIRONMENT: str(folder)}
 
     @property
@@ -59,6 +59,6 @@ class WorkerProcess:
             return int(other.getsockname()[1])
 
     def tell_ready(self) -> None:
-        """Tells the parent that this worker serves."""
+        """Notifies the parent that this worker serves."""
         os.write(self.ready, b"1")
         os.close(self.ready)

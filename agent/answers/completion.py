@@ -82,7 +82,7 @@ class CompletionWriter:
         if _is_command(self._run):
             return await self._compose_by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
         if self._run.engine.settings.executor_mode == "rules":  # the operator chose rules, so this is no fallback
-            output = await self._compose_by_rules(outcomes, sources, "AGENT_EXECUTOR_MODE is rules", tainted=tainted)
+            output = await self._compose_by_rules(outcomes, sources, "AGENT_PLANNER_MODE is rules", tainted=tainted)
             return output.model_copy(update={"fallback_reason": None})
         if not self._run.has_model:
             output = await self._compose_by_rules(outcomes, sources, "no model is configured", tainted=tainted)
@@ -216,8 +216,8 @@ class CompletionWriter:
         """
         steps = self._run.state.plan.steps if self._run.state.plan else ()
         used = {name for step in steps if step.is_work for name in step.depends_on}
-        kept = [(step, output) for step, output in outcomes if step.id not in used]
-        return kept if self._run.room.required_tools and kept else outcomes
+        unused = [(step, output) for step, output in outcomes if step.id not in used]
+        return unused if self._run.room.required_tools and unused else outcomes
 
     def _build_messages(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
@@ -228,8 +228,8 @@ class CompletionWriter:
         system = self._build_system_prompt(outcomes, sources, (*before, *after))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
         spoken = remove_instructions(before)
-        kept = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
-        messages += [message.to_openai() for message in kept]
+        newest_messages = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
+        messages += [message.to_openai() for message in newest_messages]
         question = run.state.question
         failed = list_abandoned_steps(run.state)
         if outcomes or failed:
@@ -237,11 +237,11 @@ class CompletionWriter:
             # The question stands last: a small model answers what it has read last.
             question = "\n".join((*blocks, format_data_block("user_request", question, limit=SKILL_CHARS)))
         earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
-        found = [
+        data_blocks = [
             format_data_block("earlier_results", one.text, limit=SKILL_CHARS, tool=one.tool, intent=one.intent)
             for one in earlier
         ]
-        question = "\n".join((*found, question))
+        question = "\n".join((*data_blocks, question))
         memories = run.state.retrieval.items if run.state.retrieval else ()
         if memories:
             remembered = "\n".join(f"- {item.text}" for item in memories)
@@ -250,8 +250,8 @@ class CompletionWriter:
             question += f"\n\nAn earlier answer was not accepted: {feedback}"
         request = run.state.request
         if question or request.images or not messages:  # a client may send instructions without a question
-            asked = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
-            messages.append(asked.to_openai())
+            user_message = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
+            messages.append(user_message.to_openai())
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)
 

@@ -25,7 +25,7 @@ class DerivedDates:
         """Whether a date or a time of day follows from known ones."""
         if isinstance(mention, TimeMention):
             return self._has_time(mention.value)
-        return any(one.follows_from(known) for one in mention.readings for known in self._dates)
+        return any(one.follows_from(date) for one in mention.readings for date in self._dates)
 
     def explain_number(self, mention: NumberMention) -> bool:
         """Whether a number of days, weeks, months or years is the span between two known dates, or a year is a
@@ -44,7 +44,7 @@ class DerivedDates:
 
     def _has_time(self, time: TimeValue) -> bool:
         wanted = time.hour * 60 + time.minute
-        times = [one.hour * 60 + one.minute for known in self._known for one in known.times]
+        times = [one.hour * 60 + one.minute for date in self._known for one in date.times]
         minutes = [int(value / 60) for value in self._list_spans("time") if value < _DAY]
         if any(
             (one + sign * span - wanted) % _MINUTES_OF_DAY == 0 for one in times for span in minutes for sign in (1, -1)
@@ -52,7 +52,7 @@ class DerivedDates:
             return True
         # "9.30-17.00" without a word for the time reads as two numbers, and "1:30" may be a span of time.
         written = Decimal(time.hour) + Decimal(time.minute) / 100
-        return any(known.has_value(written) or known.has_value(Decimal(wanted)) for known in self._known)
+        return any(date.has_value(written) or date.has_value(Decimal(wanted)) for date in self._known)
 
     @cached_property
     def _certain(self) -> list[date]:
@@ -92,12 +92,12 @@ class DerivedDates:
     @cached_property
     def _years(self) -> set[int]:
         spans = [int(months / 12) for months in self._list_spans("months") if months % 12 == 0]
-        years = {one.year for known in self._known for one in known.dates if one.year is not None}
-        years |= {int(one) for known in self._known for one in known.list_years()}
+        years = {one.year for date in self._known for one in date.dates if one.year is not None}
+        years |= {int(one) for date in self._known for one in date.list_years()}
         return {year + sign * span for year in years for span in spans for sign in (1, -1)}
 
     def _list_spans(self, dimension: str) -> list[float]:
-        return [float(one) for known in self._known for one in known.list_quantities(dimension)][:_MAX_KNOWN]
+        return [float(one) for date in self._known for one in date.list_quantities(dimension)][:_MAX_KNOWN]
 
 
 def _shift(day: date, days: int) -> Iterator[date]:

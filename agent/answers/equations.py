@@ -41,7 +41,9 @@ class Equation:
 
 def find_equations(text: str, numbers: Sequence[NumberMention]) -> list[Equation]:
     """The equations of a text whose numbers are `numbers`, computed."""
-    return [found for match in _EQUALS.finditer(text) if (found := _read_equation(text, match, numbers)) is not None]
+    return [
+        equation for match in _EQUALS.finditer(text) if (equation := _read_equation(text, match, numbers)) is not None
+    ]
 
 
 def _read_equation(text: str, equals: re.Match[str], numbers: Sequence[NumberMention]) -> Equation | None:
@@ -89,8 +91,8 @@ def _tokenize(text: str, start: int, end: int, operands: Sequence[NumberMention]
 
 def _strip_words(tokens: Sequence[Token]) -> list[Token]:
     """The longest end of the tokens that is an expression, without the words in it."""
-    kept = [_OPERATORS.get(token, "") if isinstance(token, str) else token for token in tokens]
-    plain = [token for token in kept if token != ""]
+    operators = [_OPERATORS.get(token, "") if isinstance(token, str) else token for token in tokens]
+    plain = [token for token in operators if token != ""]
     for start in range(len(plain)):
         if _is_expression(plain[start:]):
             return plain[start:]
@@ -188,7 +190,7 @@ def _agrees(value: float, result: NumberMention, operands: Sequence[NumberMentio
     same = [one.unit for one in operands if unit is not None and one.unit is not None]
     factors += [float(one.factor / unit.factor) for one in same if unit is not None and one.dimension == unit.dimension]
     for reading in result.readings:
-        shown, near = abs(float(reading.value)), float(reading.step) / 2
-        if any(abs(abs(value) * factor - shown) <= near * (1 + 1e-9) + 1e-9 for factor in factors):
+        written, near = abs(float(reading.value)), float(reading.step) / 2
+        if any(abs(abs(value) * factor - written) <= near * (1 + 1e-9) + 1e-9 for factor in factors):
             return True
     return False

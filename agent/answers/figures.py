@@ -3,7 +3,7 @@
 Figures are compared as values: `864.00` is `864`, `63.32` is `63.3224` rounded, `-12.58` is `12.58`, and `12 %` is
 `0.12`. `8,321` is read in the language of its sentence. Other units of the same kind, computed equations, totals and
 results of two known figures count as explained, the last only where few other figures would be (see `derivations`).
-Counts under ten, list numbers, code and citations are no claims.
+Counts under ten, list numbers, code and citations are not claims.
 """
 
 import re
@@ -169,8 +169,8 @@ class _Search:
         return not any(word in SCALES or word in _NUMBER_NEIGHBOURS for word in beside)
 
     def _is_known(self, mention: ValueMention) -> bool:
-        known = self._evidence.known
-        if known.contains(mention, ignore_sign=True, ignore_unit=True):
+        evidence_figures = self._evidence.known
+        if evidence_figures.contains(mention, ignore_sign=True, ignore_unit=True):
             return True
         if isinstance(mention, DateMention | TimeMention):
             return self._dates.explain(mention)
@@ -272,10 +272,10 @@ def _get_shown(mention: ValueMention) -> str:
 def _drop_line_numbers(evidence: str) -> str:
     """The text without the numbers of its lines, which a tool has put before them."""
     evidence = f"\n{evidence}"
-    found = list(_LINE_NUMBER.finditer(evidence))
-    if len(found) < _MIN_NUMBERED:
+    matches = list(_LINE_NUMBER.finditer(evidence))
+    if len(matches) < _MIN_NUMBERED:
         return evidence
-    numbers = [int(match[1]) for match in found]
+    numbers = [int(match[1]) for match in matches]
     counted = {
         place
         for at in range(len(numbers) - 2)
@@ -285,8 +285,8 @@ def _drop_line_numbers(evidence: str) -> str:
     parts: list[str] = []
     end = 0
     for at in sorted(counted):
-        parts.append(evidence[end : found[at].start() + 1])
-        end = found[at].end()
+        parts.append(evidence[end : matches[at].start() + 1])
+        end = matches[at].end()
     return "".join([*parts, evidence[end:]])
 
 

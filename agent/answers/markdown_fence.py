@@ -17,7 +17,7 @@ class MarkdownFence:
         self._state: _State = "start"
         self._held = ""
         self._is_in_line = False
-        """Whether the beginning of the line was returned already: what follows in it is no fence."""
+        """Whether the beginning of the line was returned already: what follows in it is not a fence."""
 
     def feed(self, piece: str) -> str:
         """Returns what the answer shows of everything up to this piece and was not returned before."""
@@ -41,7 +41,7 @@ class MarkdownFence:
         return self._release()
 
     def _begin(self) -> _State:
-        """The state behind the beginning of the answer: `start` until it tells whether it is a fence around
+        """The state behind the beginning of the answer: `start` until it is clear whether it is a fence around
         Markdown. Drops such a fence."""
         text = self._held.lstrip()
         if not text.startswith(_FENCE):
@@ -59,19 +59,19 @@ class MarkdownFence:
         return "inside"
 
     def _pass_on(self) -> str:
-        """The lines that are complete, and the beginning of one that is no fence."""
-        shown = ""
+        """The lines that are complete, and the beginning of one that is not a fence."""
+        output = ""
         while self._state != "outside":
             line, ended, rest = self._held.partition("\n")
             if not ended and not self._is_in_line and line.strip()[:1] in ("", "`"):
-                return shown
+                return output
             self._held = rest
             if self._is_in_line or not ended or not self._is_closing(line):
-                shown += line + ended
+                output += line + ended
             self._is_in_line = not ended
             if not ended:
-                return shown
-        return shown + self._release()
+                return output
+        return output + self._release()
 
     def _is_closing(self, line: str) -> bool:
         """Whether a whole line closes the outer fence; follows the fences within."""

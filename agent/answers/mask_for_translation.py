@@ -30,13 +30,13 @@ class MaskedText:
 
 def mask(text: str, what: re.Pattern[str]) -> MaskedText:
     """Returns `text` with a placeholder for every match of `what`. Masks placeholder-like text too."""
-    kept: list[str] = []
+    originals: list[str] = []
 
     def sign(match: re.Match[str]) -> str:
-        kept.append(match[0])
-        return f"⟦{len(kept)}⟧"
+        originals.append(match[0])
+        return f"⟦{len(originals)}⟧"
 
-    return MaskedText(re.compile(f"{_PLACEHOLDER.pattern}|{what.pattern}", re.DOTALL).sub(sign, text), tuple(kept))
+    return MaskedText(re.compile(f"{_PLACEHOLDER.pattern}|{what.pattern}", re.DOTALL).sub(sign, text), tuple(originals))
 
 
 class StreamUnmasker:

@@ -50,14 +50,14 @@ def find_unexplained_names(text: str, evidence: str) -> list[str]:
     if text[1:].islower() or not _has_candidate(text):
         return []
     plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
-    known = _KnownWords(evidence)
-    found: dict[str, None] = {}
-    for name, shown in _iter_names(plain, known):
-        if not known.contains(name):
-            found[shown] = None
-            if len(found) == MAX_REPORTED:
+    known_words = _KnownWords(evidence)
+    unexplained_names: dict[str, None] = {}
+    for name, spelling in _iter_names(plain, known_words):
+        if not known_words.contains(name):
+            unexplained_names[spelling] = None
+            if len(unexplained_names) == MAX_REPORTED:
                 break
-    return list(found)
+    return list(unexplained_names)
 
 
 def _has_candidate(text: str) -> bool:
@@ -96,11 +96,11 @@ class _KnownWords:
         )
 
     def has_word(self, word: str) -> bool:
-        """Whether a word stands in the evidence, in whatever case."""
+        """Whether the evidence contains a word, in whatever case."""
         return bool(self._find(_normalize(word)))
 
     def has_lower(self, word: str) -> bool:
-        """Whether a word stands in the evidence with a small letter: it is no name."""
+        """Whether the evidence contains a word in lower case, so that it is not a name."""
         return word.lower() in self._lower
 
     def _find(self, word: str) -> list[int]:
@@ -173,7 +173,7 @@ def _cut_name(words: list[str], *, may_be_german: bool) -> list[str]:
 
 
 def _find_written(sentence: str, name: Sequence[str]) -> str:
-    """The words as they stand in the sentence, with the small words between them."""
+    """The words as they are in the sentence, with the small words between them."""
     match = re.search(r"[. \u00a0]{1,2}(?:[a-z]{1,3} ){0,2}".join(map(re.escape, name)), sentence)
     return match[0].strip() if match is not None else " ".join(name)
 

@@ -1,7 +1,7 @@
 """Checks a checked answer that a model converted into a caller's JSON schema.
 
-Every value and every content word of the JSON must stand in the answer, in the words it cites, in the question or in
-the schema itself, and a sentence must keep its citation. A right value in the wrong field is not detected.
+Every value and every content word of the JSON must be in the answer, in the words it cites, in the question or in the
+schema itself, and a sentence must keep its citation. A right value in the wrong field is not detected.
 """
 
 import json
@@ -79,8 +79,8 @@ def list_schema_problems(value: JsonValue, schema: JsonObject) -> Iterator[str]:
 
 def _check_facts(value: JsonValue, schema: JsonObject, answer: TailorOutput, question: str) -> Iterator[str]:
     """Yields what of the JSON stands neither in the answer nor in the words it cites."""
-    said = "\n".join((_CITE.sub("", answer.content), *(one.text_snippet for one in answer.citations)))
-    known, words = KnownValues(said), set(extract_terms(f"{said}\n{question}"))
+    answer_text = "\n".join((_CITE.sub("", answer.content), *(one.text_snippet for one in answer.citations)))
+    known_values, words = KnownValues(answer_text), set(extract_terms(f"{answer_text}\n{question}"))
     cited = {one.number for one in answer.citations}
     constants = {leaf for path, leaf in iter_leaves(schema) if path[-1:] == ("const",) or path[-2:-1] == ("enum",)}
     for place, leaf in iter_leaves(value):
@@ -88,14 +88,14 @@ def _check_facts(value: JsonValue, schema: JsonObject, answer: TailorOutput, que
             continue
         where = _format_path(place)
         if isinstance(leaf, int | float):
-            if leaf not in cited and known.find_missing(f"{leaf:.15g}"):
+            if leaf not in cited and known_values.find_missing(f"{leaf:.15g}"):
                 yield f"{where}: {leaf} is not in the answer"
             continue
         assert isinstance(leaf, str)  # JSON has no other values
         marks = [int(number) for number in _CITE.findall(leaf)]
         bare = _CITE.sub("", leaf)
         yield from (f"{where}: there is no source [{number}]" for number in marks if number not in cited)
-        yield from (f"{where}: {one.text!r} is not in the answer" for one in known.find_missing(bare))
+        yield from (f"{where}: {one.text!r} is not in the answer" for one in known_values.find_missing(bare))
         new = [term for term in extract_query_terms(_blank_values(bare)) if term not in words]
         if new:
             yield f"{where}: the answer does not say {bare[:80]!r}"
@@ -119,7 +119,7 @@ def _make_empty(schema: JsonValue, root: JsonObject, depth: int) -> JsonValue:
         return _make_empty(_resolve(reference, root), root, depth + 1)
     wanted = schema.get("type")
     kinds = wanted if isinstance(wanted, list) else [wanted]
-    choices = [one for key in ("anyOf", "oneOf") if isinstance(found := schema.get(key), list) for one in found]
+    choices = [one for key in ("anyOf", "oneOf") if isinstance(example := schema.get(key), list) for one in example]
     if "null" in kinds or any(isinstance(one, dict) and one.get("type") == "null" for one in choices):
         return None
     if choices:
@@ -136,11 +136,11 @@ def _make_empty(schema: JsonValue, root: JsonObject, depth: int) -> JsonValue:
 
 def _resolve(reference: str, root: JsonObject) -> JsonValue:
     """The target of a reference within the schema (`#/$defs/place`), or None."""
-    found: JsonValue = root
+    target: JsonValue = root
     for part in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ():
         name = part.replace("~1", "/").replace("~0", "~")
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        target = target.get(name) if isinstance(target, dict) else None
+    return target
 
 
 def _format_path(place: Iterable[str | int]) -> str:

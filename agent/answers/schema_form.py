@@ -12,7 +12,7 @@ from agent.answers.schema_check import (
     make_no_answer,
     parse_json,
 )
-from agent.core.errors import AgentError, ModelRequestError
+from agent.core.errors import ModelRequestError, RunError
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, TailorOutput, Tier
 from agent.llm.port import ModelReply
@@ -24,7 +24,7 @@ TRIES = 2
 ANSWER_CHARS = 32_000
 
 
-class TailorSchemaError(AgentError):
+class TailorSchemaError(RunError):
     """Raised if the answer cannot be expressed in the JSON schema of the request. The run fails: a caller that parses
     by that schema can use no other answer."""
 
@@ -68,23 +68,28 @@ class SchemaForm:
 
     async def _convert(self, answer: TailorOutput, schema: JsonObject, tier: Tier) -> JsonValue:
         messages = self._build_messages(answer, schema)
-        found: list[str] = []
+        problems: list[str] = []
         for _ in range(TRIES):
             reply = await self._ask(messages, tier)
             try:
                 value = parse_json(reply.text)
             except ValueError:
-                found = ["it is not JSON"]
+                problems = ["it is not JSON"]
             else:
-                found = list_problems(value, schema, answer, self._question)
-                if not found:
+                problems = list_problems(value, schema, answer, self._question)
+                if not problems:
                     return value
             messages = (
                 *messages,
                 {"role": "assistant", "content": reply.text},
-                {"role": "user", "content": render("tailor_schema_again", problems="\n".join(f"- {p}" for p in found))},
+                {
+                    "role": "user",
+                    "content": render("tailor_schema_again", problems="\n".join(f"- {p}" for p in problems)),
+                },
             )
-        raise _make_error(f"the model put the answer into it {TRIES} times, and each time wrongly: {'; '.join(found)}")
+        raise _make_error(
+            f"the model put the answer into it {TRIES} times, and each time wrongly: {'; '.join(problems)}"
+        )
 
     async def _ask(self, messages: tuple[JsonObject, ...], tier: Tier) -> ModelReply:
         """A reply under the caller's schema, or by the prompt alone if the endpoint refuses the schema."""
@@ -94,11 +99,11 @@ class SchemaForm:
             return await self._models.complete("completion", messages, tier=tier, formed=False)
 
     def _build_messages(self, answer: TailorOutput, schema: JsonObject) -> tuple[JsonObject, ...]:
-        shown = json.dumps(schema, ensure_ascii=False, indent=1)
+        schema_json = json.dumps(schema, ensure_ascii=False, indent=1)
         question = format_data_block("user_request", self._question, limit=ANSWER_CHARS)
         shown_answer = format_data_block("answer", answer.content, limit=ANSWER_CHARS)
         return (
-            {"role": "system", "content": render("tailor_schema", schema=shown)},
+            {"role": "system", "content": render("tailor_schema", schema=schema_json)},
             {"role": "user", "content": f"{question}\n{shown_answer}"},
         )
 

@@ -25,7 +25,7 @@ def wants_json(options: JsonObject) -> bool:
 def read_json_answer(text: str, options: JsonObject) -> tuple[str, str]:
     """The JSON of an answer as it is written, and how it misses the requested form ("" if it fits).
 
-    An answer without JSON is returned unchanged. A schema that is no JSON schema is not compared."""
+    An answer without JSON is returned unchanged. A schema that is not a JSON schema is not compared."""
     schema = get_requested_schema(options)
     if schema is None:
         schema = {"type": "object"}  # of `json_object`

@@ -15,16 +15,16 @@ _MIN_ADDENDS = 3
 
 def list_totals(text: str) -> list[float]:
     """The sums and averages of columns, JSON lists and lines with at least three numbers, and counts."""
-    found: list[float] = []
+    totals: list[float] = []
     for column in _iter_columns(text):
         numbers = [number for cell in column if (number := _read_number(cell)) is not None]
-        found += _sum_up(numbers)
-        found += [float(count) for count in Counter(map(str, column)).values() if count > 1]
+        totals += _sum_up(numbers)
+        totals += [float(count) for count in Counter(map(str, column)).values() if count > 1]
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines[:MAX_CELLS]:
         if sum(map(str.isdigit, line)) >= _MIN_ADDENDS:
-            found += _sum_up([float(one.value) for one in find_numbers(line[:2_000])])
-    return sorted(set(found))
+            totals += _sum_up([float(one.value) for one in find_numbers(line[:2_000])])
+    return sorted(set(totals))
 
 
 def list_counts(*texts: str) -> list[float]:
@@ -55,10 +55,10 @@ def _read_number(cell: object) -> float | None:
     text = cell.strip()
     if not text or len(text) > 40 or not any(map(str.isdigit, text)):
         return None
-    found = find_numbers(text)
-    if len(found) != 1 or len(found[0].text) < len(text) - 4:
+    numbers = find_numbers(text)
+    if len(numbers) != 1 or len(numbers[0].text) < len(text) - 4:
         return None
-    return float(found[0].value)
+    return float(numbers[0].value)
 
 
 def _iter_columns(text: str) -> Iterator[Sequence[object]]:

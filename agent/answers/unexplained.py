@@ -34,5 +34,5 @@ def mark_figures(text: str, figures: Sequence[str], language: str, *, inline: bo
 
 
 def _add_marks(text: str, figures: Sequence[str]) -> str:
-    found = "|".join(re.escape(figure) for figure in sorted(figures, key=len, reverse=True))
-    return re.sub(rf"(?<![\w.,])(?:{found})(?![\w]|[.,]\d)", rf"\g<0> {MARK}", text) if found else text
+    alternatives = "|".join(re.escape(figure) for figure in sorted(figures, key=len, reverse=True))
+    return re.sub(rf"(?<![\w.,])(?:{alternatives})(?![\w]|[.,]\d)", rf"\g<0> {MARK}", text) if alternatives else text

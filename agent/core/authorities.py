@@ -26,7 +26,7 @@ class Authority:
 
     host: str
     port: int | None
-    """None if the header names none: the default port of a scheme that the header does not tell."""
+    """None if the header names none: the default port of a scheme, which the header does not name."""
     is_address: bool
     """Whether the host is an IP address, which no name server can point elsewhere."""
 
@@ -40,19 +40,19 @@ def parse_host_header(value: bytes) -> Authority | None:
 
 def parse_authority(text: str) -> Authority | None:
     """The host and port that a text names, or None. A port is a number from 1 to 65535."""
-    found = _AUTHORITY.fullmatch(text) if len(text) <= _MAX_CHARS else None
-    if found is None:
+    match = _AUTHORITY.fullmatch(text) if len(text) <= _MAX_CHARS else None
+    if match is None:
         return None
-    port = int(found[2]) if found[2] else None
+    port = int(match[2]) if match[2] else None
     if port is not None and port > 65_535:
         return None
-    if found[1].startswith("["):
-        address = _parse_address(_ZONE.sub("", found[1][1:-1]), version=6)
+    if match[1].startswith("["):
+        address = _parse_address(_ZONE.sub("", match[1][1:-1]), version=6)
         return None if address is None else Authority(address, port, is_address=True)
-    address = _parse_address(found[1], version=4)
+    address = _parse_address(match[1], version=4)
     if address is not None:
         return Authority(address, port, is_address=True)
-    name = found[1].removesuffix(".")
+    name = match[1].removesuffix(".")
     if len(name) > 253 or not all(map(_LABEL.fullmatch, name.split("."))):
         return None
     return Authority(name.lower(), port, is_address=False)
@@ -93,9 +93,9 @@ def parse_origin(value: str) -> WebOrigin | None:
     """The parts of an origin as browsers write it, or None: for `null`, a path, user information, an empty or
     malformed host.
     """
-    found = _ORIGIN.fullmatch(value) if len(value) <= _MAX_CHARS else None
-    authority = parse_authority(found[2]) if found is not None else None
-    return WebOrigin(found[1], authority) if found is not None and authority is not None else None
+    match = _ORIGIN.fullmatch(value) if len(value) <= _MAX_CHARS else None
+    authority = parse_authority(match[2]) if match is not None else None
+    return WebOrigin(match[1], authority) if match is not None and authority is not None else None
 
 
 def format_origin(url: str) -> str | None:

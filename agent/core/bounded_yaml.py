@@ -15,7 +15,7 @@ MAX_NODES = 20_000
 
 
 class YamlError(ValueError):
-    """Raised for a text that is no YAML, exceeds a bound or holds no map. The message is one line."""
+    """Raised for a text that is not YAML, exceeds a bound or holds no map. The message is one line."""
 
 
 def load_yaml_mapping(text: str) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _check_size(text: str) -> None:
 
 def check_structure(text: str) -> None:
     """Raises `YamlError` for a document that is too deep or too large after its aliases are replaced, and
-    `yaml.YAMLError` for one that is no YAML."""
+    `yaml.YAMLError` for one that is not YAML."""
     count = _NodeCount()
     for event in yaml.parse(text, Loader=_Loader):
         count.add_event(event)

@@ -44,8 +44,8 @@ _ARTIFACT = "stepgate/artifact"
 
 def describe_block(block: JsonObject) -> str:
     """Returns what a model reads of a block: its text, a link, or a note with type and size in bytes."""
-    held = _get_payload(block)
-    if (text := _get_text(held)) is not None:
+    payload = _get_payload(block)
+    if (text := _get_text(payload)) is not None:
         return text
     if block.get("type") == "resource_link":
         return f"[{_shorten(block.get('name'))}]({_shorten(block.get('uri'), MAX_URI_CHARS)})"
@@ -63,23 +63,23 @@ def limit_blocks(blocks: Sequence[JsonObject], chars: int, size: int) -> tuple[J
 
     A text that is too long is cut, with a note. A block that does not fit is replaced by a text that names it.
     """
-    kept: list[JsonObject] = []
+    kept_blocks: list[JsonObject] = []
     missing, written = 0, chars
     for block in blocks:
-        held = _get_payload(block)
-        text, data = _get_text(held) or "", _get_bytes(held) or ""
+        payload = _get_payload(block)
+        text, data = _get_text(payload) or "", _get_bytes(payload) or ""
         rest = sum(len(part) for part in iter_texts(block)) - len(text) - len(data)
         if len(data) > size or rest > written or (text and not chars):
             missing += 1
             if missing <= MAX_LISTED_OMISSIONS:
-                kept.append(build_omission_notice(block, _OMISSION_REASON[len(data) > size]))
+                kept_blocks.append(build_omission_notice(block, _OMISSION_REASON[len(data) > size]))
             continue
         size, written = size - len(data), written - rest
-        kept.append(block if len(text) <= chars else _truncate_block(block, text, chars))
+        kept_blocks.append(block if len(text) <= chars else _truncate_block(block, text, chars))
         chars = max(0, chars - len(text))
     if missing > MAX_LISTED_OMISSIONS:
-        kept.append(_build_text_block(f"[{missing - MAX_LISTED_OMISSIONS:,} more were omitted]"))
-    return tuple(kept)
+        kept_blocks.append(_build_text_block(f"[{missing - MAX_LISTED_OMISSIONS:,} more were omitted]"))
+    return tuple(kept_blocks)
 
 
 def build_omission_notice(block: JsonObject, why: str) -> JsonObject:
@@ -110,12 +110,12 @@ def build_artifact_block(name: str, content: bytes) -> JsonObject:
     if media_type.startswith("image/"):
         data = base64.b64encode(content).decode()
         return {"type": "image", "data": data, "mimeType": media_type, "_meta": {_ARTIFACT: name}}
-    held: JsonObject = {"uri": f"artifact:{quote(name)}", "mimeType": media_type}
+    resource: JsonObject = {"uri": f"artifact:{quote(name)}", "mimeType": media_type}
     try:
-        held["text"] = content.decode()  # as text, so that secrets are found in it
+        resource["text"] = content.decode()  # as text, so that secrets are found in it
     except UnicodeDecodeError:
-        held["blob"] = base64.b64encode(content).decode()
-    return {"type": "resource", "resource": held, "_meta": {_ARTIFACT: name}}
+        resource["blob"] = base64.b64encode(content).decode()
+    return {"type": "resource", "resource": resource, "_meta": {_ARTIFACT: name}}
 
 
 def get_artifact_type(name: str) -> str:
@@ -130,18 +130,18 @@ def read_artifact(blocks: Iterable[JsonObject], name: str) -> bytes | None:
     for block in blocks:
         marks = block.get("_meta")
         if isinstance(marks, dict) and marks.get(_ARTIFACT) == name:
-            held = _get_payload(block)
-            text = _get_text(held)
-            return base64.b64decode(_get_bytes(held) or "") if text is None else text.encode()
+            payload = _get_payload(block)
+            text = _get_text(payload)
+            return base64.b64decode(_get_bytes(payload) or "") if text is None else text.encode()
     return None
 
 
 def _set_bytes(block: JsonObject, data: str) -> JsonObject:
-    held = _get_payload(block)
-    name = next((name for name in ("data", "blob") if name in held), None)
+    payload = _get_payload(block)
+    name = next((name for name in ("data", "blob") if name in payload), None)
     if name is None:
         return block
-    return {**block, name: data} if held is block else {**block, "resource": {**held, name: data}}
+    return {**block, name: data} if payload is block else {**block, "resource": {**payload, name: data}}
 
 
 def _get_payload(block: JsonObject) -> JsonObject:
@@ -162,18 +162,18 @@ def _get_bytes(held: JsonObject) -> str | None:
 
 def _describe_payload(block: JsonObject) -> str:
     """Describes a block by its type or address; for binary data also by MIME type and size."""
-    held = _get_payload(block)
-    name = _shorten(block.get("type") or "content") if held is block else _shorten(held.get("uri"))
-    if (data := _get_bytes(held)) is None:
+    payload = _get_payload(block)
+    name = _shorten(block.get("type") or "content") if payload is block else _shorten(payload.get("uri"))
+    if (data := _get_bytes(payload)) is None:
         return name
     size = len(data) * 3 // 4 - data[-2:].count("=")  # size of the decoded base64
-    return f"{name}, {_shorten(held.get('mimeType') or 'of unknown type')}, {size:,} bytes"
+    return f"{name}, {_shorten(payload.get('mimeType') or 'of unknown type')}, {size:,} bytes"
 
 
 def _truncate_block(block: JsonObject, text: str, chars: int) -> JsonObject:
     cut = f"{text[:chars]}\n[cut: this text had {len(text):,} characters; {_OMISSION_REASON[False]}]"
-    held = _get_payload(block)
-    return {**block, "text": cut} if held is block else {**block, "resource": {**held, "text": cut}}
+    payload = _get_payload(block)
+    return {**block, "text": cut} if payload is block else {**block, "resource": {**payload, "text": cut}}
 
 
 def _build_text_block(text: str) -> JsonObject:

@@ -40,15 +40,15 @@ class InstalledExtension:
 
 def load_extensions(group: Group) -> list[tuple[InstalledExtension, Any]]:
     """Loads the entry points of a group, in order of name. The object is None if the extension has an error."""
-    found = sorted((one for one in _list_entry_points() if one.group == group), key=lambda one: (one.name, one.value))
-    return [_load(group, one) for one in found]
+    points = sorted((one for one in _list_entry_points() if one.group == group), key=lambda one: (one.name, one.value))
+    return [_load(group, one) for one in points]
 
 
 @cache
 def _list_entry_points() -> tuple[EntryPoint, ...]:
     """Those of all installed packages. Finding them reads a file of each package: once a process."""
-    found = entry_points()
-    return tuple(one for group in GROUPS for one in found.select(group=group))
+    points = entry_points()
+    return tuple(one for group in GROUPS for one in points.select(group=group))
 
 
 def _load(group: Group, entry: EntryPoint) -> tuple[InstalledExtension, Any]:

@@ -1,4 +1,56 @@
-"""Every exception that may leave the engine. What its code means and what to do: `agent/core/failures.py`.
+"""Every exception that may leave the engine, as a tree. What its code means and what to do: `agent/core/failures.py`.
+
+    AgentError                      catch this at the edge: it has `code`, `message`, `details` and `to_failure()`
+      RequestError                  the request is refused; change it, or wait
+        BadRequestError
+        AuthError
+        ScopeError
+        RateLimitError
+        QuotaError
+        TooLargeError
+        RoomUnknownError
+        NotFoundError
+        ConflictError
+          CollectionLockedError
+        BusyError
+      ModelError                    a call of a model failed
+        ModelNotConfiguredError
+        ModelAuthError
+        ModelRateLimitError
+        ModelTimeoutError
+        ModelContextError
+        ModelRequestError
+          ModelEndpointError
+        ModelDownError
+          ModelUnreachableError
+        ModelOutputError
+      ToolError                     a call of a tool failed
+        ToolUnknownError
+          ToolQuarantinedError
+        ToolDeniedError
+        ToolInputError
+        ToolSetupError
+        ToolOutputError
+        ToolTimeoutError
+      RunError                      a run cannot reach its goal
+        PlanInvalidError
+        ReferenceMissingError
+        SkillUnknownError
+        SkillTurnsError
+        SubAgentFailedError
+        BudgetError
+        UnsafeAnswerError
+      StoreError                    the database failed
+        StoreFullError
+        LogDamagedError
+        StoreNewerError
+      VectorError                   vectors cannot be computed or compared
+        EmbedderError
+        VectorSpaceError
+      ConfigError                   a setting is wrong; only at start
+      StaleEpochError               another process has claimed the run; stop
+
+Errors of other packages are subclasses of the first level: of documents that cannot be read, `IngestError`.
 
 Raise the narrowest `AgentError`. Doors render `error.to_failure()` and never look inside. Failures of tools and steps
 that the supervisor can act on travel as data (`StepOutput.error`) with the same codes.
@@ -41,55 +93,58 @@ class AgentError(Exception):
         )
 
 
-class UnsafeAnswerError(AgentError):
-    """Raised for an answer that contains something its room does not allow."""
+class RequestError(AgentError):
+    """The base class of refusals: nothing was changed, and the caller can change the request or wait.
 
-    code = "ERR_GUARDRAIL_UNSAFE"
+    Unlike `RunError`, which ends work that was begun.
+    """
+
+    code = "ERR_BAD_REQUEST"
 
 
-class BadRequestError(AgentError):
+class BadRequestError(RequestError):
     """Raised by doors and by the guard before a run exists. `param` in the details is the dotted path of the field."""
 
     code = "ERR_BAD_REQUEST"
 
 
-class AuthError(AgentError):
+class AuthError(RequestError):
     """Raised for a caller without a key, or with an unknown, expired or revoked one."""
 
     code = "ERR_AUTH"
 
 
-class ScopeError(AgentError):
+class ScopeError(RequestError):
     """Raised for a caller whose key does not allow the action."""
 
     code = "ERR_SCOPE"
 
 
-class RateLimitError(AgentError):
+class RateLimitError(RequestError):
     """Raised for a caller who has used the key's limit per minute or of parallel runs. A later attempt may succeed."""
 
     code = "ERR_RATE_LIMIT"
 
 
-class QuotaError(AgentError):
+class QuotaError(RequestError):
     """Raised for a caller whose key has spent its budget. Trying again does not help."""
 
     code = "ERR_QUOTA"
 
 
-class TooLargeError(AgentError):
+class TooLargeError(RequestError):
     """Raised if a body, a message or a file exceeds its limit."""
 
     code = "ERR_TOO_LARGE"
 
 
-class RoomUnknownError(AgentError):
+class RoomUnknownError(RequestError):
     """Raised by the room registry; the OpenAI door shows it as `model_not_found`."""
 
     code = "ERR_ROOM_UNKNOWN"
 
 
-class NotFoundError(AgentError):
+class NotFoundError(RequestError):
     """Raised by the stores for things that do not exist and, deliberately in the same words, for another owner's
     things.
     """
@@ -97,22 +152,20 @@ class NotFoundError(AgentError):
     code = "ERR_NOT_FOUND"
 
 
-class ConflictError(AgentError):
+class ConflictError(RequestError):
     """Raised if the thing exists but its state forbids the action, such as cancelling a finished run."""
 
     code = "ERR_CONFLICT"
 
 
-class BusyError(AgentError):
+class CollectionLockedError(ConflictError):
+    """Raised while another job writes into the collection. Try again after it has finished."""
+
+
+class BusyError(RequestError):
     """Raised while the gateway drains, or when the queue of runs is full."""
 
     code = "ERR_BUSY"
-
-
-class ConfigError(AgentError):
-    """Raised only at start. Its message is one line and names the setting."""
-
-    code = "ERR_CONFIG"
 
 
 class ModelError(AgentError):
@@ -181,27 +234,11 @@ class ModelUnreachableError(ModelDownError):
 
 
 class ModelOutputError(ModelError):
-    """Raised if a 200 reply is no completion: no JSON, no choices, half a stream, or empty. Not retried here: the
+    """Raised if a 200 reply is not a completion: no JSON, no choices, half a stream, or empty. Not retried here: the
     step's supervisor or the planner decides.
     """
 
     code = "ERR_MODEL_OUTPUT"
-
-
-class PlanInvalidError(AgentError):
-    """Raised by the planning pipeline with every problem of a reply, in the form that is sent back to the model."""
-
-    code = "ERR_PLAN_INVALID"
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("; ".join(problems), agent_id="planner", problems=list(problems))
-        self.problems = problems
-
-
-class ReferenceMissingError(AgentError):
-    """Raised if `{"$from": ...}` refers to a value that the earlier result does not contain."""
-
-    code = "ERR_REFERENCE"
 
 
 class ToolError(AgentError):
@@ -260,19 +297,42 @@ class ToolTimeoutError(ToolError):
     code = "ERR_TOOL_TIMEOUT"
 
 
-class SkillUnknownError(AgentError):
+class RunError(AgentError):
+    """The base class of what keeps a run from its goal: its plan, a skill, a sub-agent, a budget or a guard.
+
+    Unlike `ModelError` and `ToolError`, which are about one call.
+    """
+
+
+class PlanInvalidError(RunError):
+    """Raised by the planning pipeline with every problem of a reply, in the form that is sent back to the model."""
+
+    code = "ERR_PLAN_INVALID"
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems), agent_id="planner", problems=list(problems))
+        self.problems = problems
+
+
+class ReferenceMissingError(RunError):
+    """Raised if `{"$from": ...}` refers to a value that the earlier result does not contain."""
+
+    code = "ERR_REFERENCE"
+
+
+class SkillUnknownError(RunError):
     """Raised by the skill library for an unknown name."""
 
     code = "ERR_SKILL_UNKNOWN"
 
 
-class SkillTurnsError(AgentError):
+class SkillTurnsError(RunError):
     """Raised if a skill uses all its turns without a final text."""
 
     code = "ERR_SKILL_TURNS"
 
 
-class SubAgentFailedError(AgentError):
+class SubAgentFailedError(RunError):
     """Raised if a sub-agent fails for a reason other than time or budget. `partial_result` is what it has so far."""
 
     code = "ERR_SUBAGENT_FAILED"
@@ -283,10 +343,16 @@ class SubAgentFailedError(AgentError):
         self.partial_result = partial_result or {}
 
 
-class BudgetError(AgentError):
+class BudgetError(RunError):
     """Raised before a model call that would exceed one of the run's budgets. The run ends with a partial answer."""
 
     code = "ERR_BUDGET"
+
+
+class UnsafeAnswerError(RunError):
+    """Raised for an answer that contains something its room does not allow."""
+
+    code = "ERR_GUARDRAIL_UNSAFE"
 
 
 class StoreError(AgentError):
@@ -311,23 +377,31 @@ class StoreNewerError(StoreError):
     code = "ERR_STORE_NEWER"
 
 
-class EmbedderError(AgentError):
+class VectorError(AgentError):
+    """The base class of failures to compute or to compare vectors. Searches then go by words."""
+
+    code = "ERR_EMBEDDER"
+
+
+class EmbedderError(VectorError):
     """Raised by an embedder that is unreachable or returns no vectors. The memory falls back to its local embedder."""
 
     code = "ERR_EMBEDDER"
 
 
-class VectorSpaceError(AgentError):
+class VectorSpaceError(VectorError):
     """Raised by vector indexes instead of comparing vectors of different embedders or dimensions."""
 
     code = "ERR_VECTOR_SPACE"
+
+
+class ConfigError(AgentError):
+    """Raised only at start. Its message is one line and names the setting."""
+
+    code = "ERR_CONFIG"
 
 
 class StaleEpochError(AgentError):
     """Raised by an append whose writer has lost the run to another claim. Stop; do not report it to the caller."""
 
     code = "ERR_STALE_EPOCH"
-
-
-class CollectionLockedError(ConflictError):
-    """Raised while another job writes into the collection. Try again after it has finished."""

@@ -46,7 +46,9 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_BUSY": FailureKind("the gateway is stopping or full", "refuse; try again later", 503, True),
     "ERR_CONFIG": FailureKind("a setting is missing or wrong", "do not start; name the setting", 500, False),
     "ERR_MODEL_NOT_CONFIGURED": FailureKind("no model is configured for this tier", "work in rules mode", 503, False),
-    "ERR_MODEL_AUTH": FailureKind("the provider refused the key", "fall back to rules; tell the operator", 502, False),
+    "ERR_MODEL_AUTH": FailureKind(
+        "the provider refused the key", "fall back to rules; notify the operator", 502, False
+    ),
     "ERR_MODEL_RATE_LIMIT": FailureKind(
         "the provider's rate limit is reached", "ask 3 times in all, with back-off", 429, True
     ),

@@ -78,12 +78,12 @@ def _compare(validator: Any, value: object) -> list[Violation]:
 
 
 def _get_validator(schema: Mapping[str, Any]) -> Any:
-    known = _validators.get(id(schema))  # its schema is kept, so that no other one can have the identity
-    if known is None:
+    cached = _validators.get(id(schema))  # its schema is kept, so that no other one can have the identity
+    if cached is None:
         if len(_validators) >= MAX_KNOWN_SCHEMAS:
             _validators.clear()
-        known = _validators[id(schema)] = schema, _build_validator(json.dumps(schema, sort_keys=True))
-    return known[1]
+        cached = _validators[id(schema)] = schema, _build_validator(json.dumps(schema, sort_keys=True))
+    return cached[1]
 
 
 @lru_cache(maxsize=MAX_KNOWN_SCHEMAS)
@@ -126,8 +126,8 @@ def _limit_time(check: _Keyword) -> _Keyword:
 
 
 def _is_fitting_object(schema: Mapping[str, Any], value: object) -> bool:
-    """Whether an object of texts fits a schema that asks for nothing else. Most arguments and results are such
-    objects. False is no answer: a validator finds out.
+    """Whether an object of texts fits a schema that asks for nothing else. Most arguments and results are such objects.
+    False leaves the question to a validator.
     """
     if not isinstance(value, dict) or schema.get("type") != "object" or not schema.keys() <= _OBJECT_KEYWORDS:
         return False
@@ -164,8 +164,8 @@ def _check_pattern_properties(validator: Any, patterns: Any, value: Any, schema:
 def _check_additional_properties(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
     if not isinstance(value, dict):
         return
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    extras = [name for name in value if name not in known and not any(_matches(one, name) for one in patterns)]
+    properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    extras = [name for name in value if name not in properties and not any(_matches(one, name) for one in patterns)]
     if isinstance(wanted, dict):
         for name in extras:
             yield from validator.descend(value[name], wanted, path=name)

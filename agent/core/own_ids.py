@@ -39,7 +39,7 @@ class OwnIds:
         return tag.isascii() and hmac.compare_digest(tag, self._compute_tag(owner, random))
 
     def derive(self, *parts: str) -> str:
-        """Returns 32 hex digits that follow from these parts, the same each time. Others cannot compute them."""
+        """32 hex digits that follow from these parts, the same each time. Others cannot compute them."""
         return self._sign("\x00".join(("derive", *parts)))[:32]
 
     def _compute_tag(self, owner: str, random: str) -> str:

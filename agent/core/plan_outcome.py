@@ -43,9 +43,9 @@ def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
     lost: list[PlanStep] = []
     for number in range(len(state.plans) - 1, 0, -1):
         before, after = state.plans[:number], state.plans[number]
-        known = {step.id for proposed in before for step in proposed.plan.steps}
-        found = any(step.id not in known and step.is_work for step in after.plan.steps)
-        if after.asked_for or (found and after.fallback_reason is None):
+        known_step_ids = {step.id for proposed in before for step in proposed.plan.steps}
+        has_new_work = any(step.id not in known_step_ids and step.is_work for step in after.plan.steps)
+        if after.asked_for or (has_new_work and after.fallback_reason is None):
             break
         failed = (step for step in before[-1].plan.steps if state.get_step(step.id).status == "replan")
         lost[:0] = (step for step in failed if step.is_work)

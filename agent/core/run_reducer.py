@@ -81,20 +81,20 @@ def _note_fallback(state: RunState, body: ev.ModelReturned) -> Changes:
 
 
 def _start_subagent(state: RunState, _: ev.Event, body: ev.SubAgentStarted) -> Changes:
-    known = state.subagents.get(body.span)
-    return {"subagents": {**state.subagents, body.span: known or SubAgentState(body)}}
+    subagent = state.subagents.get(body.span)
+    return {"subagents": {**state.subagents, body.span: subagent or SubAgentState(body)}}
 
 
 def _change_subagent(state: RunState, _: ev.Event, body: ev.ModelReturned | ev.SubAgentFinished) -> Changes:
     """The changes by an event of a sub-agent; none for one that never started."""
-    known = state.subagents.get(body.span)
-    if known is None:
+    subagent = state.subagents.get(body.span)
+    if subagent is None:
         return {}
     if isinstance(body, ev.SubAgentFinished):
-        changed = replace_fields(known, {"end": body})
+        changed = replace_fields(subagent, {"end": body})
     else:
-        turns = (*known.turns, body.message) if body.message is not None else known.turns
-        changed = replace_fields(known, {"usage": known.usage + body.usage, "turns": turns})
+        turns = (*subagent.turns, body.message) if body.message is not None else subagent.turns
+        changed = replace_fields(subagent, {"usage": subagent.usage + body.usage, "turns": turns})
     return {"subagents": {**state.subagents, body.span: changed}}
 
 

@@ -294,25 +294,25 @@ class RunState:
             return ()
         version, steps = plan.version, {step.id for step in plan.steps}
         return tuple(
-            asked
-            for asked in self.approvals
-            if asked.approval_id not in self.decisions
-            and (asked.plan_version == version if asked.call_id is None else asked.items[0].step_id in steps)
+            request
+            for request in self.approvals
+            if request.approval_id not in self.decisions
+            and (request.plan_version == version if request.call_id is None else request.items[0].step_id in steps)
         )
 
     @property
     def message_labels(self) -> tuple[ev.TextLabel, ...]:
         """The labels of the messages that the client sent, and that of the prompt if text is attached to it."""
-        found = self.retrieval
-        if found is None:
+        retrieval = self.retrieval
+        if retrieval is None:
             return ()
-        return (*found.labels, found.prompt_label) if found.prompt_label is not None else found.labels
+        return (*retrieval.labels, retrieval.prompt_label) if retrieval.prompt_label is not None else retrieval.labels
 
     @property
     def has_outside_text(self) -> bool:
         """Whether text from outside is in the conversation or attached to the prompt."""
-        known = (label.source != "unknown_answer" and not label.trusted for label in self.message_labels)
-        return self.tainted or any(known)
+        checks = (label.source != "unknown_answer" and not label.trusted for label in self.message_labels)
+        return self.tainted or any(checks)
 
     @property
     def has_unknown_answers(self) -> bool:

@@ -1,6 +1,6 @@
 """Says in plain words what Pydantic finds wrong with values of people and models: the one wording of such errors.
 
-It stands in `core` because every layer reads such values: settings, credentials, rooms, pipelines, requests, plans.
+It is in `core` because every layer reads such values: settings, credentials, rooms, pipelines, requests, plans.
 """
 
 import json
@@ -87,8 +87,8 @@ def _name_fault(fault: Mapping[str, Any], whole: str, *, quote: bool) -> str:
 def _format_bound(kind: str, context: Mapping[str, Any]) -> str:
     words, name, unit = _BOUNDS[kind]
     limit = context.get(name)
-    shown = f"{limit:g}" if isinstance(limit, float) else str(limit)
-    return f"{words} {shown} {_ONE[unit] if unit and limit == 1 else unit}".rstrip()
+    bound = f"{limit:g}" if isinstance(limit, float) else str(limit)
+    return f"{words} {bound} {_ONE[unit] if unit and limit == 1 else unit}".rstrip()
 
 
 def _quote(fault: Mapping[str, Any]) -> str:

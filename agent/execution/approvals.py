@@ -9,7 +9,6 @@ from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolRet
 from agent.core.models import ArgumentRole, JsonObject
 from agent.execution.argument_sources import describe_sources
 from agent.execution.argument_trust import find_asked_arguments, is_chosen_by_plan
-from agent.execution.dispatch_approval import is_approved_with_plan
 from agent.execution.egress_facts import find_egress_problem
 from agent.planning.amendments import explain_pending_call
 from agent.planning.references import find_references
@@ -18,6 +17,7 @@ from agent.policy.approval import (
     build_approval_request,
     compute_digest,
     get_call_decision,
+    is_approved_with_plan,
     is_plan_approved,
 )
 from agent.policy.egress import EgressFinding
@@ -40,8 +40,8 @@ def make_tool_fingerprinter(run: Run) -> ToolFingerprint:
             spec = engine.registry.get(name).spec
             meta = {"meta": spec.meta} if spec.meta else {}
             return {"description": spec.description, "input": spec.input_schema, "effect": spec.effect, **meta}
-        found = next((skill for skill in engine.skills.list_visible(None) if skill.name == name), None)
-        return {"description": found.description} if found is not None else {}
+        visible_skill = next((skill for skill in engine.skills.list_visible(None) if skill.name == name), None)
+        return {"description": visible_skill.description} if visible_skill is not None else {}
 
     return pin
 
@@ -110,11 +110,11 @@ async def check_approval(
         raise ApprovalPendingError
     if decision == "answered":
         reason = explain_pending_call(tool.spec)
-    shown: dict[str, object] = {
+    details: dict[str, object] = {
         **await _build_shown_text(run, examined.egress, explain),
         **describe_arguments(run, tool, args, site),
     }
-    await ask_for_approval(run, (item.model_copy(update=shown),), reason, site, before)
+    await ask_for_approval(run, (item.model_copy(update=details),), reason, site, before)
     raise ApprovalPendingError
 
 
@@ -152,7 +152,7 @@ async def ask_for_approval(
     run: Run, items: tuple[ApprovalItem, ...], reason: str, site: CallSite, before: tuple[EventDraft, ...]
 ) -> None:
     """Emits `before` and the question whether calls may be made; it is decided under the id of the first."""
-    asked = build_approval_request(
+    request = build_approval_request(
         items,
         reason,
         plan_version=run.state.plan.version if run.state.plan else 0,
@@ -160,7 +160,7 @@ async def ask_for_approval(
         expires_at=compute_approval_deadline(run),
         call_id=site.call_id,
     )
-    await run.emit(*before, EventDraft(asked, site.step_id, site.attempt))
+    await run.emit(*before, EventDraft(request, site.step_id, site.attempt))
 
 
 async def _build_shown_text(
@@ -168,13 +168,13 @@ async def _build_shown_text(
 ) -> dict[str, object]:
     """The fields of an item for what the tool shows about its call, and for words that would leave."""
     raw = remove_live_parts(await explain())
-    shown: dict[str, object] = (
+    item_fields: dict[str, object] = (
         {"shown": run.redaction.redact_text(raw), "shown_sha256": _compute_sha256(raw)} if raw else {}
     )
     if egress is not None:
         parts = [egress.format_question(), *([raw] if raw else [])]
-        shown["shown"] = run.redaction.redact_text("\n\n".join(parts))
-    return shown
+        item_fields["shown"] = run.redaction.redact_text("\n\n".join(parts))
+    return item_fields
 
 
 def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tuple[str, ToolReturned | None]:
@@ -182,13 +182,15 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
 
     The decision is `waiting` if it is pending, and "" if nobody was asked.
     """
-    found = get_call_decision(run.state, run.state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
-    if found is None or found[0].digest != compute_digest((item,), found[0].plan_version, make_tool_fingerprinter(run)):
+    recorded = get_call_decision(run.state, run.state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
+    if recorded is None or recorded[0].digest != compute_digest(
+        (item,), recorded[0].plan_version, make_tool_fingerprinter(run)
+    ):
         before = _find_rejection(run, item)
         return ("rejected", build_denied_return(site, item.tool, before, again=True)) if before else ("", None)
-    asked, decision = found
+    request, decision = recorded
     if decision == "rejected" or (decision == "answered" and site.origin != "rules"):
-        return decision, build_denied_return(site, item.tool, run.state.decisions[asked.approval_id])
+        return decision, build_denied_return(site, item.tool, run.state.decisions[request.approval_id])
     return decision or "waiting", None
 
 
@@ -199,10 +201,10 @@ def _find_rejection(run: Run, item: ApprovalItem) -> ApprovalDecided | None:
     state = run.state
     if state.plans and state.plans[-1].asked_for:
         return None
-    for asked in state.approvals:
-        decided = state.decisions.get(asked.approval_id)
-        same = any((one.tool, one.args) == (item.tool, item.args) for one in asked.items)
-        if asked.call_id is not None and same and decided is not None and decided.decision == "rejected":
+    for request in state.approvals:
+        decided = state.decisions.get(request.approval_id)
+        same = any((one.tool, one.args) == (item.tool, item.args) for one in request.items)
+        if request.call_id is not None and same and decided is not None and decided.decision == "rejected":
             return decided
     return None
 
@@ -211,8 +213,8 @@ async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Cal
     """Whether the call would do something else now than the person has seen: the approval is void then."""
     if not isinstance(tool, ExplainingTool):
         return False
-    asked = next((asked for asked in reversed(run.state.approvals) if asked.call_id == site.call_id), None)
-    seen = asked.items[0].shown_sha256 if asked is not None else ""
+    request = next((request for request in reversed(run.state.approvals) if request.call_id == site.call_id), None)
+    seen = request.items[0].shown_sha256 if request is not None else ""
     return bool(seen) and seen != _compute_sha256(remove_live_parts(await explain()))
 
 
@@ -251,8 +253,10 @@ def _find_approval_reason(
     skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
     if skill is not None and (run.room.approval != "never" or skill.tools is None):
         return "a skill is to change something"
-    if site.span and run.room.approval != "never" and not is_approved_with_plan(run, spec, args, site):
-        return "a sub-agent is to change something"
+    if site.span and run.room.approval != "never":
+        destructive = spec.annotations.destructive
+        if not is_approved_with_plan(run.state, site.step_id, spec.name, args, destructive=destructive):
+            return "a sub-agent is to change something"
     return None
 
 
@@ -271,6 +275,6 @@ def _get_step_intent(run: Run, site: CallSite) -> str:
 
 def build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:
     """The result of a call that a person did not allow."""
-    said = f": {decided.reason}" if decided.reason else ""
-    message = f"the user did not allow this call{said}" + (" (asked before in this run)" if again else "")
+    reason_note = f": {decided.reason}" if decided.reason else ""
+    message = f"the user did not allow this call{reason_note}" + (" (asked before in this run)" if again else "")
     return ToolReturned(call_id=site.call_id, tool=tool, error_code="ERR_TOOL_DENIED", error=message, text=message)

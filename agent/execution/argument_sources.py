@@ -1,4 +1,4 @@
-"""Where the arguments of a call come from, as the question to a person tells it."""
+"""Where the arguments of a call come from, as the question to a person states it."""
 
 from pydantic import JsonValue
 
@@ -18,7 +18,7 @@ MAX_NAMED = 3
 
 
 def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> dict[str, str]:
-    """Returns for each argument where its value comes from: the user's words, results of earlier steps, or a model."""
+    """For each argument where its value comes from: the user's words, results of earlier steps, or a model."""
     words, step = collect_own_words(run.state), _find_step(run.state, site)
     confirmed = list_confirmed_values(run.state, without_call=site.call_id)
     planned = step.args if step is not None and step.action != "skill" and not site.span else {}
@@ -48,8 +48,8 @@ def _describe_source(run: Run, site: CallSite, step: PlanStep | None, planned: J
 def _join_results(run: Run, ids: list[str], steps: dict[str, PlanStep]) -> str:
     """Names the results, and of what they were made: of an extraction, the document it read says more than the step."""
     origins = list(dict.fromkeys(origin for one in ids for origin in _trace_origins(one, steps)))
-    shown = [_format_result(run, steps[one]) for one in origins[:MAX_NAMED]]
-    return " and ".join(shown) + (" and others" if len(origins) > MAX_NAMED else "")
+    named_results = [_format_result(run, steps[one]) for one in origins[:MAX_NAMED]]
+    return " and ".join(named_results) + (" and others" if len(origins) > MAX_NAMED else "")
 
 
 def _trace_origins(step_id: str, steps: dict[str, PlanStep], depth: int = 8) -> list[str]:

@@ -1,6 +1,6 @@
 """Finds the arguments of a call whose values are not the user's, and decides whether a person must allow them.
 
-A value is the user's if it stands in the user's words, if a plan wrote it before any untrusted text was read, if it was
+A value is the user's if the user's words contain it, if a plan wrote it before any untrusted text was read, if it was
 computed from such values only, or if a person confirmed it for this argument of this tool.
 """
 
@@ -50,10 +50,10 @@ def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSi
     state = run.state
     words = OwnWords() if state.has_untrusted_prompt else collect_own_words(state)
     step = find_called_step(state, spec.name, site)
-    asked = get_call_decision(state, state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
+    recorded = get_call_decision(state, state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
     # A call that was asked about follows its own answer, which is bound to the tool's description too.
     whole = f"{site.step_id}.{site.attempt}.1" if site.is_allowed else None  # the call that a list is asked about with
-    confirmed = () if asked is not None else list_confirmed_values(state, without_call=whole)
+    confirmed = () if recorded is not None else list_confirmed_values(state, without_call=whole)
     return {
         name: spec.get_role(name)
         for name, value in args.items()

@@ -221,7 +221,7 @@ def _judge_doubtful_answer(
 
 
 def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:
-    """Returns RETRY for an answer that is not in the requested form, once. Then it stays, and the run is partial."""
+    """RETRY for an answer that is not in the requested form, once. Then it stays, and the run is partial."""
     doubt = f"an answer that is not in the form the request asks for: {misfit}"
     if may_rewrite:
         fix = "reply with the JSON alone, with these problems corrected"
@@ -266,7 +266,7 @@ def _judge_error(step: PlanStep, output: StepOutput) -> StepOutcome:
 
 
 def _judge_unsafe_text(step: PlanStep, output: StepOutput, *, may_repeat: bool) -> StepOutcome:
-    """Returns RETRY for an unsafe text, once, then ABORT: no other plan makes it harmless."""
+    """RETRY for an unsafe text, once, then ABORT: no other plan makes it harmless."""
     reason = output.error or FAILURES["ERR_GUARDRAIL_UNSAFE"].meaning
     if may_repeat and step.effect != "effect":
         return StepOutcome(outcome=Outcome.RETRY, reason=reason, suggested_fix=render("answer_strict"))

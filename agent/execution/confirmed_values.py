@@ -23,30 +23,30 @@ def list_confirmed_values(state: RunState, *, without_call: str | None = None) -
     `without_call` leaves out the approval of one call, which is bound to more than its values. A plan that a person
     edited was not confirmed as it was shown.
     """
-    found = list(state.retrieval.confirmed) if state.retrieval is not None else []
-    for asked in state.approvals:
-        decided = state.decisions.get(asked.approval_id)
+    confirmed = list(state.retrieval.confirmed) if state.retrieval is not None else []
+    for request in state.approvals:
+        decided = state.decisions.get(request.approval_id)
         if decided is None or decided.decision != "approved" or decided.edited:
             continue
-        if asked.call_id is not None and asked.call_id == without_call:
+        if request.call_id is not None and request.call_id == without_call:
             continue
-        found += [
+        confirmed += [
             ConfirmedValue(tool=item.tool, argument=name, value=value)
-            for item in asked.items
+            for item in request.items
             if item.changes
             for name, value in item.args.items()
             if not list_references(value)
         ]
-    return tuple(found)[-MAX_CONFIRMED:]
+    return tuple(confirmed)[-MAX_CONFIRMED:]
 
 
 def is_confirmed(values: Collection[ConfirmedValue], tool: str, argument: str, value: JsonValue) -> bool:
     """Whether a person confirmed the value for this argument of this tool; of a list, each of its items."""
-    known = [one.value for one in values if one.tool == tool and one.argument == argument]
-    if any(_is_same(one, value) for one in known):
+    confirmed_values = [one.value for one in values if one.tool == tool and one.argument == argument]
+    if any(_is_same(one, value) for one in confirmed_values):
         return True
     if not isinstance(value, list) or not value:
-        items = [item for one in known if isinstance(one, list) for item in one]
+        items = [item for one in confirmed_values if isinstance(one, list) for item in one]
         return any(_is_same(item, value) for item in items)
     return all(not isinstance(item, list) and is_confirmed(values, tool, argument, item) for item in value)
 

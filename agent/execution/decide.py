@@ -82,8 +82,8 @@ def find_client_steps(state: RunState) -> tuple[Start, ...]:
         return ()
     halted = _is_halted(state, collect_step_statuses(state))
     steps = (step for step in state.plan.steps if step.tool in clients)
-    found = (_get_next_command(state, step, frozenset(), halted=halted) for step in steps)
-    return tuple(command for command in found if isinstance(command, Start) and not command.waiting_for)
+    next_commands = (_get_next_command(state, step, frozenset(), halted=halted) for step in steps)
+    return tuple(command for command in next_commands if isinstance(command, Start) and not command.waiting_for)
 
 
 def have_dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mapping[str, int]) -> bool:

@@ -29,11 +29,15 @@ async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tupl
     for row in await run.journal.list_runs(owner=run.state.owner, status="awaiting_input", limit=ASKING_RUNS):
         if row.conversation_id != conversation:
             continue
-        asked = fold(row.run_id, await run.journal.read_events(row.run_id))
-        if asked.answer is None or asked.answer.text.strip() != question or asked.room.id != run.room.id:
+        earlier_state = fold(row.run_id, await run.journal.read_events(row.run_id))
+        if (
+            earlier_state.answer is None
+            or earlier_state.answer.text.strip() != question
+            or earlier_state.room.id != run.room.id
+        ):
             continue
-        if conversation is not None or asked.request.prompt.strip() == prompt:
-            return await _list_results(run, asked)
+        if conversation is not None or earlier_state.request.prompt.strip() == prompt:
+            return await _list_results(run, earlier_state)
     return ()
 
 
@@ -60,12 +64,12 @@ async def find_confirmed_values(run: Run) -> tuple[ConfirmedValue, ...]:
 
 async def _list_results(run: Run, asked: RunState) -> tuple[EarlierResult, ...]:
     """The earlier results that the run received, and the results of its own steps."""
-    found = list(asked.retrieval.earlier_results) if asked.retrieval is not None else []
+    earlier = list(asked.retrieval.earlier_results) if asked.retrieval is not None else []
     steps = {step.id: step for proposed in asked.plans for step in proposed.plan.steps if step.is_work}
     for step in steps.values():
         state = asked.get_step(step.id)
         if state.status == "succeeded" and state.output is not None:
             output = await load_output(run, state.output)
             text = cut_text(output.text, SKILL_CHARS)
-            found.append(EarlierResult(tool=step.tool, intent=step.intent, text=text, tainted=output.tainted))
-    return tuple(found)
+            earlier.append(EarlierResult(tool=step.tool, intent=step.intent, text=text, tainted=output.tainted))
+    return tuple(earlier)

@@ -66,7 +66,7 @@ async def find_evidence_check(run: Run, step: PlanStep) -> Callable[[str], bool]
 async def judge_blocks(
     run: Run, step: PlanStep, attempt: AttemptState, output: StepOutput, figures: Sequence[str]
 ) -> str:
-    """Returns intent, input, evidence and output as labelled blocks.
+    """Intent, input, evidence and output as labelled blocks.
 
     Cuts a long output, but keeps the text around the doubtful `figures`."""
     intent = step.intent or run.state.question
@@ -76,14 +76,14 @@ async def judge_blocks(
     ]
     if run.state.question != intent:
         blocks.append(format_data_block("evidence", run.state.question, limit=JUDGE_CHARS, source="the user's request"))
-    read = [(source, found.text) async for source, found in _iter_read_outputs(run, step, attempt)]
+    read = [(source, output.text) async for source, output in _iter_read_outputs(run, step, attempt)]
     left = EVIDENCE_CHARS
     for source, text in read:
-        shown = _cut_evidence(text, max(JUDGE_CHARS, left))
-        left -= len(shown)
-        blocks.append(format_block("evidence", shown, source=source))
-    shown = cut_around(output.text, JUDGE_CHARS, figures)
-    blocks.append(format_block("output", shown, step=step.id, tool=step.tool))
+        excerpt = _cut_evidence(text, max(JUDGE_CHARS, left))
+        left -= len(excerpt)
+        blocks.append(format_block("evidence", excerpt, source=source))
+    excerpt = cut_around(output.text, JUDGE_CHARS, figures)
+    blocks.append(format_block("output", excerpt, step=step.id, tool=step.tool))
     return "\n".join(blocks)
 
 

@@ -2,7 +2,7 @@
 
 The run takes over how the earlier run guarded and understood its request, and the results of finished steps. The log
 says of each where it comes from. All of it is appended in one transaction with the plan, so that no crash lets a step
-run again whose result is to be taken over.
+run again whose result was taken over.
 """
 
 import json

@@ -23,8 +23,8 @@ REPEATED = "not called again, because the same call failed before: "
 
 def is_only_repeating_failures(state: RunState, plan: Plan) -> bool:
     """Whether all that a new plan adds are calls that failed permanently before."""
-    known = {step.id for proposed in state.plans for step in proposed.plan.steps}
-    added = [step for step in plan.steps if step.id not in known and step.is_work]
+    known_step_ids = {step.id for proposed in state.plans for step in proposed.plan.steps}
+    added = [step for step in plan.steps if step.id not in known_step_ids and step.is_work]
     return bool(added) and all(
         step.action != "skill" and find_lasting_failure(state, step, dict(step.args)) is not None for step in added
     )

@@ -35,20 +35,20 @@ async def build_round_catalogue(run: Run) -> Catalogue:
 async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
     """The calls of the model's plans so far with their results, oldest first."""
     state = run.state
-    known: set[str] = set()
-    found = []
+    known_ids: set[str] = set()
+    rounds = []
     for number, proposed in enumerate(state.plans):
-        said = next((step.args.get(MISSING) for step in proposed.plan.steps if step.is_plan_more), None)
-        missing = tuple(map(str, said)) if isinstance(said, list) else (proposed.plan.reasoning,)
+        missing_note = next((step.args.get(MISSING) for step in proposed.plan.steps if step.is_plan_more), None)
+        missing = tuple(map(str, missing_note)) if isinstance(missing_note, list) else (proposed.plan.reasoning,)
         for step in proposed.plan.steps:
             own = state.get_step(step.id)
-            if step.id in known or not step.is_work or own.output is None:
+            if step.id in known_ids or not step.is_work or own.output is None:
                 continue
-            known.add(step.id)
+            known_ids.add(step.id)
             failed = own.status != "succeeded"
             text = await _describe_result(run, own)
-            found.append(RoundResult(number, step.tool, step.args, text, failed, missing))
-    return tuple(found)
+            rounds.append(RoundResult(number, step.tool, step.args, text, failed, missing))
+    return tuple(rounds)
 
 
 async def _describe_result(run: Run, step: StepState) -> str:

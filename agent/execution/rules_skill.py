@@ -45,8 +45,8 @@ async def run_by_rules(
 
 def _apply_replies(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> JsonObject:
     """The arguments of a call, changed by people's replies to its approval questions."""
-    for asked in run.state.approvals:
-        decided = run.state.decisions.get(asked.approval_id) if asked.call_id == site.call_id else None
+    for request in run.state.approvals:
+        decided = run.state.decisions.get(request.approval_id) if request.call_id == site.call_id else None
         if decided is not None and decided.decision == "answered":
             args = apply_reply_to_args(spec, args, decided.reason)
     return args

@@ -157,8 +157,10 @@ class SkillExecutor:
         inputs = (
             format_data_block("data", format_args(others), limit=SKILL_CHARS, name="inputs") + "\n" if others else ""
         )
-        told = f"\nAn earlier attempt was not accepted: {feedback}\nDo it better this time." if feedback else ""
-        content = render("skill_task", task=cut_text(task, SKILL_CHARS), inputs=inputs, feedback=told)
+        feedback_note = (
+            f"\nAn earlier attempt was not accepted: {feedback}\nDo it better this time." if feedback else ""
+        )
+        content = render("skill_task", task=cut_text(task, SKILL_CHARS), inputs=inputs, feedback=feedback_note)
         return {"role": "user", "content": content.strip()}
 
     def _make_call_site(self, number: int) -> CallSite:

@@ -27,21 +27,23 @@ def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
 
     The skill receives the briefing and the newest messages, and writes the answer."""
     before: tuple[PlanStep, ...] = ()
-    told: JsonObject = {}
+    given_args: JsonObject = {}
     if skill.briefing is not None:
         before = (PlanStep(id="s1", executor="agent", action="tool", tool=skill.briefing, intent="see what is known"),)
-        told["state"] = {"$from": "s1"}
-    said = run.state.retrieval.history if run.state.retrieval is not None else ()
-    lines = [f"{one.role}: {cut_text(one.content, HISTORY_CHARS)}" for one in said[-HISTORY_MESSAGES:] if one.content]
+        given_args["state"] = {"$from": "s1"}
+    history = run.state.retrieval.history if run.state.retrieval is not None else ()
+    lines = [
+        f"{one.role}: {cut_text(one.content, HISTORY_CHARS)}" for one in history[-HISTORY_MESSAGES:] if one.content
+    ]
     if lines:
-        told["conversation"] = quote_literal("\n".join(lines))
+        given_args["conversation"] = quote_literal("\n".join(lines))
     tools = skill.select_tools(list_allowed_tools(run))
     last = PlanStep(
         id=f"s{len(before) + 1}",
         executor="skill",
         action="skill",
         tool=skill.name,
-        args={"task": quote_literal(task), **told},
+        args={"task": quote_literal(task), **given_args},
         depends_on=tuple(step.id for step in before),
         intent=cut_text(task, 200),
         effect=find_worst_effect(run.engine.registry.get(name).spec.effect for name in tools),

@@ -33,12 +33,12 @@ def list_message_sources(state: RunState, *, by_model: bool) -> tuple[TaintSourc
     if state.retrieval is None:
         return ()
     labels = state.retrieval.labels if by_model else ()
-    found: list[TaintSource] = [
+    sources: list[TaintSource] = [
         "unknown_answers" if label.source == "unknown_answer" else "history" for label in labels if not label.trusted
     ]
     if state.retrieval.prompt_label is not None:
-        found.append("attachment")
-    return tuple(dict.fromkeys(found))
+        sources.append("attachment")
+    return tuple(dict.fromkeys(sources))
 
 
 def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple[StepLabel, ...]:
@@ -122,8 +122,8 @@ def _list_free_keys(value: JsonValue, schema: JsonObject) -> list[str]:
     if not isinstance(value, dict) or value.keys() & {"$from", "$literal"}:
         return []
     named = schema.get("properties")
-    known = named.keys() if isinstance(named, dict) else ()
-    free = [key for key in value if key not in known]
+    named_keys = named.keys() if isinstance(named, dict) else ()
+    free = [key for key in value if key not in named_keys]
     return free + [key for name, one in value.items() for key in _list_free_keys(one, _get_property(schema, name))]
 
 
@@ -144,10 +144,10 @@ def _is_asked_for(state: RunState, step: PlanStep, specs: Iterable[ToolSpec], so
 
 
 def _list_unknown_answers(state: RunState) -> list[str]:
-    found = state.retrieval
-    if found is None:
+    retrieval = state.retrieval
+    if retrieval is None:
         return []
-    labelled = zip(found.history, found.labels, strict=False)
+    labelled = zip(retrieval.history, retrieval.labels, strict=False)
     return [message.content for message, label in labelled if label.source == "unknown_answer"]
 
 
@@ -158,5 +158,5 @@ def _names(text: str, tool: str) -> bool:
 
 def _get_property(schema: JsonObject, name: str) -> JsonObject:
     named = schema.get("properties")
-    found = named.get(name) if isinstance(named, dict) else None
-    return found if isinstance(found, dict) else {}
+    property_schema = named.get(name) if isinstance(named, dict) else None
+    return property_schema if isinstance(property_schema, dict) else {}

@@ -49,8 +49,8 @@ async def record_output(
 ) -> None:
     """Records the end of an attempt after `before`, in one transaction with the rules' verdict if there is one."""
     step, number = start.step, start.attempt
-    found, finished = await run.redaction.finish_step(step, number, output, duration)
-    drafts = [*before, *found, EventDraft(finished, step.id, number)]
+    findings, finished = await run.redaction.finish_step(step, number, output, duration)
+    drafts = [*before, *findings, EventDraft(finished, step.id, number)]
     if not _has_unknown_outcome(run, step, number):
         drafts += await _build_rule_verdict(run, start, finished.output)
     # A model's text can be written again, and a tool that only reads be called again; an effect cannot be undone.

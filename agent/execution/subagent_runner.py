@@ -22,8 +22,7 @@ from agent.execution.subagent_work import SubAgentWork
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import shorten_args
 from agent.run_context.run import Run
-from agent.subagents.base import Caller, SubAgent
-from agent.subagents.registry import RegisteredSubAgent, SubAgentClass, index_subagents
+from agent.subagents import Caller, RegisteredSubAgent, SubAgent, SubAgentClass, index_subagents
 from agent.tools import SubAgentSpawner, Tool
 
 
@@ -58,27 +57,27 @@ class CallSpawner:
 
     def list_started_tasks(self, agent_id: str) -> list[JsonObject]:
         """See `SubAgentSpawner.list_started_tasks`."""
-        known = ((span, self._run.state.subagents.get(span)) for span in self._iter_spans())
-        there = itertools.takewhile(lambda one: one[1] is not None, known)
+        spans = ((span, self._run.state.subagents.get(span)) for span in self._iter_spans())
+        there = itertools.takewhile(lambda one: one[1] is not None, spans)
         return [one.start.task for _, one in there if one is not None and one.start.agent_id == agent_id]
 
     async def spawn(self, agent_id: str, task: JsonObject) -> SubAgentResult:
         """See `SubAgentSpawner.spawn`."""
         span = self._choose_span(agent_id, task)
         self._used_spans.add(span)
-        known = self._run.state.subagents.get(span)
-        if known is not None and known.end is not None:
-            return await self._read_recorded_result(known.end)
+        subagent = self._run.state.subagents.get(span)
+        if subagent is not None and subagent.end is not None:
+            return await self._read_recorded_result(subagent.end)
         registered = self._runner.kinds.get(agent_id)
         if registered is None:
             there = ", ".join(self._runner.kinds) or "none"
             raise ToolInputError(f"there is no sub-agent {agent_id!r}; there are {there}", agent_id=agent_id)
-        if known is None:
+        if subagent is None:
             self._check_limits(agent_id)
         kind = registered.kind
         agent = self._create_agent(registered, task)
         try:
-            tools = await self._prepare(kind, agent, span, task, is_new=known is None)
+            tools = await self._prepare(kind, agent, span, task, is_new=subagent is None)
             work = SubAgentWork(self._run, self._site, span, agent, tools, tainted=self._tainted)
             return await self._read_recorded_result(await work.run_to_end())
         finally:
@@ -87,15 +86,15 @@ class CallSpawner:
     def _choose_span(self, agent_id: str, task: JsonObject) -> str:
         """The span of a sub-agent: its span from before a crash, else the next free one.
 
-        The same agent and task reuse a span. The order of starts is no key, because a repeated call skips the
+        The same agent and task reuse a span. The order of starts is not a key, because a repeated call skips the
         sub-agents whose results it already has.
         """
-        shown = shorten_args(task)
+        short_task = shorten_args(task)
         for span in self._iter_spans():
-            known = self._run.state.subagents.get(span)
+            subagent = self._run.state.subagents.get(span)
             if span in self._used_spans:
                 continue
-            if known is None or (known.start.agent_id, known.start.task) == (agent_id, shown):
+            if subagent is None or (subagent.start.agent_id, subagent.start.task) == (agent_id, short_task):
                 return span
         raise AssertionError("the places do not end")
 

@@ -29,7 +29,7 @@ from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
-from agent.subagents.base import CallResult, SubAgent
+from agent.subagents import CallResult, SubAgent
 from agent.tools import Tool, build_flat_schema
 
 RESERVED_SHARE = 0.1
@@ -151,16 +151,16 @@ class SubAgentWork:
         asked_again = False
         for turn in range(self._agent.MAX_TURNS):
             last = asked_again or turn == self._agent.MAX_TURNS - 1
-            said = await self._get_next_turn(turn, messages, last=last)
+            next_turn = await self._get_next_turn(turn, messages, last=last)
             self._turn_count = turn + 1
-            calls = self._turns.parse_calls(said)
+            calls = self._turns.parse_calls(next_turn)
             if calls and not last:
-                messages.append(build_assistant_message(said, calls))
+                messages.append(build_assistant_message(next_turn, calls))
                 messages += await self._turns.execute_calls(calls)
                 continue
-            final = parse_final(self._agent.Final, said.text)
+            final = parse_final(self._agent.Final, next_turn.text)
             if isinstance(final, str):
-                final = self._agent.read_prose(said.text) or final
+                final = self._agent.read_prose(next_turn.text) or final
             if not isinstance(final, str):
                 return _WorkEnd("done", await self._agent.conclude(final, self._call_by_rule))
             if turn == self._agent.MAX_TURNS - 1:
@@ -168,7 +168,7 @@ class SubAgentWork:
             if asked_again:
                 return self._build_partial_end("output", f"It ended without a readable result: {final}.")
             asked_again = True
-            messages.append({"role": "assistant", "content": said.text})
+            messages.append({"role": "assistant", "content": next_turn.text})
             messages.append({"role": "user", "content": ASK_AGAIN.format(problem=final)})
         return self._build_partial_end("turns", f"It used its {self._agent.MAX_TURNS} turns without a result.")
 
@@ -207,10 +207,10 @@ class SubAgentWork:
     async def _run_by_rules(self, reason: str | None) -> _WorkEnd:
         result = await self._agent.run_by_rules(self._call_by_rule)
         if reason is not None:
-            told = Uncertainty(severity="info", message=f"made by rules, not by a model: {reason}")
+            note = Uncertainty(severity="info", message=f"made by rules, not by a model: {reason}")
             # A failed result is told by its summary alone: the reason belongs to it.
             summary = result.summary if result.success else f"{reason}. {result.summary}"
-            result = result.model_copy(update={"uncertainties": (*result.uncertainties, told), "summary": summary})
+            result = result.model_copy(update={"uncertainties": (*result.uncertainties, note), "summary": summary})
         return _WorkEnd("done", result, by_rules=True, reason=reason)
 
     def _build_partial_end(self, outcome: SubAgentOutcome, summary: str) -> _WorkEnd:
@@ -273,7 +273,7 @@ def parse_final(shape: type[BaseModel], text: str) -> BaseModel | str:
     """
     decoder = json.JSONDecoder()
     problem = "it holds no JSON object"
-    found: BaseModel | None = None
+    parsed: BaseModel | None = None
     place = text.find("{")
     for _ in range(MAX_OBJECTS):
         if place < 0:
@@ -284,8 +284,8 @@ def parse_final(shape: type[BaseModel], text: str) -> BaseModel | str:
             place = text.find("{", place + 1)
             continue
         try:
-            found = shape.model_validate(value)
+            parsed = shape.model_validate(value)
         except ValidationError as error:
             problem = describe_first_fault(error, "the object")
         place = text.find("{", end)
-    return found if found is not None else problem
+    return parsed if parsed is not None else problem

@@ -104,8 +104,8 @@ class StepSupervisorAgent:
         state = self._run.state
         for other in state.plan.steps if state.plan is not None else ():
             attempts = [one for one in state.get_step(other.id).attempts if one.number or other.id != step.id]
-            asked = any(one.verdict is not None and one.verdict.by == "model" for one in attempts)
-            if asked or any(one.judge_error and one.judge_error not in _UNASKED for one in attempts):
+            was_judged = any(one.verdict is not None and one.verdict.by == "model" for one in attempts)
+            if was_judged or any(one.judge_error and one.judge_error not in _UNASKED for one in attempts):
                 return JUDGED_ONCE
         # Of texts that end at the same time, the first of the plan is judged.
         waiting = [
@@ -268,7 +268,7 @@ def parse_verdict(text: str) -> StepOutcome | None:
     if _OPEN_THINKING.search(text):  # a truncated draft in the thinking is no verdict
         return None
     decoder = json.JSONDecoder()
-    found: object = None
+    last: object = None
     end = 0
     for start in (match.start() for match in re.finditer(r"\{", text)):
         if start < end:  # inside the last object: text that it quotes is no verdict
@@ -278,18 +278,18 @@ def parse_verdict(text: str) -> StepOutcome | None:
         except (ValueError, RecursionError):  # no JSON, a number with too many digits, or unbalanced brackets
             continue
         if isinstance(candidate, dict) and "outcome" in candidate:
-            found, end = candidate, after
-    if not isinstance(found, dict):
+            last, end = candidate, after
+    if not isinstance(last, dict):
         return None
-    word = str(found.get("outcome", "")).strip().upper()
-    reason = found.get("reason")
+    word = str(last.get("outcome", "")).strip().upper()
+    reason = last.get("reason")
     if word not in Outcome.__members__ or not isinstance(reason, str) or not reason.strip():
         return None
-    fix = found.get("suggested_fix")
+    fix = last.get("suggested_fix")
     return StepOutcome(
         outcome=Outcome(word),
         reason=reason.strip()[:1000],
         suggested_fix=str(fix).strip()[:1000] or None if fix else None,
-        evidence=str(found.get("evidence") or "")[:1000],
+        evidence=str(last.get("evidence") or "")[:1000],
         by="model",
     )

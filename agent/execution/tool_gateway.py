@@ -253,7 +253,7 @@ def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> AgentError:
 
 
 def _wrap_defect(spec: ToolSpec, failure: Exception) -> ToolError:
-    """Returns any other failure of a tool as a tool error.
+    """Any other failure of a tool as a tool error.
 
     Re-raises `ApprovalPendingError`: a sub-agent's call waits for a person, and this call is repeated afterwards.
     """
@@ -281,9 +281,9 @@ async def build_return(
         return _build_failed_return(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
     truncated = len(result.text) > cap or len(encoded) > 2 * cap
     if truncated:  # cut before the scan for secrets, which takes seconds for megabytes
-        told = f"the result had {len(result.text):,} characters, the limit is {cap:,} (AGENT_TOOL_OUTPUT_CHARS)"
+        cut_note = f"the result had {len(result.text):,} characters, the limit is {cap:,} (AGENT_TOOL_OUTPUT_CHARS)"
         clean = await run.redaction.redact_result(result.text[: cap + MARGIN_CHARS], None, result.sources)
-        text = f"{clean.text[:cap]}\n[cut: {told}]"
+        text = f"{clean.text[:cap]}\n[cut: {cut_note}]"
         value: JsonValue = text
     else:
         clean = await run.redaction.redact_result(result.text, result.value, result.sources, encoded)

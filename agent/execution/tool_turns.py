@@ -31,7 +31,7 @@ ResultObserver = Callable[[str, JsonObject, StepOutput], None]
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """One tool call of a turn. `args` is None if the model's arguments are no JSON object."""
+    """One tool call of a turn. `args` is None if the model's arguments are not a JSON object."""
 
     id: str
     name: str
@@ -91,11 +91,12 @@ class ToolTurns:
                 tasks = [group.create_task(self._execute_call(call, first, place)) for place, call in enumerate(calls)]
         except BaseExceptionGroup as failures:  # callers handle the first cause, not groups
             raise failures.exceptions[0] from None
-        told = [task.result() for task in tasks]
-        if None in told:  # after the group, so that the other calls are not cancelled
+        call_results = [task.result() for task in tasks]
+        if None in call_results:  # after the group, so that the other calls are not cancelled
             raise ApprovalPendingError
         return [
-            {"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, told, strict=True)
+            {"role": "tool", "tool_call_id": call.id, "content": text}
+            for call, text in zip(calls, call_results, strict=True)
         ]
 
     async def _execute_call(self, call: RequestedCall, first: int, place: int) -> str | None:
@@ -116,7 +117,7 @@ class ToolTurns:
         if place >= MAX_CALLS_A_TURN:
             return await self._refuse(call, site, f"at most {MAX_CALLS_A_TURN} calls are made in one turn")
         if call.args is None:
-            return f"Error: the arguments are no JSON object: {cut_text(call.raw, 200)}"
+            return f"Error: the arguments are not a JSON object: {cut_text(call.raw, 200)}"
         failure = self._lasting_failures.get(_build_call_key(call))
         if failure is not None and not _has_started(self._run, site):
             return await self._refuse(call, site, f"the same call failed before ({failure})")

@@ -25,19 +25,21 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
     searches = {
         spec.hints.source: spec.name for spec in registry.list_specs(list_allowed_tools(run)) if spec.hints.is_search
     }
-    asked = registry.list_sources(
+    tool_sources = registry.list_sources(
         set().union(*(_list_step_tools(run, step.tool) for step in state.plans[0].plan.steps))
     )
-    found = []
+    unasked_sources = []
     try:
-        if "files" in searches and "files" not in asked and await run.engine.ground.list_files():
-            found.append(f"the user's files ({searches['files']})")
-        if "collections" in searches and "collections" not in asked:
+        if "files" in searches and "files" not in tool_sources and await run.engine.ground.list_files():
+            unasked_sources.append(f"the user's files ({searches['files']})")
+        if "collections" in searches and "collections" not in tool_sources:
             collections = await run.engine.ground.collections.list_collections(state.owner)
-            found += [f"the document collections ({searches['collections']})"] if any(collections.values()) else []
+            unasked_sources += (
+                [f"the document collections ({searches['collections']})"] if any(collections.values()) else []
+            )
     except (OSError, AgentError) as error:  # the search that found nothing then stays the answer
         log.warning("a source cannot be listed: %s", error)
-    return tuple(found)
+    return tuple(unasked_sources)
 
 
 def _list_step_tools(run: Run, name: str) -> set[str]:

@@ -138,8 +138,8 @@ class _CallReader:
         elif self._text[self._position] in "{[":
             self._calls += unwrap_calls(self._read_json())
         else:
-            shown = self._text[self._position : self._position + _EXCERPT]
-            raise MalformedCallError(f"the reply holds other text than calls: {shown!r}")
+            excerpt = self._text[self._position : self._position + _EXCERPT]
+            raise MalformedCallError(f"the reply holds other text than calls: {excerpt!r}")
 
     def _read_json(self) -> object:
         """The JSON value at the position; one that is slightly wrong is repaired, if it is closed."""

@@ -193,7 +193,7 @@ class ChunkReader:
         return choice
 
     def _join_halves(self, delta: dict[str, Any]) -> dict[str, Any]:
-        """Returns the delta with whole characters, and keeps the half of one that its end may hold."""
+        """The delta with whole characters, and keeps the half of one that its end may hold."""
         joined = delta
         for key in _SPLIT_FIELDS:
             text = delta.get(key)

@@ -26,7 +26,7 @@ _CONTAINER_VARIABLES = ("KUBERNETES_SERVICE_HOST", "container")
 
 
 class UsualPort(NamedTuple):
-    """The port on which a program serves models unless it is told otherwise."""
+    """The port on which a program serves models unless it is configured otherwise."""
 
     product: str
     port: int
@@ -52,7 +52,8 @@ class FoundEndpoint(FrozenModel):
 def find_obstacle(setting: str, *, is_loopback: bool, environment: Mapping[str, str]) -> str | None:
     """Returns why nothing is searched for; None if it may be. `setting` is the value of `AGENT_DISCOVER`.
 
-    In a container 127.0.0.1 is the container itself, and a gateway that others reach must not tell them what runs here.
+    In a container 127.0.0.1 is the container itself, and a gateway that others reach must not reveal to them what runs
+    here.
     """
     if setting == "off":
         return "AGENT_DISCOVER=off"
@@ -74,18 +75,18 @@ async def discover_endpoints(
     `skipped_ports` are the gateway's own. Endpoints that do not answer within `seconds` in all are left out.
     """
     skipped = frozenset(skipped_ports)
-    asked = [usual for usual in (USUAL_PORTS if ports is None else ports) if usual.port not in skipped]
+    candidates = [usual for usual in (USUAL_PORTS if ports is None else ports) if usual.port not in skipped]
     deadline = asyncio.get_running_loop().time() + seconds
-    are_open = await asyncio.gather(*(_is_open(usual.port, seconds) for usual in asked))
-    listening = [usual for usual, is_open in zip(asked, are_open, strict=True) if is_open]
+    are_open = await asyncio.gather(*(_is_open(usual.port, seconds) for usual in candidates))
+    listening = [usual for usual, is_open in zip(candidates, are_open, strict=True) if is_open]
     if not listening:
         return ()
     # The library is loaded only where a program listens: it adds 0.2 s to the start, which is not time of the search.
     before = asyncio.get_running_loop().time()
     await asyncio.to_thread(importlib.import_module, "aiohttp")
     deadline += asyncio.get_running_loop().time() - before
-    found = await asyncio.gather(*(_ask(usual, deadline) for usual in listening))
-    return tuple(endpoint for endpoint in found if endpoint is not None and endpoint.models)
+    answers = await asyncio.gather(*(_ask(usual, deadline) for usual in listening))
+    return tuple(endpoint for endpoint in answers if endpoint is not None and endpoint.models)
 
 
 async def _is_open(port: int, seconds: float) -> bool:

@@ -27,7 +27,7 @@ from agent.llm.port import ModelChunk, ModelClient, ModelReply, ModelRequest
 _TRANSIENT = (ModelDownError, ModelRateLimitError, ModelTimeoutError)
 _MENDABLE = (*_TRANSIENT, ModelAuthError, ModelEndpointError, ModelOutputError)
 SKIPPED = "skipped"
-"""Stands in place of an error code for an upstream that was left out because it had kept failing."""
+"""Replaces the error code for an upstream that was left out because it had kept failing."""
 
 
 @dataclass

@@ -107,9 +107,9 @@ def find_body_error(body: Mapping[str, object], *, is_error: bool = False) -> ob
     """
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    for found in (body.get("error"), first.get("error") if isinstance(first, dict) else None):
-        if any(found.values()) if isinstance(found, dict) else found:
-            return found
+    for body_error in (body.get("error"), first.get("error") if isinstance(first, dict) else None):
+        if any(body_error.values()) if isinstance(body_error, dict) else body_error:
+            return body_error
     if choices:
         return None
     if is_error or body.get("object") == "error":
@@ -123,8 +123,8 @@ def describe_body(body: bytes) -> str:
     """
     if body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
         title = _TITLE.search(body[:20_000].decode("utf-8", errors="replace"))
-        shown = f" ({_join_lines(html.unescape(title[1]), 100)!r})" if title and title[1].strip() else ""
-        return f"with a web page{shown} in place of a completion; is the address of the API right? ({SETTING})"
+        title_note = f" ({_join_lines(html.unescape(title[1]), 100)!r})" if title and title[1].strip() else ""
+        return f"with a web page{title_note} in place of a completion; is the address of the API right? ({SETTING})"
     return f"without JSON: {body[:100]!r}" if body.strip() else "with an empty body"
 
 
@@ -138,10 +138,10 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
     if error.code == "ERR_MODEL_DOWN" and isinstance(reported, str) and reported:
         return "the model's endpoint reported an error: " + _ADDRESS.sub("the model's endpoint", reported)
     if error.code in ("ERR_MODEL_AUTH", "ERR_MODEL_DOWN"):
-        return f"{FAILURES[error.code].meaning}; the gateway's log has the details, who has to look at it"
-    told = error.message.replace(where.rstrip("/"), "the model's endpoint") if where else error.message
-    told = _ADDRESS.sub("the model's endpoint", _RAW.sub("", told))
-    return _SETTING.sub("", told)
+        return f"{FAILURES[error.code].meaning}; the operator can find the details in the gateway's log"
+    public_message = error.message.replace(where.rstrip("/"), "the model's endpoint") if where else error.message
+    public_message = _ADDRESS.sub("the model's endpoint", _RAW.sub("", public_message))
+    return _SETTING.sub("", public_message)
 
 
 def describe_connection_error(where: str, error: BaseException) -> ModelUnreachableError:
@@ -153,7 +153,7 @@ def _describe_cause(error: BaseException) -> str:
     """The first known cause in the chain of exceptions, since HTTP clients wrap it several times. Falls back to
     the operating system's message.
     """
-    told = ""
+    reason = ""
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
             return "its name is not known to the DNS; is it spelt right?"
@@ -166,8 +166,8 @@ def _describe_cause(error: BaseException) -> str:
         if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
             return "connection refused; is the model server running?"
         if isinstance(cause, OSError) and cause.errno:
-            told = os.strerror(cause.errno).lower()
-    return told or type(error).__name__
+            reason = os.strerror(cause.errno).lower()
+    return reason or type(error).__name__
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -231,9 +231,9 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
     status = code if isinstance(code, int) and 400 <= code <= 599 else None
     if inner is not None:
         return ProviderError(_join_lines(f"{message}: {inner.message}", limit), inner.param, inner.code, status)
-    told = message if isinstance(message, str) else json.dumps(message)
+    error_text = message if isinstance(message, str) else json.dumps(message)
     named = None if status is not None else _to_text(code)
-    shown = f"{told} ({code})" if code else told
+    shown = f"{error_text} ({code})" if code else error_text
     return ProviderError(_join_lines(shown, limit), _to_text(error.get("param")), named, status)
 
 

@@ -37,14 +37,16 @@ class ListedModel(FrozenModel):
 
 def read_listed_models(listing: Mapping[str, Any], tags: Mapping[str, Mapping[str, Any]]) -> tuple[ListedModel, ...]:
     """The chat models of a list. `tags` are Ollama's entries by name, which know sizes and families."""
-    found = []
+    listed_models = []
     kinds = {str(entry.get("model") or entry.get("name")): entry for entry in list_objects(listing.get("models"))}
     for entry in _iter_entries(listing):
         name = str(entry["id"])
-        known = {**get_object(kinds.get(name)), **get_object(tags.get(name)), **entry}
-        if is_chat_model(name, known):
-            found.append(ListedModel(name=name, size_bytes=_read_size(known), context_tokens=_read_context(known)))
-    return tuple(found)
+        details = {**get_object(kinds.get(name)), **get_object(tags.get(name)), **entry}
+        if is_chat_model(name, details):
+            listed_models.append(
+                ListedModel(name=name, size_bytes=_read_size(details), context_tokens=_read_context(details))
+            )
+    return tuple(listed_models)
 
 
 def is_chat_model(name: str, entry: Mapping[str, Any]) -> bool:
@@ -87,17 +89,17 @@ def read_tags(tags: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
 
 
 def find_fingerprint(listing: Mapping[str, Any], model: str) -> str:
-    """Returns what tells a model from another one under the same name: its size, digest and shape as listed, without
+    """What distinguishes a model from another one under the same name: its size, digest and shape as listed, without
     the times, which some programs make up at every request.
     """
     kinds = {str(entry.get("model") or entry.get("name")): entry for entry in list_objects(listing.get("models"))}
     entry = next((one for one in _iter_entries(listing) if one["id"] == model), {})
-    known = {**get_object(kinds.get(model)), **entry}
-    meta = get_object(known.get("meta"))
+    details = {**get_object(kinds.get(model)), **entry}
+    meta = get_object(details.get("meta"))
     parts = (
-        known.get("digest"),
-        known.get("root"),
-        known.get("max_model_len"),
+        details.get("digest"),
+        details.get("root"),
+        details.get("max_model_len"),
         *(meta.get(key) for key in sorted(meta)),
     )
     return "/".join(str(part) for part in parts if part not in (None, ""))

@@ -59,13 +59,13 @@ class ParameterSupport:
 
         Returns whether the next request would differ, so that it is worth repeating at once.
         """
-        found = _find_refused(request, sent, error)
-        if found is None:
+        parameter = _find_refused(request, sent, error)
+        if parameter is None:
             return False
-        known = self._refused.setdefault(request.model, set())
-        if found not in known:  # a parallel call may have learnt it meanwhile
-            known.add(found)
-            log.info("the model %s refuses %s, which is no longer sent: %s", request.model, found, error.message)
+        refused_names = self._refused.setdefault(request.model, set())
+        if parameter not in refused_names:  # a parallel call may have learnt it meanwhile
+            refused_names.add(parameter)
+            log.info("the model %s refuses %s, which is no longer sent: %s", request.model, parameter, error.message)
         return True
 
 

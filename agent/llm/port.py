@@ -41,8 +41,8 @@ class ModelRequest:
     @property
     def reply_limit(self) -> int | None:
         """The tokens after which a streamed reply is cut; None means no limit."""
-        asked = self.options.get("max_completion_tokens", self.max_tokens)
-        limits = [limit for limit in (asked, self.tokens_left) if isinstance(limit, int)]
+        requested_limit = self.options.get("max_completion_tokens", self.max_tokens)
+        limits = [limit for limit in (requested_limit, self.tokens_left) if isinstance(limit, int)]
         return min(limits, default=None)
 
     def to_openai(self, *, stream: bool, with_schema: bool) -> JsonObject:
@@ -122,9 +122,9 @@ class ModelChunk(NamedTuple):
     refusal: str = ""
     """A piece of the model's refusal, in place of `text`."""
     requests: int = 1
-    """HTTP requests it took to get the first chunk; it alone tells."""
+    """HTTP requests it took to get the first chunk; only that chunk has the number."""
     upstream: str = ""
-    """As in `ModelReply`; the first chunk tells."""
+    """As in `ModelReply`; the first chunk has it."""
     failed_upstreams: tuple[FailedUpstream, ...] = ()
 
     @property

@@ -23,7 +23,7 @@ def iter_reasoning_texts(fields: JsonObject) -> Iterator[str]:
 def map_reasoning(fields: JsonObject, change: Callable[[str], str]) -> JsonObject:
     """The fields with their texts changed.
 
-    A block of `reasoning_details` whose text would change is left out: its signature would not fit any more.
+    A block of `reasoning_details` whose text would change is left out: its signature would no longer fit.
     """
     if not fields:
         return fields
@@ -31,8 +31,8 @@ def map_reasoning(fields: JsonObject, change: Callable[[str], str]) -> JsonObjec
         key: change(value) if key in _TEXTS and isinstance(value, str) else value for key, value in fields.items()
     }
     if "reasoning_details" in mapped:
-        kept = [detail for detail in _list_details(fields) if not _is_changed(detail, change)]
-        mapped["reasoning_details"] = kept
+        unchanged = [detail for detail in _list_details(fields) if not _is_changed(detail, change)]
+        mapped["reasoning_details"] = unchanged
     return mapped
 
 

@@ -90,7 +90,7 @@ _JOINED = ("text", "summary", "data", "thinking")
 
 def _join_item(items: list[JsonValue], item: JsonValue) -> None:
     index = item.get("index") if isinstance(item, dict) else None
-    known = next(
+    earlier = next(
         (
             one
             for one in reversed(items)
@@ -99,21 +99,21 @@ def _join_item(items: list[JsonValue], item: JsonValue) -> None:
         ),
         None,
     )  # fmt: skip
-    if not isinstance(known, dict) or not isinstance(item, dict):
+    if not isinstance(earlier, dict) or not isinstance(item, dict):
         items.append(copy.deepcopy(item))
         return
     for key, value in item.items():
-        before = known.get(key)
+        before = earlier.get(key)
         if key in _JOINED and isinstance(before, str) and isinstance(value, str):
-            known[key] = before + value
+            earlier[key] = before + value
         elif value is not None:
-            known[key] = value
+            earlier[key] = value
 
 
 def read_usage(usage: object, timings: object = None) -> Usage:
     """Parses the tokens of one call, and its cost where the endpoint reports it, as OpenRouter does.
 
-    `timings` are llama.cpp's, whose older servers tell only there how much of the prompt was in the cache.
+    `timings` are llama.cpp's, whose older servers report only there how much of the prompt was in the cache.
     """
     if not isinstance(usage, dict):
         return ONE_CALL
@@ -181,19 +181,19 @@ def read_content(value: object) -> _Content:
     """
     if not isinstance(value, list) or not value or not all(isinstance(p, dict) and "type" in p for p in value):
         return _Content(get_text(value)) if value else _NO_CONTENT
-    found: dict[str, str] = {"text": "", "reasoning": "", "refusal": ""}
+    parts: dict[str, str] = {"text": "", "reasoning": "", "refusal": ""}
     for part in value:
         match part["type"]:
             case "text" | "output_text":
-                found["text"] += get_text(part.get("text"))
+                parts["text"] += get_text(part.get("text"))
             case "refusal":
-                found["refusal"] += get_text(part.get("refusal"))
+                parts["refusal"] += get_text(part.get("refusal"))
             case "thinking" | "reasoning":
                 thought = part.get("thinking") or part.get("text")
-                found["reasoning"] += read_content(thought).text
+                parts["reasoning"] += read_content(thought).text
             case _:
-                found["text"] += json.dumps(part, ensure_ascii=False)
-    return _Content(**found)
+                parts["text"] += json.dumps(part, ensure_ascii=False)
+    return _Content(**parts)
 
 
 def get_provider_fields(message: Mapping[str, Any]) -> JsonObject:

@@ -14,7 +14,7 @@ from agent.core.errors import ModelDownError, ModelError, ModelRateLimitError, M
 from agent.llm.port import ModelChunk, ModelClient, ModelReply, ModelRequest
 
 LONGEST_WAIT_S = 60.0
-"""An endpoint that wants more is not waited for: its caller is told at once."""
+"""An endpoint that wants more is not waited for: its caller gets the error at once."""
 FIRST_BACKOFF_S = 0.5
 LONGEST_BACKOFF_S = 8.0
 

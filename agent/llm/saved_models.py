@@ -120,7 +120,7 @@ class SavedModels:
 def get_stamp(path: Path) -> tuple[int, ...] | None:
     """Returns what changes with every change of a file; None if there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

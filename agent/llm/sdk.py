@@ -143,10 +143,10 @@ def find_missing_keys(litellm: ModuleType, model: str) -> list[str]:
     Empty for a provider that LiteLLM does not know or that has other ways to log in (cloud roles, Entra tokens).
     """
     try:
-        found = litellm.validate_environment(model)
+        environment = litellm.validate_environment(model)
     except Exception:  # noqa: BLE001 - the SDK raises anything for a name that it cannot place
         return []
-    missing = [str(name) for name in found.get("missing_keys") or []]
+    missing = [str(name) for name in environment.get("missing_keys") or []]
     return [name for name in missing if name.endswith("_API_KEY") and name != "AZURE_API_KEY"]
 
 
@@ -171,8 +171,8 @@ def translate_error(litellm: ModuleType, error: Exception) -> ModelError:
     message = " ".join(str(error).split())[:300]
     status = getattr(error, "status_code", None)
     for name, kind in _ERRORS:
-        known = getattr(litellm, name, None) or getattr(litellm.exceptions, name, None)
-        if known is not None and isinstance(error, known):
+        error_class = getattr(litellm, name, None) or getattr(litellm.exceptions, name, None)
+        if error_class is not None and isinstance(error, error_class):
             param, code = getattr(error, "param", None), getattr(error, "code", None)
             named = {"param": param, "code": code} if issubclass(kind, ModelRequestError) else {}
             ours = kind(message, agent_id="models", status=status, **named)

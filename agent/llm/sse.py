@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agent.core.errors import ModelOutputError
 
 MAX_EVENT_BYTES = 4_000_000
-"""A single event larger than this is no piece of a completion."""
+"""A single event larger than this is not a piece of a completion."""
 _BOM = b"\xef\xbb\xbf"
 
 

@@ -16,7 +16,7 @@ MAX_REPLY_BYTES = 20_000_000
 """No completion is larger; a reply that is would be somebody filling our memory."""
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _HEAD_BYTES = 20_000
-"""How much of a reply that is no stream is read to describe it."""
+"""How much of a reply that is not a stream is read to describe it."""
 _DONE = b"[DONE]"
 
 Form = Literal["unknown", "events", "json", "page"]
@@ -102,7 +102,7 @@ class StreamReader:
 
     def _sniff(self, piece: bytes) -> bytes:
         """Keeps the beginning of the reply and decides on its form: no line of an event stream begins with a bracket.
-        Returns what is to be read: nothing while the form is unknown, then the whole beginning, later the piece.
+        Returns what to read: nothing while the form is unknown, then the whole beginning, later the piece.
         """
         if len(self._head) < _HEAD_BYTES:
             self._head += piece
@@ -187,9 +187,9 @@ class StreamReader:
     def _read_objects(self, values: list[object]) -> Iterator[ModelChunk]:
         for value in values:
             if not isinstance(value, dict) or not (value.get("choices") or "usage" in value or find_body_error(value)):
-                shown = json.dumps(value, ensure_ascii=True)[:100]
+                excerpt = json.dumps(value, ensure_ascii=True)[:100]
                 raise ModelOutputError(
-                    f"{self._where} answered a streamed call with JSON that is not a completion: {shown}",
+                    f"{self._where} answered a streamed call with JSON that is not a completion: {excerpt}",
                     agent_id="models",
                 )
             self._has_events = True

@@ -13,7 +13,7 @@ from agent.llm.surrogates import join_surrogates
 class StreamedReply:
     """A reply that is still being streamed. `model` is the requested one.
 
-    `finish_reason` is None until the stream tells it. The caller sets `usage`, because an endpoint may not report it.
+    `finish_reason` is None until the stream has it. The caller sets `usage`, because an endpoint may not report it.
     """
 
     def __init__(self, model: str) -> None:

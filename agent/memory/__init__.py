@@ -1,1 +1,11 @@
-"""The memory store: what users asked to remember."""
+"""The memory: what users asked to remember, found by words and by vectors. `MemoryStore` is its only door."""
+
+from agent.memory.store import MAX_CHARS, Kind, MemorySearchResult, MemoryStore, format_exchange
+
+__all__ = [
+    "Kind",
+    "MAX_CHARS",
+    "MemorySearchResult",
+    "MemoryStore",
+    "format_exchange",
+]

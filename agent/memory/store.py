@@ -129,8 +129,8 @@ class MemoryStore:
         try:
             return await self._search_embedder(self._embedder, owner, query, scopes, limit)
         except (EmbedderError, VectorSpaceError) as error:
-            found = await self._search_local(owner, query, scopes, limit)
-            return MemorySearchResult(found.memories, found.embedder, error.message)
+            hits = await self._search_local(owner, query, scopes, limit)
+            return MemorySearchResult(hits.memories, hits.embedder, error.message)
 
     async def list_newest(self, owner: str, *, kind: Kind | None = "fact", limit: int = 100) -> list[Memory]:
         """The owner's newest memories."""
@@ -149,13 +149,13 @@ class MemoryStore:
     async def delete_all(self, owner: str, *, conversation_id: str | None = None) -> int:
         """Deletes everything of an owner, or the exchanges of one conversation. Returns how many there were."""
         scopes = None if conversation_id is None else [_build_scope(conversation_id)]
-        found: set[str] = set()
+        ids: set[str] = set()
         for name in (EMBEDDER_SET, LOCAL_SET):
             items = await self._index.list_items(name, owner=owner, limit=REINDEX_LIMIT, scopes=scopes)
             if items:
                 await self._index.delete(name, [item.id for item in items], owner=owner)
-            found |= {item.id for item in items}
-        return len(found)
+            ids |= {item.id for item in items}
+        return len(ids)
 
     async def reindex(self, progress: Callable[[int, int], None]) -> int:
         """Makes every vector of the configured embedder again from the stored texts and returns how many. Raises
@@ -218,12 +218,12 @@ class MemoryStore:
         return MemorySearchResult(_select_relevant(hits, "embedder"), made.space.embedder)
 
     async def _find_unembedded(self, owner: str) -> list[Item]:
-        """Returns memories without a vector of the configured embedder, newest first, at most `CATCH_UP_BATCH`."""
+        """Memories without a vector of the configured embedder, newest first, at most `CATCH_UP_BATCH`."""
         if owner in self._fully_embedded_owners:
             return []
-        known = {item.id for item in await self._index.list_items(EMBEDDER_SET, owner=owner, limit=REINDEX_LIMIT)}
+        known_ids = {item.id for item in await self._index.list_items(EMBEDDER_SET, owner=owner, limit=REINDEX_LIMIT)}
         items = await self._index.list_items(LOCAL_SET, owner=owner, limit=REINDEX_LIMIT)
-        return [item for item in items if item.id not in known][:CATCH_UP_BATCH]
+        return [item for item in items if item.id not in known_ids][:CATCH_UP_BATCH]
 
     async def _put_local(self, memory: Memory, scope: str) -> None:
         vector = self._local.compute_vector(memory.text)
@@ -236,12 +236,14 @@ class MemoryStore:
         await self._index.put(EMBEDDER_SET, [_build_entry(memory, scope, made.vectors[0])])
 
     def _build_memory(self, owner: str, text: str, kind: Kind, source: str, *, tainted: bool) -> Memory:
-        shown = replace_surrogates(" ".join(text.split()) if kind == "fact" else text.strip())[:MAX_CHARS].replace(
-            "\x00", ""
-        )
+        memory_text = replace_surrogates(" ".join(text.split()) if kind == "fact" else text.strip())[
+            :MAX_CHARS
+        ].replace("\x00", "")
         # The id is a hash, so that saving the same text twice, or again after a crash, stores one memory.
-        digest = hashlib.blake2b(f"{owner}\x00{kind}\x00{source if kind == 'exchange' else ''}\x00{shown}".encode())
-        return Memory(f"mem_{digest.hexdigest()[:32]}", owner, shown, kind, source, self._clock(), tainted)
+        digest = hashlib.blake2b(
+            f"{owner}\x00{kind}\x00{source if kind == 'exchange' else ''}\x00{memory_text}".encode()
+        )
+        return Memory(f"mem_{digest.hexdigest()[:32]}", owner, memory_text, kind, source, self._clock(), tainted)
 
 
 def format_exchange(question: str, answer: str) -> str:
@@ -254,8 +256,8 @@ def _select_relevant(hits: Sequence[Hit], by: Literal["local", "embedder"]) -> t
     if not hits:
         return ()
     least = max(_MIN_SCORES[by], _MIN_RELATIVE_SCORE * hits[0].score)
-    found = (_parse_item(hit.item, hit.score) for hit in hits if hit.score >= least)
-    return tuple(memory for memory in found if memory is not None)
+    items = (_parse_item(hit.item, hit.score) for hit in hits if hit.score >= least)
+    return tuple(memory for memory in items if memory is not None)
 
 
 def _build_scope(conversation_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Tells public addresses from internal ones: this machine, its network, its cloud's metadata service."""
+"""Distinguishes public addresses from internal ones: this machine, its network, its cloud's metadata service."""
 
 import ipaddress
 

@@ -17,7 +17,7 @@ FAULTS = (httpx.HTTPError, httpcore.NetworkError, httpx.InvalidURL, ssl.SSLError
 """What goes wrong on the way."""
 
 AddressCheck = Callable[[str, int], Awaitable[list[Address]]]
-"""Returns the addresses of a host and port that may be connected to."""
+"""The addresses of a host and port that may be connected to."""
 
 
 def build_client(check: AddressCheck, connect_timeout_s: float, headers: Mapping[str, str]) -> httpx.AsyncClient:

@@ -227,11 +227,11 @@ async def resolve_host(host: str, port: int) -> list[Address]:
         pass  # a name
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         passing = isinstance(error, OSError) and error.errno == socket.EAI_AGAIN
         raise (ToolError if passing else HostNotFoundError)(f"there is no host named {host!r}") from error
-    return [ipaddress.ip_address(str(entry[4][0]).split("%", 1)[0]) for entry in found]
+    return [ipaddress.ip_address(str(entry[4][0]).split("%", 1)[0]) for entry in infos]
 
 
 def _check_host_spelling(host: str) -> None:

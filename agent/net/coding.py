@@ -44,7 +44,7 @@ async def iter_decoded(raw: AsyncIterator[bytes], header: str | None, url: str) 
 
 class _Inflater:
     """Decodes one body. gzip may have several members (RFC 1952, 2.2). deflate may have a zlib header or not (RFC 9110,
-    8.4.1.2); the first two bytes tell.
+    8.4.1.2); the first two bytes decide.
     """
 
     def __init__(self, coding: str) -> None:

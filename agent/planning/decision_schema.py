@@ -1,9 +1,9 @@
 """The JSON schema of a planner's decision: calls with inputs typed by each tool, a question, a search, or the answer.
 
 Endpoints that accept `json_schema` compile it into a grammar, so that a small model cannot write anything else. The
-root is an object and every object is closed. A decision to call says first what is to be done, part by part: a model
-that names a step calls the right tool for it. The answer is the last choice: small models take the free choice when it
-is offered first.
+root is an object and every object is closed. A decision to call says first what it does, part by part: a model that
+names a step calls the right tool for it. The answer is the last choice: small models take the free choice when it is
+offered first.
 """
 
 import json
@@ -47,11 +47,11 @@ def build_decision_schema(
 
     `part` is the one thing that is decided on, if it is known. `values` limits inputs of some tools to a choice.
     """
-    known = {card.name for card in skills}
+    skill_names = {card.name for card in skills}
     calls = [
         _build_call_schema(spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
         for spec in tools
-        if spec.name not in known
+        if spec.name not in skill_names
     ]
     calls += [_build_call_schema(card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
     bodies: dict[str, JsonObject] = {
@@ -93,26 +93,26 @@ def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = Ma
     recursion, `oneOf`) is a text that holds JSON.
     """
     properties = spec.input_schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
+    known_inputs = properties if isinstance(properties, dict) else {}
     listed = spec.input_schema.get("required")
-    required = [name for name in (listed if isinstance(listed, list) else []) if name in known]
-    optional = [name for name in known if name not in required]
+    required = [name for name in (listed if isinstance(listed, list) else []) if name in known_inputs]
+    optional = [name for name in known_inputs if name not in required]
     definitions = spec.input_schema.get("$defs") or spec.input_schema.get("definitions")
     roots = definitions if isinstance(definitions, dict) else {}
-    shown = optional[:OPTIONAL_INPUTS]
-    inputs: JsonObject = {str(name): simplify(known[name], roots) for name in (*required, *shown)}
+    listed_inputs = optional[:OPTIONAL_INPUTS]
+    inputs: JsonObject = {str(name): simplify(known_inputs[name], roots) for name in (*required, *listed_inputs)}
     for name in values.keys() & inputs.keys():
         one: JsonObject = {"type": "string", "enum": [*values[name]]}
         declared = inputs[name]
         is_list = isinstance(declared, dict) and declared.get("type") == "array"
         inputs[name] = {"type": "array", "items": one, "minItems": 1, "maxItems": len(values[name])} if is_list else one
-    if len(optional) > len(shown):
+    if len(optional) > len(listed_inputs):
         inputs[MORE] = _JSON_TEXT
     return {**_close(inputs), "required": [*required]}
 
 
 def expand_more(inputs: JsonObject) -> JsonObject:
-    """The inputs of a call with those of its JSON text `MORE`; unchanged if that is no JSON object."""
+    """The inputs of a call with those of its JSON text `MORE`; unchanged if that is not a JSON object."""
     text = inputs.get(MORE)
     if not isinstance(text, str):
         return inputs

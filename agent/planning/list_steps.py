@@ -62,7 +62,7 @@ def find_list_problems(args: JsonObject, spec: ToolSpec, ids: Collection[str]) -
     if spec.origin == CLIENT_ORIGIN or spec.hints.stands_for_steps:
         problems.append(f"{spec.name!r} cannot be called for each item of a list; plan a step for each call")
     if not isinstance(items, list) and not find_references(items):
-        problems.append("for_each is no list; give a JSON list or a reference to one, such as $s1.output.people")
+        problems.append("for_each is not a list; give a JSON list or a reference to one, such as $s1.output.people")
     if isinstance(items, list) and len(items) > MAX_ITEMS:
         problems.append(f"for_each has {len(items)} items; at most {MAX_ITEMS} calls are made by one step")
     if ITEM in find_references(items):
@@ -76,10 +76,10 @@ def find_list_problems(args: JsonObject, spec: ToolSpec, ids: Collection[str]) -
 
 def list_source_ids(step: PlanStep, value: JsonValue) -> frozenset[str]:
     """The steps that an input is made of. An item is made of what its list is made of."""
-    found = find_references(value)
-    if ITEM not in found or FOR_EACH not in step.args:
-        return found
-    return (found - {ITEM}) | find_references(step.args[FOR_EACH])
+    references = find_references(value)
+    if ITEM not in references or FOR_EACH not in step.args:
+        return references
+    return (references - {ITEM}) | find_references(step.args[FOR_EACH])
 
 
 def _has_own_input(spec: ToolSpec) -> bool:

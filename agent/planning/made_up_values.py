@@ -1,6 +1,7 @@
 """Values of changes that a small model makes up: they stand neither in the request nor in anything that was found.
 
-The model is told once. If it makes a value up again, the user is asked for it, or shown the change before it is made.
+The model gets the problem once. If it makes a value up again, the user is asked for it, or shown the change before it
+is made.
 """
 
 import re
@@ -44,7 +45,7 @@ class MadeUpValue:
     @property
     def may_follow(self) -> bool:
         """Whether the value may follow from the request in a way that no rule sees, as a date from "tomorrow" does."""
-        return any(isinstance(found, DateMention) for found in find_values(str(self.step.args[self.name])))
+        return any(isinstance(mention, DateMention) for mention in find_values(str(self.step.args[self.name])))
 
 
 class MadeUpValueError(PlanInvalidError):
@@ -56,9 +57,9 @@ class MadeUpValueError(PlanInvalidError):
 
 
 def _describe_problem(value: MadeUpValue) -> str:
-    said = f"{value.step.tool}: the value {value.step.args[value.name]!r} of {value.name}"
+    problem = f"{value.step.tool}: the value {value.step.args[value.name]!r} of {value.name}"
     remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
-    return f"{said} stands neither in the request nor in a result; {remedy}"
+    return f"{problem} stands neither in the request nor in a result; {remedy}"
 
 
 def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> tuple[MadeUpValue, ...]:
@@ -66,25 +67,25 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     changing = [step for step in steps if step.action != "skill" and request.catalogue.has_side_effect(step)]
     if not changing:
         return ()
-    known = _collect_tokens(_list_known_texts(request))
-    asked = _collect_tokens(_list_known_texts(replace(request, ground="")))
-    found = []
+    known_tokens = _collect_tokens(_list_known_texts(request))
+    request_tokens = _collect_tokens(_list_known_texts(replace(request, ground="")))
+    made_up_values = []
     for step in changing:
         spec = request.catalogue.get_tool(step.tool)
         if spec is None:
             continue
         described = _collect_tokens([spec.description, str(spec.input_schema)])
-        told = known | {token for token in described if not token.isdigit()}
-        made_up = [name for name, value in step.args.items() if not _is_known(value, known, told)]
-        made_up = made_up or _list_unasked_texts(step, asked | described)
-        found += [MadeUpValue(step, spec, name) for name in made_up]
-    return tuple(found)
+        allowed_tokens = known_tokens | {token for token in described if not token.isdigit()}
+        made_up = [name for name, value in step.args.items() if not _is_known(value, known_tokens, allowed_tokens)]
+        made_up = made_up or _list_unasked_texts(step, request_tokens | described)
+        made_up_values += [MadeUpValue(step, spec, name) for name in made_up]
+    return tuple(made_up_values)
 
 
 def list_unasked_changes(steps: Iterable[PlanStep], request: PlanningRequest) -> frozenset[str]:
     """The ids of the changes that only hold a text of the model's own for a place that nobody named."""
-    found = find_made_up_values(steps, request)
-    return frozenset(one.step.id for one in found if _is_composed(one.step.args[one.name]))
+    made_up_values = find_made_up_values(steps, request)
+    return frozenset(one.step.id for one in made_up_values if _is_composed(one.step.args[one.name]))
 
 
 def format_question(value: MadeUpValue) -> str:

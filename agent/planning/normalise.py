@@ -104,23 +104,23 @@ def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -
     """A step with canonical keys. Reports unknown keys in `problems`, because their values would be lost."""
     keyed: dict[str, JsonValue] = {}
     for key, value in entry.items():
-        known = _STEP_KEYS.get(key)
-        if known is None:
+        target = _STEP_KEYS.get(key)
+        if target is None:
             plain = _NOT_IN_KEY.sub("", key.lower().replace("-", "_").replace(" ", "_"))
-            known = _STEP_KEYS.get(plain)
-        if known is None:
+            target = _STEP_KEYS.get(plain)
+        if target is None:
             near = difflib.get_close_matches(plain, _STEP_KEYS, n=1, cutoff=0.6)
             hint = f'; did you mean "{_STEP_KEYS[near[0]]}"?' if near else ""
             problems.append(f'step {index} has an unknown key "{key}"{hint}')
-        elif known in keyed:
-            problems.append(f'step {index} has "{known}" twice (as "{key}")')
+        elif target in keyed:
+            problems.append(f'step {index} has "{target}" twice (as "{key}")')
         else:
-            keyed[known] = value
+            keyed[target] = value
     return keyed
 
 
 def _unfold_call(entry: dict[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
-    """Splits a call that stands in one field into the tool and its arguments. A step's status says nothing here."""
+    """Splits a call written in one field into the tool and its arguments. A step's status says nothing here."""
     if "tool_call" not in entry:
         return entry
     tool, args = read_written_call(entry["tool_call"])
@@ -264,18 +264,18 @@ def _normalise_dependencies(
     """The ids of the steps that a step depends on. Reports empty entries in `problems`.
 
     A number means the id `s<number>`, or with `from_zero` an index that starts at 0."""
-    found: list[str] = []
+    dependencies: list[str] = []
     for item in _split_dependencies(value):
         if isinstance(item, bool) or item is None or not isinstance(item, str | int) or str(item).strip() == "":
-            problems.append(f"{label}: depends_on holds {json.dumps(item)}, which is no step id")
+            problems.append(f"{label}: depends_on holds {json.dumps(item)}, which is not a step id")
             continue
         text = str(item).strip().removeprefix("$")
         if from_zero and text.isdigit() and text not in ids:
             # The second form matches no step, so the validator reports it.
             text = ids[int(text)] if len(text) < 5 and int(text) < len(ids) else f"s{text}"
         text = f"s{text}" if text.isdigit() and text not in ids else text
-        found.append(_NOT_IN_ID.sub("_", text))
-    return tuple(dict.fromkeys(found))
+        dependencies.append(_NOT_IN_ID.sub("_", text))
+    return tuple(dict.fromkeys(dependencies))
 
 
 def _normalise_skill_tools(

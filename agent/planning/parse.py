@@ -49,11 +49,11 @@ def find_object(body: str, whole: object) -> JsonObject | None:
     """The last JSON object with `kind` or `steps`, preferably one with steps; None if there is none.
 
     Accepts strict JSON, which `parse_strict` has read as `whole`, a fenced block, or an object between prose."""
-    found = [whole]
+    candidates = [whole]
     if whole is None:
         fenced = [parse_strict(fence[1].strip()) for fence in iterate_json_blocks(body)]
-        found = [*fenced, *_iterate_objects(body)]
-    named = [value for value in found if isinstance(value, dict) and ("kind" in value or "steps" in value)]
+        candidates = [*fenced, *_iterate_objects(body)]
+    named = [value for value in candidates if isinstance(value, dict) and ("kind" in value or "steps" in value)]
     return next((value for value in reversed(named) if value.get("steps")), named[-1] if named else None)
 
 
@@ -86,7 +86,7 @@ def _extract_plan(value: object) -> JsonObject:
     if isinstance(value, list):
         value = {"steps": value}
     if not isinstance(value, dict):
-        raise PlanInvalidError(["the reply is no JSON object with a list of steps"])
+        raise PlanInvalidError(["the reply is not a JSON object with a list of steps"])
     for wrapper in ("plan", "output", "response"):
         inner = value.get(wrapper)
         if "steps" not in value and isinstance(inner, dict) and "steps" in inner:
@@ -196,7 +196,7 @@ def _repair(body: str) -> object:
     try:
         value = json_repair.loads(part)
     except (ValueError, RecursionError) as error:
-        raise PlanInvalidError([f"the reply is no JSON: {error}"]) from error
+        raise PlanInvalidError([f"the reply is not JSON: {error}"]) from error
     problem = _describe_loss(part, value)
     if problem is not None:
         raise PlanInvalidError([problem])
@@ -231,7 +231,7 @@ def _describe_loss(part: str, value: object) -> str | None:
     after: list[str] = []
     _collect_words(value, after)
     if [_normalise_literal(word) for word in before] != [_normalise_literal(word) for word in after]:
-        return "the reply is no valid JSON and could not be repaired without changing it"
+        return "the reply is not valid JSON and could not be repaired without changing it"
     if any(_JSON_IN_VALUE.search(text) for text in _iterate_strings(value)):
         return "a value of the reply holds JSON of its own; quote or escape it properly"
     return None

@@ -48,5 +48,5 @@ class Planned:
 
 
 def build_ruled(plan: Plan) -> Planned:
-    """A plan by rules that is no fallback, because no planner was requested."""
+    """A plan by rules that is not a fallback, because no planner was requested."""
     return Planned(plan=plan, requested="rules", effective="rules")

@@ -103,8 +103,8 @@ class PlannerAgent:
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
     """A plan with one completion, which answers from known results."""
-    taken = request.used_ids | {completed.step.id for completed in request.completed}
-    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
+    used_ids = request.used_ids | {completed.step.id for completed in request.completed}
+    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in used_ids)
     step = PlanStep(
         id=name,
         executor="litellm",
@@ -148,9 +148,9 @@ def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list
             notes += dropped
     raw = _drop_repeated_calls(raw, request)
     done = {completed.step.id for completed in request.completed}
-    taken = request.used_ids | done
-    clashes = [step.id for step in raw.steps if step.id in taken]
-    names = _assign_free_ids(clashes, taken | {step.id for step in raw.steps})
+    used_ids = request.used_ids | done
+    clashes = [step.id for step in raw.steps if step.id in used_ids]
+    names = _assign_free_ids(clashes, used_ids | {step.id for step in raw.steps})
     if names:
         raw = _rename_step_ids(raw, names)
     plan = validate_plan(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
@@ -176,9 +176,9 @@ def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
         call = (step.tool, _serialize_args(args))
         if call in happened:
             raise PlanInvalidError([f"step {step.id} calls {step.tool} as it has been done already; do not repeat it"])
-        known = succeeded.get(call)
-        if known is not None:
-            names[step.id] = known
+        earlier_step = succeeded.get(call)
+        if earlier_step is not None:
+            names[step.id] = earlier_step
         else:
             steps.append(step)
     if raw.steps and not steps:
@@ -210,9 +210,9 @@ def append_new_steps(plan: Plan, request: PlanningRequest) -> Plan:
     """The next version of the plan: the steps that succeeded, then the new ones."""
     if request.previous is None:
         return plan
-    kept = tuple(completed.step for completed in request.completed)
+    completed_steps = tuple(completed.step for completed in request.completed)
     version = request.previous.version + 1
-    return plan.model_copy(update={"steps": (*kept, *plan.steps), "version": version})
+    return plan.model_copy(update={"steps": (*completed_steps, *plan.steps), "version": version})
 
 
 def _rename_step_ids(raw: RawPlan, names: Mapping[str, str]) -> RawPlan:

@@ -77,9 +77,12 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
 
 def build_reask(messages: Sequence[JsonObject], reply: str, problems: Sequence[str]) -> tuple[JsonObject, ...]:
     """The messages of the second call, with the unusable reply and its problems."""
-    said: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
-    asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=format_problems(problems))}
-    return (*messages[:2], said, asked)
+    reply_message: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
+    problem_message: JsonObject = {
+        "role": "user",
+        "content": render("planner_reask", problems=format_problems(problems)),
+    }
+    return (*messages[:2], reply_message, problem_message)
 
 
 def _describe_choices(request: PlanningRequest, view: CatalogueView, *, searched: bool) -> str:
@@ -112,13 +115,13 @@ def format_history(request: PlanningRequest) -> list[str]:
     returned = [place for place, (is_result, *_) in enumerate(lines) if is_result][-HISTORY_RESULTS:]
     newest = set(spoken[-NEWEST_MESSAGES:])
     left = HISTORY_CHARS
-    shown: list[str] = []
+    history_lines: list[str] = []
     for place in sorted((*spoken, *returned), reverse=True):
         _, speaker, text = lines[place]
         cut = _cut(text, min(max(left, 0), NEWEST_CHARS if place in newest else MESSAGE_CHARS))
         left -= len(cut)
-        shown.append(f"{speaker}: {cut}")
-    return shown[::-1]
+        history_lines.append(f"{speaker}: {cut}")
+    return history_lines[::-1]
 
 
 def _cut(text: str, limit: int) -> str:

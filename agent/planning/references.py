@@ -81,24 +81,24 @@ def list_references(value: JsonValue) -> list[Reference]:
     if isinstance(value, str):
         return [_parse_match(match) for match in _REFERENCE.finditer(value)]
     if isinstance(value, list):
-        return [found for item in value for found in list_references(item)]
+        return [reference for item in value for reference in list_references(item)]
     if isinstance(value, dict):
         if is_literal(value):
             return []
         whole = _parse_whole_reference(value)
         if whole is not None:
             return [whole]
-        return [found for item in value.values() for found in list_references(item)]
+        return [reference for item in value.values() for reference in list_references(item)]
     return []
 
 
 def list_literals(value: JsonValue) -> list[JsonValue]:
     """Returns what of a value is written in the plan itself: its plain values, and the texts around references."""
     if isinstance(value, str):
-        found = list_references(value)
-        return [part for part in _REFERENCE.split(value)[:: _REFERENCE.groups + 1] if part] if found else [value]
+        references = list_references(value)
+        return [part for part in _REFERENCE.split(value)[:: _REFERENCE.groups + 1] if part] if references else [value]
     if isinstance(value, list):
-        return [found for item in value for found in list_literals(item)]
+        return [references for item in value for references in list_literals(item)]
     if isinstance(value, dict):
         if is_literal(value):
             return [value["$literal"]]
@@ -182,8 +182,8 @@ def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
     if parts == ["text"] and isinstance(value, str):
         return value
     for part in parts:
-        found, value = _get_child(value, part)
-        if not found:
+        exists, value = _get_child(value, part)
+        if not exists:
             raise ReferenceMissingError(
                 f"step {reference.step_id!r} has nothing at {reference.path!r}: {_describe_content(value)}",
                 agent_id="references",
@@ -201,9 +201,11 @@ def _get_display_value(output: StepOutput, value: JsonValue) -> JsonValue:
     Returns a part of a result unchanged."""
     if not isinstance(value, dict | list) or value != _unwrap_result(output.value):
         return value
-    told = {name: value[name] for name in value if name not in _ECHO_FIELDS} if isinstance(value, dict) else {}
-    plain = [one for name, one in told.items() if name in _RESULT_FIELDS and not isinstance(one, dict | list)]
-    return plain[0] if len(told) == len(plain) == 1 else output.text or value
+    visible_fields = (
+        {name: value[name] for name in value if name not in _ECHO_FIELDS} if isinstance(value, dict) else {}
+    )
+    plain = [one for name, one in visible_fields.items() if name in _RESULT_FIELDS and not isinstance(one, dict | list)]
+    return plain[0] if len(visible_fields) == len(plain) == 1 else output.text or value
 
 
 def format_spliced_text(value: JsonValue) -> str:

@@ -1,7 +1,7 @@
 """Calls that a model makes again in a later round, and the values that it may take instead.
 
 A small model repeats a call that failed although the error lists what there is. When it is asked again, the refused
-input becomes a choice of the values that stand in the error, in results and in the request.
+input becomes a choice of the values in the error, in results and in the request.
 """
 
 import difflib
@@ -64,7 +64,7 @@ def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str],
     a wrong one. A word may be misspelt, or a description of what is meant.
     """
     properties = spec.input_schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
+    known_properties = properties if isinstance(properties, dict) else {}
     error = call.text.casefold()
     refused = [
         name
@@ -72,17 +72,17 @@ def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str],
         if isinstance(value, str)
         and len(value) <= VALUE_CHARS  # a longer one is a text or a statement, which no choice of words replaces
         and value.casefold() in error
-        and _is_free_text(known.get(name))
+        and _is_free_text(known_properties.get(name))
         and not (_IDENTIFIER.fullmatch(value) and value.casefold() in request.casefold())
     ]
-    found: dict[str, list[str]] = {}
+    other_values: dict[str, list[str]] = {}
     for name in refused:
         tried = str(call.args[name]).casefold()
         values = dict.fromkeys(value for text in (call.text, *results, request) for value in _iterate_values(text))
         others = [value for value in values if value.casefold() != tried and not _quotes(value, tried)]
         if others:
-            found[name] = _select_near(tried, others, call.text) or others[:MAX_VALUES]
-    return found
+            other_values[name] = _select_near(tried, others, call.text) or others[:MAX_VALUES]
+    return other_values
 
 
 def _quotes(value: str, tried: str) -> bool:
@@ -103,7 +103,7 @@ def list_corrected_calls(request: PlanningRequest) -> list[RoundResult]:
     user's are not corrected (`list_other_values`)."""
     last = max((call.number for call in request.rounds), default=0)
     made = [(call.tool, call.args) for call in request.rounds]
-    found = []
+    corrected_calls = []
     for call in request.rounds:
         spec = request.catalogue.get_tool(call.tool)
         if call.number != last or not call.failed or spec is None or spec.has_side_effect:
@@ -116,8 +116,8 @@ def list_corrected_calls(request: PlanningRequest) -> list[RoundResult]:
         args = {**call.args, **{name: near[0] for name, near in meant.items()}}
         if (call.tool, args) not in made:
             made.append((call.tool, args))
-            found.append(replace(call, args=args))
-    return found
+            corrected_calls.append(replace(call, args=args))
+    return corrected_calls
 
 
 def _is_free_text(schema: JsonValue) -> bool:

@@ -14,7 +14,7 @@ from agent.planning.parse import find_object, parse_reply, parse_strict, strip_t
 
 _MARKER = re.compile(r"[*#`_\s]*ANSWER\b[*`_]*[ \t]*(?::[*`_]*)?\s*")
 _PLAN_KEY = re.compile(r"[\"'](?:steps|kind|tool|depends_on|inputs)[\"']\s*:")
-"""Keys of the JSON form. Prose without these keys is no plan."""
+"""Keys of the JSON form. Prose without these keys is not a plan."""
 _QUESTION_CHARS = 2_000
 _QUERY_CHARS = 400
 _TIERS: dict[str, Tier] = {"fast": "fast", "high": "high"}
@@ -110,8 +110,8 @@ def _read_json(body: str, finish_reason: str) -> Reply:
 
 
 def _get_text(value: JsonObject, name: str) -> str:
-    found = value.get(name)
-    return found if isinstance(found, str) and found.strip() else ""
+    text = value.get(name)
+    return text if isinstance(text, str) and text.strip() else ""
 
 
 def _remove_thinking(text: str) -> str:
@@ -164,15 +164,15 @@ class AnswerDetector:
 
     def _read_plain(self) -> str:
         """The text up to a possible start of a plan."""
-        shown = self._read
+        start = self._read
         for brace in _BRACE.finditer(self._text, self._read):
             if _PLAN_START.match(self._text, brace.start()):
                 if _PLAN_KEY.match(self._text, brace.end()):
                     self._form = "over"
                 self._read = brace.start()
-                return self._text[shown : self._read]
+                return self._text[start : self._read]
         self._read = len(self._text)
-        return self._text[shown:]
+        return self._text[start:]
 
     def _read_value(self) -> str:
         """The JSON string up to its closing quote, without an incomplete escape at the end."""

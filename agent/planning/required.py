@@ -34,15 +34,15 @@ def extract_context(metadata: Mapping[str, JsonValue]) -> dict[str, str]:
 
 def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[str]]:
     """The known facts, trimmed, and the names of the dropped ones."""
-    kept: dict[str, str] = {}
+    constraints: dict[str, str] = {}
     dropped: list[str] = []
     for name, value in given.items():
         text = str(value).strip()[:CONTEXT_CHARS] if isinstance(value, str | int | float) else ""
         if name not in CONTEXT_KEYS or isinstance(value, bool | dict | list):
             dropped.append(name)
         elif text:
-            kept[name] = text
-    return kept, dropped
+            constraints[name] = text
+    return constraints, dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +158,14 @@ def _order_steps(ordered: list[PlanStep], done: set[str], last: frozenset[str]) 
 
 def _find_transitive_dependencies(step: PlanStep, steps: Mapping[str, PlanStep]) -> set[str]:
     """The ids of all direct and indirect dependencies of a step."""
-    found: set[str] = set()
+    transitive_dependencies: set[str] = set()
     waiting = list(step.depends_on)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in transitive_dependencies:
+            transitive_dependencies.add(name)
             waiting += steps[name].depends_on if name in steps else ()
-    return found
+    return transitive_dependencies
 
 
 def _fit_step_args(
@@ -217,8 +217,8 @@ def _find_argument_problem(spec: ToolSpec, name: str, value: JsonValue) -> str |
 
 def _get_properties(spec: ToolSpec) -> dict[str, JsonObject]:
     properties = spec.input_schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
-    return {name: schema for name, schema in known.items() if isinstance(schema, dict)}
+    known_properties = properties if isinstance(properties, dict) else {}
+    return {name: schema for name, schema in known_properties.items() if isinstance(schema, dict)}
 
 
 def _iterate_free_ids(taken: Collection[str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
 """What the decision named; the part that each step is for, by its id; the parts whose call waits for this round's
 results; all parts that no step is for."""
 SHORTEST_VALUE = 2
-"""Characters of a value that tells which part a call is for."""
+"""Characters of a value that shows which part a call is for."""
 CHECK = "check"
 """Why a person must see the round's changes before they are made."""
 MAY_CHANGE = "may_change"
@@ -54,9 +54,9 @@ def _pair(steps: Sequence[PlanStep], parts: Sequence[str]) -> list[tuple[PlanSte
 
 
 def _names_value(part: str, step: PlanStep) -> bool:
-    said = part.casefold()
+    folded = part.casefold()
     values = (value.casefold() for value in step.args.values() if isinstance(value, str))
-    return any(len(value) >= SHORTEST_VALUE and value in said for value in values)
+    return any(len(value) >= SHORTEST_VALUE and value in folded for value in values)
 
 
 def list_open_parts(state: RunState) -> tuple[str, ...]:
@@ -102,9 +102,9 @@ def find_check_reason(plan: Plan) -> str:
 
 def find_allowed_changes(state: RunState) -> frozenset[str]:
     """The tools of which earlier rounds found that this run's request asks to change something with them."""
-    found: set[str] = set()
+    allowed_changes: set[str] = set()
     for proposed in state.plans:
         for step in proposed.plan.steps:
             named = step.args.get(MAY_CHANGE) if step.is_plan_more else None
-            found |= set(map(str, named)) if isinstance(named, list) else set()
-    return frozenset(found)
+            allowed_changes |= set(map(str, named)) if isinstance(named, list) else set()
+    return frozenset(allowed_changes)

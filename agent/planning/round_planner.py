@@ -2,7 +2,7 @@
 
 The reply is bound to a JSON schema whose inputs each tool types. A round is a plan whose last step is `plan_more`; an
 answer is a plan of one completion, which continues the same conversation. An answer that was chosen before any call is
-questioned once: small models answer from memory what a tool would tell them.
+questioned once: small models answer from memory what a tool would look up.
 """
 
 from collections.abc import Sequence
@@ -211,8 +211,8 @@ class RoundPlanner:
         lines = [line for name, line in _list_changing_lines(request, attempt.tools).items() if name in changing]
         system, first, *_ = attempt.messages
         question = render("decide_changes", tools="\n".join(lines))
-        asked = (system, {**first, "content": f"{first['content']}\n{question}"})
-        reply = await self._model.ask(asked, build_choices_schema([*changing, NO_TOOL], len(changing)))
+        messages = (system, {**first, "content": f"{first['content']}\n{question}"})
+        reply = await self._model.ask(messages, build_choices_schema([*changing, NO_TOOL], len(changing)))
         whole = parse_strict(strip_thinking(reply.text))
         named = whole.get("tools") if isinstance(whole, dict) else None
         chosen = {str(name) for name in (named if isinstance(named, list) else ())}

@@ -49,8 +49,8 @@ def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) ->
     if request.memories:
         parts.append(format_block("memory", "\n".join(f"- {shorten(m.text, MESSAGE_CHARS)}" for m in request.memories)))
     if request.earlier_results:
-        found = [f"{one.tool} ({one.intent}): {_cut(one.text, RESULT_CHARS)}" for one in request.earlier_results]
-        parts.append(format_block("earlier_results", "\n".join(found)))
+        earlier = [f"{one.tool} ({one.intent}): {_cut(one.text, RESULT_CHARS)}" for one in request.earlier_results]
+        parts.append(format_block("earlier_results", "\n".join(earlier)))
     parts.append(format_block("user_request", _cut(request.question, QUESTION_CHARS)))
     messages.append({"role": "user", "content": "\n".join(parts)})
     for _, calls in groupby(request.rounds, key=lambda call: call.number):
@@ -89,9 +89,9 @@ def format_skill_line(card: SkillCard) -> str:
 def format_tool_line(spec: ToolSpec) -> str:
     """One line: the tool's name, the names of its inputs, the first sentence of its description."""
     properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
-    known = list(properties) if isinstance(properties, dict) else []
-    needed = [name for name in known if isinstance(required, list) and name in required]
-    names = [*needed, *(f"{name}?" for name in known if name not in needed)][:SHOWN_INPUTS]
+    known_properties = list(properties) if isinstance(properties, dict) else []
+    needed = [name for name in known_properties if isinstance(required, list) and name in required]
+    names = [*needed, *(f"{name}?" for name in known_properties if name not in needed)][:SHOWN_INPUTS]
     return f"- {spec.name}({', '.join(names)}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 

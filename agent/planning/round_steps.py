@@ -53,8 +53,8 @@ def defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: li
 
 def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:
     """The step that ends a round after these steps: the planner then sees their results and plans on."""
-    taken = used_ids | {step.id for step in steps}
-    name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in taken)
+    all_ids = used_ids | {step.id for step in steps}
+    name = next(name for name in (f"more{number}" for number in range(1, 100)) if name not in all_ids)
     return PlanStep(
         id=name,
         executor="agent",

@@ -79,9 +79,9 @@ def route_request(
 def _is_greeting(text: str) -> bool:
     if len(text) > _GREETING_CHARS:
         return False
-    said = " ".join(re.findall(r"\w+", text.casefold()))
-    return said in _GREETINGS or (
-        said.endswith(_AFTER_GREETINGS) and any(said.removesuffix(after) in _GREETINGS for after in _AFTER_GREETINGS)
+    words = " ".join(re.findall(r"\w+", text.casefold()))
+    return words in _GREETINGS or (
+        words.endswith(_AFTER_GREETINGS) and any(words.removesuffix(after) in _GREETINGS for after in _AFTER_GREETINGS)
     )
 
 

@@ -15,7 +15,7 @@ from agent.tools import ToolSpec
 from agent.tools.commands import ToolCommands
 
 LONGEST_COMMAND = 4_100
-"""Characters. A longer text is no command; a command to remember may be as long as a memory."""
+"""Characters. A longer text is not a command; a command to remember may be as long as a memory."""
 MAX_COMMANDS = 10
 _LEAD = re.compile(r"^(?:(?:hi|hello|hey|hej|please|can you|could you|kan du|then|also|and)\b[\s,]*)+", re.IGNORECASE)
 _TAIL = re.compile(r"(?:[\s,]+(?:please|for me|now|tack|\u00e5t mig))?[\s?.!=:;,]*$", re.IGNORECASE)
@@ -44,10 +44,10 @@ class RulePlanner:
         made = [(step.tool, step.args) for step in (*request.failed, *request.happened)]
         made += [(completed.step.tool, completed.step.args) for completed in request.completed]
         allowed = {spec.name: spec for spec in request.catalogue.tools}
-        found = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
-        found = found[: request.room.budgets.max_steps - 1 or 1]
-        taken = request.used_ids | {completed.step.id for completed in request.completed}
-        names = _iterate_free_ids(taken)
+        calls = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
+        calls = calls[: request.room.budgets.max_steps - 1 or 1]
+        used_ids = request.used_ids | {completed.step.id for completed in request.completed}
+        names = _iterate_free_ids(used_ids)
         steps = [
             PlanStep(
                 id=next(names),
@@ -58,12 +58,12 @@ class RulePlanner:
                 intent=call.intent,
                 effect=allowed[call.tool].effect,
             )
-            for call in found
+            for call in calls
         ]
-        kept = [completed.step for completed in request.completed]
-        plan = Plan(goal=request.question[:300], steps=(*kept, *steps), origin="rules")
-        if not steps or len(steps) + len(kept) > 1 or request.needs_completion or has_model:
-            plan = plan.model_copy(update={"steps": (*plan.steps, _build_completion(plan.steps, taken))})
+        completed_steps = [completed.step for completed in request.completed]
+        plan = Plan(goal=request.question[:300], steps=(*completed_steps, *steps), origin="rules")
+        if not steps or len(steps) + len(completed_steps) > 1 or request.needs_completion or has_model:
+            plan = plan.model_copy(update={"steps": (*plan.steps, _build_completion(plan.steps, used_ids))})
         version = request.previous.version + 1 if request.previous is not None else 0
         return plan.model_copy(update={"version": version})
 
@@ -76,17 +76,17 @@ def find_tool_calls(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallReques
 
 def read_calls(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]:
     """The calls that a text asks for, in order, without duplicates; [] unless every part of it is a command."""
-    found, unknown = _read_commands(text, allowed)
-    return [] if unknown else list({(call.tool, str(call.args)): call for call in found}.values())
+    commands, unknown = _read_commands(text, allowed)
+    return [] if unknown else list({(call.tool, str(call.args)): call for call in commands}.values())
 
 
 def find_unknown_part(text: str, specs: Iterable[ToolSpec]) -> str:
-    """The first part of a request that is no command; "" if every part is one."""
+    """The first part of a request that is not a command; "" if every part is one."""
     return _read_commands(text, {spec.name: spec for spec in specs})[1]
 
 
 def _read_commands(text: str, allowed: Mapping[str, ToolSpec]) -> tuple[list[_RuleCall], str]:
-    """The calls of the text, and its first part that is no command, or ""."""
+    """The calls of the text, and its first part that is not a command, or ""."""
     whole_texts = [(tool, commands) for tool, commands in _list_commands(allowed.values()) if commands.takes_whole]
     if whole_texts:
         return _ask_tools(text, whole_texts), ""
@@ -109,7 +109,7 @@ def _join_commands(
     """The calls of the text from `begin` on, split at some of the cuts; None if no split gives only
     commands.
 
-    Shorter commands come first: "2+2 and 3*4" holds two. "time in Tokyo and Paris" is one: "Paris" is no command.
+    Shorter commands come first: "2+2 and 3*4" holds two. "time in Tokyo and Paris" is one: "Paris" is not a command.
     """
     if not text[begin:].strip():
         return None if begin == 0 else []

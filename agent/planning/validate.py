@@ -51,7 +51,7 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
     spec = catalogue.get_tool(raw.tool)
     is_list = is_list_call(raw.args, spec)
     referred = find_references(raw.args) - ({ITEM} if is_list else set())
-    problems += [f"{label} refers to ${name}, which is no step of this plan" for name in sorted(referred - ids)]
+    problems += [f"{label} refers to ${name}, which is not a step of this plan" for name in sorted(referred - ids)]
     depends_on = tuple(dict.fromkeys((*raw.depends_on, *sorted(referred & ids))))
     if raw.tool == COMPLETION:
         return _make_step(raw, depends_on, "litellm", "completion", {}, tier=raw.tier or plan.answer_tier)
@@ -71,7 +71,7 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
         return _make_step(raw, depends_on, "agent", spec.step_action, raw.args, effect=spec.effect)
     near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")
+    problems.append(f"{label} names {raw.tool!r}, which is neither a skill nor a tool here{hint}")
     return _make_step(raw, depends_on, "agent", "tool", raw.args)
 
 
@@ -141,7 +141,7 @@ def _find_id_problems(steps: Iterable[PlanStep], known_ids: Collection[str]) -> 
         if step.id in step.depends_on:
             problems.append(f"step {step.id} depends on itself")
         problems += [
-            f"step {step.id} depends on {name!r}, which is no step of this plan"
+            f"step {step.id} depends on {name!r}, which is not a step of this plan"
             for name in step.depends_on
             if name not in known
         ]

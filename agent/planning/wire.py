@@ -37,12 +37,12 @@ def _build_plan_properties(
     names: Iterable[str], max_steps: int, skill_tools: Sequence[str], *, least: int
 ) -> JsonObject:
     # A skill may have the name of a tool; constrained decoders reject an enum with duplicates.
-    known = dict.fromkeys((*names, COMPLETION))
+    tool_names = dict.fromkeys((*names, COMPLETION))
     tools: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*dict.fromkeys(skill_tools)]}}
     step = _build_object_schema(
         {
             "id": _TEXT,
-            "tool": {"type": "string", "enum": list(known)},
+            "tool": {"type": "string", "enum": list(tool_names)},
             **({"tools": tools} if skill_tools else {}),
             "inputs": {"type": "array", "items": _build_object_schema({"name": _TEXT, "value": _TEXT})},
             "depends_on": {"type": "array", "items": _TEXT},

@@ -46,7 +46,7 @@ def _read_keywords(text: str) -> JsonObject | None:
         call = ast.parse(f"f({text})", mode="eval").body
         if not isinstance(call, ast.Call) or call.args or any(one.arg is None for one in call.keywords):
             return None
-        found = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
-        return dict(json.loads(json.dumps(found)))
+        arguments = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+        return dict(json.loads(json.dumps(arguments)))
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None

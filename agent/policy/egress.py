@@ -1,7 +1,7 @@
 """Decides whether a call that only reads may carry words out of the gateway. Pure functions over the facts of a run.
 
-Fetching an address tells its host the address. A text that a model has read can ask it to put words of other texts
-there, in any encoding. So what counts is who chose the address, not what it looks like:
+Fetching an address reveals it to its host. A text that a model has read can ask it to put words of other texts there,
+in any encoding. So what counts is who chose the address, not what it looks like:
 
 - The user, the room or the operator gave it, or a plan named it before any untrusted text was read: free.
 - It is an unchanged link of a result: free while nothing private was read. Afterwards only if the user named the page
@@ -65,14 +65,14 @@ class ReadText:
     @cached_property
     def links(self) -> frozenset[str]:
         """The addresses that the text holds, as keys."""
-        found = set(iter_address_keys(self.text))
+        address_keys = set(iter_address_keys(self.text))
         if self.address:
-            found |= {
+            address_keys |= {
                 key
                 for target in _MARKDOWN_TARGET.findall(self.text)
                 for key in _list_keys(_join(self.address, html.unescape(target)))
             }
-        return frozenset(found)
+        return frozenset(address_keys)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class EgressFacts:
     starts_untrusted: bool = False
     """Whether its current plan was made after untrusted text was read."""
     extra: tuple[str, ...] = field(default=())
-    """Private texts that are known but are no results, such as remembered ones."""
+    """Private texts that are known but are not results, such as remembered ones."""
 
     @cached_property
     def is_private(self) -> bool:
@@ -140,13 +140,15 @@ class EgressFinding:
 def make_link_filter(state: RunState) -> "LinkFilter | None":
     """Returns what makes the links of an answer harmless; None as long as nothing from outside was read.
 
-    Only what tools, memories and earlier answers returned counts as read: a model's own text is no source.
+    Only what tools, memories and earlier answers returned counts as read: a model's own text is not a source.
     """
     attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
     calls = (call for attempt in attempts for call in attempt.calls)
     outside = [call.result.text for call in calls if call.result is not None and call.result.tainted]
-    taken = (attempt.output for attempt in attempts if attempt.taken_from)  # the calls are in another run's log
-    outside += [output.text for output in taken if output is not None and output.tainted]
+    adopted_outputs = (
+        attempt.output for attempt in attempts if attempt.taken_from
+    )  # the calls are in another run's log
+    outside += [output.text for output in adopted_outputs if output is not None and output.tainted]
     recalled = state.retrieval
     if recalled is not None:
         outside += [item.text for item in recalled.items if item.tainted]
@@ -192,9 +194,9 @@ def find_egress(
     where = frozenset(where_args)
     for name in sorted(where & args.keys()):
         for value in _iter_values(args[name]):
-            found = _judge_address(str(value), facts, server)
-            if found is not None:
-                return found
+            finding = _judge_address(str(value), facts, server)
+            if finding is not None:
+                return finding
     if not is_open_world or is_trusted_server or not facts.is_private:
         return None
     fixed = [json.dumps(value) for value in fixed_values]
@@ -225,12 +227,12 @@ def judge_redirect(source: str, target: str, facts: EgressFacts) -> str | None:
 
 def iter_address_keys(text: str, *, bare: bool = False) -> Iterator[str]:
     """Yields the keys of the addresses in a text; with `bare` also of hosts without a scheme."""
-    for found in _ADDRESS.finditer(text):
-        yield from _iter_variants(found[0])
+    for match in _ADDRESS.finditer(text):
+        yield from _iter_variants(match[0])
     if bare:
-        for found in _BARE_ADDRESS.finditer(text):
-            yield from _iter_variants(f"http://{found[0]}")
-            yield from _iter_variants(f"https://{found[0]}")
+        for match in _BARE_ADDRESS.finditer(text):
+            yield from _iter_variants(f"http://{match[0]}")
+            yield from _iter_variants(f"https://{match[0]}")
 
 
 def _iter_variants(raw: str) -> Iterator[str]:
@@ -259,7 +261,7 @@ def _list_keys(address: str) -> tuple[str, ...]:
 
 
 def _get_key(address: str) -> str:
-    """The key of an address that is to be fetched; empty if it is not an address."""
+    """The key of an address to fetch; empty if it is not an address."""
     return next(iter(_list_keys(address)), "")
 
 
@@ -297,7 +299,7 @@ def _is_known_value(value: JsonValue, facts: EgressFacts, server: str) -> bool:
 
 
 def _is_written(text: str, texts: Iterable[str]) -> bool:
-    """Whether a text stands in one of the others, not as a part of a longer word or number."""
+    """Whether one of the others contains a text, not as a part of a longer word or number."""
     text = text.strip()
     if not text:
         return True

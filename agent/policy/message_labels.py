@@ -47,8 +47,8 @@ def split_attachments(text: str) -> SplitText:
     first = _OPENING.search(text)
     if first is None:
         return SplitText(text)
-    openings = [found.start() for found in _OPENING.finditer(text)]
-    closings = [found.end() for found in _CLOSING.finditer(text)]
+    openings = [match.start() for match in _OPENING.finditer(text)]
+    closings = [match.end() for match in _CLOSING.finditer(text)]
     end = closings[-1] if closings and closings[-1] > openings[-1] else len(text)
     return SplitText(f"{text[: first.start()].strip()}\n{text[end:].strip()}".strip(), text[first.start() : end])
 

@@ -35,7 +35,7 @@ class GateContext:
     def list_tool_items(self, tool: str, name: str) -> list[JsonObject]:
         """The objects in the list `name` of a tool's results."""
         lists = [value.get(name) for value in self.list_tool_values(tool)]
-        return [item for found in lists if isinstance(found, list) for item in found if isinstance(item, dict)]
+        return [item for lister in lists if isinstance(lister, list) for item in lister if isinstance(item, dict)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def fail_gate(*failures: str, redo: tuple[str, ...] = ()) -> GateResult:
 
 
 Topic = Callable[[str, Mapping[str, str]], bool]
-"""Returns whether a request has this topic, from its text and the facts in `metadata.context`."""
+"""Whether a request has this topic, from its text and the facts in `metadata.context`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Extension:
     evidence_answers: EvidenceAnswers | None = None
     """How answers are written from evidence. One package offers it."""
     collections: GroundCollections | None = None
-    """The collections of documents that planners are told of. One package offers them."""
+    """The collections of documents that planners learn of. One package offers them."""
 
 
 @dataclass(frozen=True, slots=True)

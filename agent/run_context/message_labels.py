@@ -42,10 +42,10 @@ async def label_messages(
         digests = await asyncio.to_thread(list_digests, sent)
     else:
         digests = list_digests(sent)
-    known = await run.engine.conversations.find_answer_labels(run.state.owner, digests)
-    known |= await _find_questions(run, sent)
-    labels = tuple(label_message(message, known) for message in sent)
-    return tuple(keep_known_text(message, known) for message in history), labels
+    answer_labels = await run.engine.conversations.find_answer_labels(run.state.owner, digests)
+    answer_labels |= await _find_questions(run, sent)
+    labels = tuple(label_message(message, answer_labels) for message in sent)
+    return tuple(keep_known_text(message, answer_labels) for message in history), labels
 
 
 async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, TextLabel]:
@@ -54,7 +54,7 @@ async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, Te
     A question names its run, so it is compared with what that run asked: its digest needs no row.
     """
     texts = [message.content for message in sent if message.role == "assistant"]
-    named = [found[1] for text in reversed(texts) if (found := _QUESTION.search(text)) is not None]
+    named = [match[1] for text in reversed(texts) if (match := _QUESTION.search(text)) is not None]
     labels: dict[str, TextLabel] = {}
     for run_id in list(dict.fromkeys(named))[:MAX_QUESTIONS]:
         try:
@@ -64,10 +64,10 @@ async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, Te
             continue
         for place, event in enumerate(events, start=1):
             if isinstance(event.body, RunWaiting):
-                asked = fold(run_id, events[:place])
-                label = _label_text(asked)
+                former_state = fold(run_id, events[:place])
+                label = _label_text(former_state)
                 if label is not None:
-                    labels |= dict.fromkeys(compute_digests(format_approval_question(asked)), label)
+                    labels |= dict.fromkeys(compute_digests(format_approval_question(former_state)), label)
     return labels
 
 
@@ -137,9 +137,9 @@ def _is_public(spec: ToolSpec) -> bool:
 
 def _list_own_texts(state: RunState) -> list[str]:
     history = state.retrieval.history if state.retrieval is not None else ()
-    said = [message.content for message in history if message.role in ("system", "developer", "user")]
+    own_texts = [message.content for message in history if message.role in ("system", "developer", "user")]
     replies = [decided.reason for decided in state.decisions.values() if decided.decision in ("answered", "rejected")]
-    texts = [split_attachments(text).own for text in said]
+    texts = [split_attachments(text).own for text in own_texts]
     texts = [state.room.system_prompt, *texts, get_own_prompt(state), *replies]
     restored = [restore_text(state, text) for text in texts]
     return [*restored, *(text for text, plain in zip(texts, restored, strict=True) if text != plain)]

@@ -161,8 +161,8 @@ class MeteredModels:
         prices = run.engine.models.prices
         reserved = ""
         if key is not None and reservations is not None:
-            asked = prices.add_cost(request.model, estimate_call(request))
-            reserved = await reservations.reserve(key, asked, run_id=run.run_id, epoch=run.epoch)
+            estimate = prices.add_cost(request.model, estimate_call(request))
+            reserved = await reservations.reserve(key, estimate, run_id=run.run_id, epoch=run.epoch)
         run.calls_in_flight += 1
         meter = UsageMeter(request, prices)
         try:
@@ -287,12 +287,14 @@ class MeteredModels:
         self, prompts: PromptLog, request: ModelRequest, body: ModelReturned, reply: ModelReply | None
     ) -> None:
         """Keeps what was sent and replied. A full disk does not fail the run."""
-        said = body.error_code or "" if reply is None else reply.text
+        reply_text = body.error_code or "" if reply is None else reply.text
         if reply is not None and reply.tool_calls:
             calls = [{"name": call.name, "arguments": call.arguments} for call in reply.tool_calls]
-            said = "\n".join(filter(None, (said, json.dumps(calls, ensure_ascii=False))))
+            reply_text = "\n".join(filter(None, (reply_text, json.dumps(calls, ensure_ascii=False))))
         try:
-            await prompts.add(self._run.run_id, self._step_id, request.purpose, body.model, request.messages, said)
+            await prompts.add(
+                self._run.run_id, self._step_id, request.purpose, body.model, request.messages, reply_text
+            )
         except StoreError as error:
             log.warning("a prompt of run %s is not kept: %s", self._run.run_id, error.message)
 
@@ -312,11 +314,11 @@ def check_budget(run: Run, *, leave: float = 0.0) -> None:
     `leave` is the share of each budget, from 0 to 1, that must stay unused; of the calls, at least one.
     """
     budgets, usage, share = run.room.budgets, run.state.usage, 1 - leave
-    kept = f", but for {leave:.0%} that are kept for the answer" if leave else ""
+    reserve_note = f", but for {leave:.0%} that are kept for the answer" if leave else ""
 
     def make_budget_error(what: str, budget: str) -> BudgetError:
-        told = f"the run has used its {what}{kept} (budgets.{budget} of the room)"
-        return BudgetError(told, agent_id="budget")
+        explanation = f"the run has used its {what}{reserve_note} (budgets.{budget} of the room)"
+        return BudgetError(explanation, agent_id="budget")
 
     calls = budgets.max_model_calls - ceil(budgets.max_model_calls * leave)
     if usage.model_calls + run.calls_in_flight >= calls:

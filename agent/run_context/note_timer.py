@@ -39,7 +39,7 @@ class NoteTimer:
 
     def __init__(self) -> None:
         self._due: dict[NotingRun, float] = {}
-        """When the notes of a run are to be appended, in the loop's time; the earliest first."""
+        """When to append the notes of a run, in the loop's time; the earliest first."""
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, run: NotingRun) -> None:

@@ -61,12 +61,12 @@ async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
 
     A citation `[n]` in a text is the n-th source of `number_sources` over all outputs.
     """
-    found = []
+    results = []
     for step in run.state.list_succeeded_steps():
         output = run.state.get_step(step.id).output
         if output is not None and step.is_work:
-            found.append((step, _name_nothing(step, await load_output(run, output))))
-    return _renumber_citations(found)
+            results.append((step, _name_nothing(step, await load_output(run, output))))
+    return _renumber_citations(results)
 
 
 def _name_nothing(step: PlanStep, output: StepOutput) -> StepOutput:
@@ -121,14 +121,14 @@ def _renumber_citations(outputs: list[tuple[PlanStep, StepOutput]]) -> list[tupl
     if not any(output.sources for _, output in outputs):
         return outputs
     numbers = {(source.name, source.url): source.id for source in number_sources(outputs)}
-    found = []
+    spans = []
     for step, output in outputs:
         own = {source.id: numbers[source.name, source.url] for source in number_sources([(step, output)])}
         if any(number != meant for number, meant in own.items()):
             text = CITATION.sub(partial(_replace_citation, own), output.text)
             output = output.model_copy(update={"text": text})  # noqa: PLW2901
-        found.append((step, output))
-    return found
+        spans.append((step, output))
+    return spans
 
 
 def remove_citations(output: StepOutput) -> StepOutput:

@@ -127,26 +127,29 @@ class RunRedaction:
         checked = [await self.check_answer(output.text)]
         if arguments := "\n".join(_iter_argument_texts(output)):
             checked.append(await self.check_answer(arguments))
-        found = [one.event for one in checked if one.event is not None]
-        refused = next((event for event in found if event.failure is not None), None)
+        events = [one.event for one in checked if one.event is not None]
+        refused = next((event for event in events if event.failure is not None), None)
         if refused is not None:
             strict = refused.model_copy(update={"action": "retry_strict"}) if attempt == 1 else refused
             unsafe = StepFinished(output=_build_unsafe_output(refused, output), duration=duration)
             return [EventDraft(strict, step.id, attempt)], self.mark_redacted(unsafe)
-        shown = self._events.replace_output_text(output, checked[0].text)
-        drafts = [EventDraft(event, step.id, attempt) for event in found]
-        return drafts, self.mark_redacted(StepFinished(output=shown, duration=duration))
+        visible_output = self._events.replace_output_text(output, checked[0].text)
+        drafts = [EventDraft(event, step.id, attempt) for event in events]
+        return drafts, self.mark_redacted(StepFinished(output=visible_output, duration=duration))
 
     async def _keep_whole(self, finished: StepFinished, output: StepOutput) -> StepFinished:
         """The end of a step whose text later steps may work with, with the blob of the text as it was."""
-        shown = finished.output
+        visible_output = finished.output
         if not isinstance(output.value, str | None):  # an answer with calls of the client's tools: nothing reads it
             return finished
-        before, after = ResultParts(output.text, output.value, ()), ResultParts(shown.text, shown.value, ())
+        before, after = (
+            ResultParts(output.text, output.value, ()),
+            ResultParts(visible_output.text, visible_output.value, ()),
+        )
         blob = await self.store_whole(before, after, by_model=True)
         if blob is None:
             return finished
-        return finished.model_copy(update={"output": shown.model_copy(update={"whole_blob": blob})})
+        return finished.model_copy(update={"output": visible_output.model_copy(update={"whole_blob": blob})})
 
     async def redact_turn(self, turn: AssistantTurn, tools: Sequence[JsonObject]) -> AssistantTurn | None:
         """A model's turn, redacted for the log. `tools` are the tools of the call.
@@ -159,9 +162,9 @@ class RunRedaction:
         if not turn.text or (not turn.tool_calls and _is_tool_call_text(turn.text, tools)):
             return turn
         if not self._run.room.guard_output.requires_whole_answer:
-            shown = self._events.redact_answer_text(turn.text)
-            lost = shown != turn.text and not turn.tool_calls
-            return None if lost else turn.model_copy(update={"text": shown})
+            visible_text = self._events.redact_answer_text(turn.text)
+            lost = visible_text != turn.text and not turn.tool_calls
+            return None if lost else turn.model_copy(update={"text": visible_text})
         answer = await self.check_answer(turn.text)
         if answer.failure is None:
             return turn.model_copy(update={"text": answer.text})
@@ -236,5 +239,5 @@ def _iter_argument_texts(output: StepOutput) -> Iterator[str]:
 def _is_tool_call_text(text: str, tools: Sequence[JsonObject]) -> bool:
     functions = [tool.get("function") for tool in tools]
     schemas = {str(one.get("name")): one.get("parameters") for one in functions if isinstance(one, dict)}
-    known = {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
-    return bool(read_calls(text, (), known).calls)
+    known_schemas = {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
+    return bool(read_calls(text, (), known_schemas).calls)

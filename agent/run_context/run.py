@@ -118,7 +118,7 @@ class Run:
 
     @property
     def is_rules_mode(self) -> bool:
-        """Whether rules are the configured mode, or no model is configured. Then the use of rules is no fallback."""
+        """Whether rules are the configured mode, or no model is configured. Then the use of rules is not a fallback."""
         mode = self.engine.settings.executor_mode
         return mode == "rules" or (mode == "auto" and not self.has_model)
 

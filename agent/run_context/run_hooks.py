@@ -54,7 +54,7 @@ class RunHooks:
         return None
 
     def list_catalogue_tools(self, run: "Run", known: Catalogue) -> Sequence[ToolSpec]:
-        """Returns tools that only the planner sees (`PlanHints.stands_for_steps`)."""
+        """Tools that only the planner sees (`PlanHints.stands_for_steps`)."""
         return ()
 
     def expand_plan(self, run: "Run", planned: Planned) -> Planned:

@@ -17,12 +17,12 @@ def list_allowed_tools(run: Run) -> tuple[str, ...]:
     """
     wanted, called, room = run.state.request.metadata.get("tools"), _list_called_tools(run), run.room
     key = (run.engine.registry.version, run.state.owner, room.id, room.tools, repr(wanted), called)
-    known = run.engine.allowed_tools
-    if key not in known:
-        if len(known) >= CACHED_CHOICES:
-            known.clear()
-        known[key] = tuple(_select_allowed_tools(run, wanted, called))
-    return known[key]
+    allowed = run.engine.allowed_tools
+    if key not in allowed:
+        if len(allowed) >= CACHED_CHOICES:
+            allowed.clear()
+        allowed[key] = tuple(_select_allowed_tools(run, wanted, called))
+    return allowed[key]
 
 
 def _list_called_tools(run: Run) -> tuple[str, ...]:

@@ -29,9 +29,9 @@ def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int |
     `longest` is the limit of a model's reply; None means no limit. The first call is the planner's, or without planning
     the caller's own.
     """
-    said = [message.content for message in request.messages] if request.messages is not None else [request.prompt]
+    texts = [message.content for message in request.messages] if request.messages is not None else [request.prompt]
     reply = (longest if room.planning else request.max_tokens or longest) or ANSWER_TOKENS
-    return estimate_tokens_from_chars(sum(map(len, said))) + reply
+    return estimate_tokens_from_chars(sum(map(len, texts))) + reply
 
 
 def estimate_input_tokens(request: AgentRequest) -> int:

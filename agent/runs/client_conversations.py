@@ -77,18 +77,18 @@ class ClientConversations:
         rows = await self._statements.read(
             "SELECT metadata FROM client_conversations WHERE owner = ? AND id = ?", owner, conversation_id
         )
-        known: dict[str, str] = json.loads(rows[0][0]) if rows else {}
-        return known
+        metadata: dict[str, str] = json.loads(rows[0][0]) if rows else {}
+        return metadata
 
     async def set_metadata(self, owner: str, conversation_id: str, metadata: dict[str, str]) -> ClientConversation:
         """Replaces the metadata."""
-        known = await self.get(owner, conversation_id)
+        conversation = await self.get(owner, conversation_id)
         await self._statements.write(
             "INSERT INTO client_conversations (owner, id, metadata, created) VALUES (?,?,?,?) "
             "ON CONFLICT (owner, id) DO UPDATE SET metadata = excluded.metadata",
-            owner, conversation_id, json.dumps(metadata), known.created,
+            owner, conversation_id, json.dumps(metadata), conversation.created,
         )  # fmt: skip
-        return ClientConversation(conversation_id, metadata, known.created)
+        return ClientConversation(conversation_id, metadata, conversation.created)
 
     async def delete(self, owner: str, conversation_id: str) -> None:
         """Deletes a conversation with its items and turns. Its runs stay, without a conversation."""

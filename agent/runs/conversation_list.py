@@ -80,20 +80,20 @@ class ConversationList:
             like,
             limit,
         )
-        found = {str(row[0]): _parse_row(row) for row in rows}  # two runs of one moment are one conversation
-        return list(found.values())
+        conversations = {str(row[0]): _parse_row(row) for row in rows}  # two runs of one moment are one conversation
+        return list(conversations.values())
 
 
 def _parse_row(row: Row) -> ListedConversation:
     conversation_id, first, last, open_runs, title, room, status, metadata = row
-    known: dict[str, str] = json.loads(metadata) if metadata else {}
+    fields: dict[str, str] = json.loads(metadata) if metadata else {}
     return ListedConversation(
         id=str(conversation_id),
-        title=known.get("title") or str(title),
+        title=fields.get("title") or str(title),
         room=str(room),
         status=status,
         open_runs=int(open_runs),
         created_at=float(first),
         updated_at=float(last),
-        metadata=known,
+        metadata=fields,
     )

@@ -1,4 +1,4 @@
-"""Runs that this process had to drop because the store failed, and when each is to be resumed."""
+"""Runs that this process had to drop because the store failed, and when to resume each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,9 @@ class DroppedRuns:
     def add(self, run_id: str) -> None:
         """Records that a run was dropped now."""
         now = self._clock()
-        self._drops = {known: drop for known, drop in self._drops.items() if drop.waits or not self._is_old(drop, now)}
+        self._drops = {
+            dropped_id: drop for dropped_id, drop in self._drops.items() if drop.waits or not self._is_old(drop, now)
+        }
         before = self._drops.get(run_id)
         delay_s = 0.0 if before is None else min(self._longest_s, max(self._first_s, 2 * before.delay_s))
         self._drops[run_id] = _Drop(now, delay_s)
@@ -40,7 +42,7 @@ class DroppedRuns:
         return [run_id for run_id, drop in self._drops.items() if drop.waits and drop.at + drop.delay_s <= now]
 
     def is_early(self, run_id: str) -> bool:
-        """Whether the run is to be left alone for now."""
+        """Whether to leave the run alone for now."""
         drop = self._drops.get(run_id)
         return drop is not None and drop.waits and self._clock() < drop.at + drop.delay_s
 

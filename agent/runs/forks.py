@@ -81,12 +81,12 @@ def _plan_fork(
     _check_fork(origin.plan, fork)
     outputs = fork.outputs or {}
     wanted = _edit_steps(origin.plan, fork)
-    taken = _find_kept_steps(origin, wanted, fork)
+    kept_ids = _find_kept_steps(origin, wanted, fork)
     kept_effects: list[str] = []
-    repeated = _find_repeated_effects(origin, wanted, {*taken, *outputs})
+    repeated = _find_repeated_effects(origin, wanted, {*kept_ids, *outputs})
     if repeated and fork.effects == "keep":
         kept_effects = _keep_effects(origin, repeated, fork)
-        taken += kept_effects
+        kept_ids += kept_effects
         repeated = []
     if repeated and fork.effects == "refuse":
         names = ", ".join(f"{name} ({tool})" for name, tool in repeated)
@@ -95,11 +95,11 @@ def _plan_fork(
             "or 'ask' to do them again once a person has approved it",
             steps=[name for name, _ in repeated],
         )
-    done = {*taken, *outputs}
+    done = {*kept_ids, *outputs}
     open_steps: list[JsonValue] = [step for step in wanted if step.get("id") not in done]
     data: JsonObject = {"goal": origin.plan.goal, **(fork.plan or {}), "steps": open_steps}
     made = service.validate_steps(request, room, origin.owner, data, known=done, finish=fork.plan is not None)
-    kept = [step for step in origin.plan.steps if step.id in done]
+    kept_steps = [step for step in origin.plan.steps if step.id in done]
     where = f" from step {fork.step}" if fork.step else ""
     names = ", ".join(name for name, _ in repeated)
     return GivenPlan(
@@ -107,13 +107,13 @@ def _plan_fork(
             update={
                 "goal": made.goal or origin.plan.goal,
                 "language": origin.plan.language,
-                "steps": (*kept, *made.steps),
+                "steps": (*kept_steps, *made.steps),
                 "origin": "request",
                 "origin_reason": f"forked from {origin.run_id}{where}",
             }
         ),
         from_run=origin.run_id,
-        taken=tuple(taken),
+        taken=tuple(kept_ids),
         outdated=tuple(kept_effects),
         outputs=outputs,
         approval_reason=f"the steps {names} make changes again that {origin.run_id} has made" if repeated else "",
@@ -169,11 +169,11 @@ def _find_kept_steps(origin: RunState, wanted: Iterable[JsonObject], fork: ForkR
     """The steps whose results stay valid: they succeeded, and neither they nor what they depend on changed."""
     changed = set() if fork.step is None else {fork.step}
     given = set(fork.outputs or ())
-    kept: list[str] = []
-    known = {step.id: step for step in (origin.plan.steps if origin.plan else ())}
+    kept_steps: list[str] = []
+    known_steps = {step.id: step for step in (origin.plan.steps if origin.plan else ())}
     for step in _sort_steps(wanted):
         step_id = str(step.get("id"))
-        before = known.get(step_id)
+        before = known_steps.get(step_id)
         redo = (
             before is None
             or before.is_completion
@@ -185,8 +185,8 @@ def _find_kept_steps(origin: RunState, wanted: Iterable[JsonObject], fork: ForkR
         if redo or step_id in given:
             changed.add(step_id)
         else:
-            kept.append(step_id)
-    return kept
+            kept_steps.append(step_id)
+    return kept_steps
 
 
 def _is_same_step(before: PlanStep, step: JsonObject) -> bool:

@@ -51,7 +51,7 @@ def build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str,
     if answer is not None and state.client_calls is not None:
         metadata["client_tool_calls"] = list(answer.tool_calls)
     if state.pending_approvals and not state.is_finished:
-        metadata["approvals"] = [asked.model_dump(mode="json") for asked in state.pending_approvals]
+        metadata["approvals"] = [request.model_dump(mode="json") for request in state.pending_approvals]
     if state.is_gated and state.room.gates:
         metadata["verification"] = build_gate_summary(state)
     if answer is not None and answer.tailored is not None:

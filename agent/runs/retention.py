@@ -260,10 +260,10 @@ class RunRetention:
             "SELECT id, owner, created, EXISTS (SELECT 1 FROM runs r WHERE r.owner = c.owner "
             "AND r.conversation_id = c.id) FROM client_conversations c WHERE id > ? ORDER BY id LIMIT ?"
         ):
-            found = [(str(row[1]), str(row[0])) for row in rows if row[2] < cutoff and (will_lose_runs or not row[3])]
+            expired = [(str(row[1]), str(row[0])) for row in rows if row[2] < cutoff and (will_lose_runs or not row[3])]
             in_use: dict[Conversation, bool] = {}
-            await self._look_up(in_use, found, cutoff)
-            old = [conversation for conversation in found if not in_use[conversation]]
+            await self._look_up(in_use, expired, cutoff)
+            old = [conversation for conversation in expired if not in_use[conversation]]
             if old:
                 yield old
 

@@ -1,10 +1,10 @@
 """`RunFailedError`: how a door reports a failed run to the caller who waits for it."""
 
-from agent.core.errors import AgentError
+from agent.core.errors import RunError
 from agent.core.failures import FAILURES, AgentFailure, FailureKind
 
 
-class RunFailedError(AgentError):
+class RunFailedError(RunError):
     """Raised by `wait_for_response` for a run that failed; carries the failure from the log."""
 
     def __init__(self, failure: AgentFailure) -> None:

@@ -9,9 +9,10 @@ from agent.core.errors import AgentError, BadRequestError, ConfigError, Conflict
 from agent.core.models import AgentRequest, JsonObject, Room, Webhook
 from agent.core.own_ids import OwnIds
 from agent.core.principal import Principal
-from agent.runs.approval_replies import ConversationTrust, submit_replies, submit_reply, submit_text
+from agent.policy.approval import ConversationTrust
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
+from agent.runs.decisions import submit_replies, submit_reply, submit_text
 from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 
@@ -75,9 +76,9 @@ class RequestHandler(Generic[R]):
 
     kind: type[R]
     accept: Callable[[Principal, R, str | None], Awaitable[AcceptedRun]]
-    """Returns the run that answers the request; the text is the id of a new run, if one was recorded before."""
+    """The run that answers the request; the text is the id of a new run, if one was recorded before."""
     find_webhook: Callable[[Principal, R], Awaitable[Webhook | None]] | None = None
-    """Returns the webhook of the run's end if the request does not name one."""
+    """The webhook of the run's end if the request does not name one."""
 
 
 class RoomConversations(Protocol):
@@ -188,8 +189,8 @@ class RunIntake:
         """The run that answers the request; it is stored.
 
         `request` is of a kind that a handler accepts: those of this module, `AgentRequest`, or a feature's. `run_id` is
-        the id of a new run, if one was recorded before. `webhook` is told about the run's end. Raises what the handlers
-        and `AgentService.start_run` raise, `ScopeError` for a reply that the caller may not give, and
+        the id of a new run, if one was recorded before. `webhook` is notified of the run's end. Raises what the
+        handlers and `AgentService.start_run` raise, `ScopeError` for a reply that the caller may not give, and
         `BadRequestError` if no feature accepts the request or sends webhooks.
         """
         handler = self._handlers.get(type(request))

@@ -167,9 +167,9 @@ class RunWorker(Generic[Live]):
         """Stores a new run and starts it. Raises `BusyError` if draining or full, and `StoreError`."""
         if self.draining:
             raise BusyError("the gateway is stopping and accepts no new runs; try again in a moment")
-        held = len(self._live) + len(self._claiming)
-        if held >= self._limits.concurrent + self._limits.queued:
-            raise BusyError(f"{held} runs are waiting already; try again later")
+        live_count = len(self._live) + len(self._claiming)
+        if live_count >= self._limits.concurrent + self._limits.queued:
+            raise BusyError(f"{live_count} runs are waiting already; try again later")
         lease_s = self._limits.lease_s
         await self._claim_and_start(
             run_id, self._journal.create_run(run_id, body, worker=self._worker, lease_s=lease_s)
@@ -203,8 +203,8 @@ class RunWorker(Generic[Live]):
         Without `abandoned`, only the runs that this process had to drop. Raises `StoreError`.
         """
         claimed = 0
-        found = await self._list_abandoned_runs() if abandoned else []
-        for run_id in [*self._dropped.list_due(), *(one for one in found if not self._dropped.is_early(one))]:
+        abandoned_runs = await self._list_abandoned_runs() if abandoned else []
+        for run_id in [*self._dropped.list_due(), *(one for one in abandoned_runs if not self._dropped.is_early(one))]:
             if len(self._live) >= self._limits.concurrent or self.draining:
                 break
             if run_id not in self._unreadable_run_ids:
@@ -261,7 +261,7 @@ class RunWorker(Generic[Live]):
         return len(tasks)
 
     async def _list_abandoned_runs(self) -> list[str]:
-        """Returns unfinished runs without a worker. Runs of dead processes on this machine are freed at once."""
+        """Unfinished runs without a worker. Runs of dead processes on this machine are freed at once."""
         dead = [worker for worker in await self._journal.list_workers() if is_dead_worker(worker, self._worker)]
         return await self._journal.list_claimable_runs(dead_workers=dead)
 

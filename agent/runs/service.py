@@ -29,6 +29,7 @@ from agent.core.models import (
 from agent.core.principal import LOCAL, Principal
 from agent.core.progress import RunProgress
 from agent.core.run_reducer import fold
+from agent.policy.approval import build_signal_payload
 from agent.rooms import Rooms
 from agent.runs.run_reader import RunReader
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits, WorkerFactory
@@ -135,7 +136,7 @@ class AgentService(RunReader[Live]):
         """Requests of tools to the clients that wait for these runs."""
         self._audit = audit
         self.redact_request = redact_request
-        """Returns the request without secrets of this gateway, as it may be stored."""
+        """The request without secrets of this gateway, as it may be stored."""
         self._check_quota = check_quota
         self._list_unshared = list_unshared
         self._list_approval_exempt = list_approval_exempt
@@ -246,13 +247,13 @@ class AgentService(RunReader[Live]):
     ) -> AcceptedRun:
         """Submits a person's decision on the named `approvals`, or on all open ones.
 
-        `plan` is the plan as edited. Raises `NotFoundError`; `ConflictError` if nothing (or one of those named) is open
-        any more or another decision has just been made; `BadRequestError` for an invalid plan; `StoreError` if the
+        `plan` is the plan as edited. Raises `NotFoundError`; `ConflictError` if nothing (or one of those named) is
+        still open or another decision has just been made; `BadRequestError` for an invalid plan; `StoreError` if the
         decision cannot be recorded, in which case nothing has changed.
         """
         row = await self._journal.get_run(run_id, owner=principal.owner)
         events = await self._journal.read_events(run_id)
-        waiting = [asked for asked in fold(run_id, events).pending_approvals if asked.expires_at > time.time()]
+        waiting = [request for request in fold(run_id, events).pending_approvals if request.expires_at > time.time()]
         if row.status in ENDED_STATUSES or not waiting:
             raise ConflictError(f"run {run_id!r} does not wait for approval (it is {row.status})")
         open_ids = [approval.approval_id for approval in waiting]
@@ -262,7 +263,7 @@ class AgentService(RunReader[Live]):
         if plan is not None:
             self._executor.validate_edited_plan(Claim(run_id, row.epoch, tuple(events)), plan)
         decided_ids, who = list(approvals) or open_ids, principal.name
-        payload: dict[str, object] = {"approvals": decided_ids, "by": who, "reason": reason, "plan": plan}
+        payload = build_signal_payload(decided_ids, by=who, reason=reason, plan=plan)
         detail: JsonObject = {"approvals": [*decided_ids], "plan_edited": plan is not None}
         record = self._audit.to_row(AuditEvent(_ACTIONS[decision], run_id, owner=row.owner, by=who, detail=detail))
         await self._journal.send_signal(run_id, decision, payload, record=record)

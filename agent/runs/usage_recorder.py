@@ -73,8 +73,8 @@ class UsageRecorder:
         """Records runs whose process died between their end and their record."""
         while True:
             try:
-                while found := await self.ledger.find_unrecorded():
-                    for run_id in found:
+                while unrecorded := await self.ledger.find_unrecorded():
+                    for run_id in unrecorded:
                         await self.ledger.record(run_id)
                 await self.ledger.mark_caught_up()
             except StoreError as error:

@@ -234,7 +234,7 @@ def _parse_reply(text: str) -> JsonObject:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 @cache

@@ -141,7 +141,7 @@ class _Host:
         return await self._call(name, arguments)
 
     def close(self) -> None:
-        """Ends the call that is being answered, and refuses further ones: nobody waits for the program any more."""
+        """Ends the call that is being answered, and refuses further ones: nobody waits for the program now."""
         self._is_closed = True
         if self._pending is not None:
             self._pending.cancel()
@@ -211,8 +211,8 @@ def _find_binary() -> Path | None:
         files = distribution("pydantic-monty-runtime").files or ()
     except PackageNotFoundError:
         return None
-    found = (Path(str(file.locate())) for file in files if file.stem == "monty" and file.suffix in ("", ".exe"))
-    return next((path.resolve() for path in found if path.is_file()), None)
+    paths = (Path(str(file.locate())) for file in files if file.stem == "monty" and file.suffix in ("", ".exe"))
+    return next((path.resolve() for path in paths if path.is_file()), None)
 
 
 def _classify(error: "MontyError") -> Problem:

@@ -51,7 +51,7 @@ class ProgramResult:
     printed: str
     artifacts: Sequence[Artifact]
     omitted_artifacts: int
-    """Files that were not returned: too many, too large, or a name that is no plain ASCII."""
+    """Files that were not returned: too many, too large, or a name that is not plain ASCII."""
     cpu_s: float
     error: str | None = None
     problem: Problem | None = None

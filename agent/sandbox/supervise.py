@@ -42,7 +42,7 @@ _LENGTH = struct.Struct("!Q")
 
 @dataclass(frozen=True, slots=True)
 class ZygoteConfig:
-    """What the gateway tells the zygote at its start."""
+    """What the gateway sends to the zygote at its start."""
 
     isolated: bool
     """Whether to use namespaces."""
@@ -58,8 +58,8 @@ class ZygoteConfig:
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     status: str
-    """`ended`, `time`, `output`, `gone` if nobody waits for the result any more, or `unlocked` if the child could not
-    be locked: no program has run, and `result` says why.
+    """`ended`, `time`, `output`, `gone` if nobody still waits for the result, or `unlocked` if the child could not be
+    locked: no program has run, and `result` says why.
     """
     result: bytes
     printed: bytes
@@ -178,7 +178,7 @@ def _lock_child(config: ZygoteConfig, limits: dict[str, Any], folder: str, addre
 def _watch_child(
     child: int, connection: socket.socket, result_read: int, printed_read: int, limits: dict[str, Any]
 ) -> _Outcome:
-    """Collects what the child writes until it ends, takes too long, writes too much, or nobody waits any more."""
+    """Collects what the child writes until it ends, takes too long, writes too much, or nobody still waits."""
     deadline = time.monotonic() + limits["seconds"]
     collected = {result_read: bytearray(), printed_read: bytearray()}
     # The result's encoding is checked by the program, which could have been changed; this limit holds in any case.
@@ -229,7 +229,7 @@ def _read_artifacts(limits: dict[str, Any]) -> tuple[list[tuple[str, bytes]], in
     """The files that the program left in its folder, in order of name, and how many were omitted because of
     their number, size or name. Only regular files; no link is followed.
     """
-    found: list[tuple[str, bytes]] = []
+    artifacts: list[tuple[str, bytes]] = []
     omitted, room = 0, limits["artifact_bytes"]
     for path in sorted(_walk_files(WORK)):
         name = os.path.relpath(path, WORK)
@@ -241,12 +241,12 @@ def _read_artifacts(limits: dict[str, Any]) -> tuple[list[tuple[str, bytes]], in
         with os.fdopen(descriptor, "rb") as file:
             size = os.fstat(descriptor).st_size
             named = name.isprintable() and name.isascii() and len(name) <= MAX_NAME_CHARS
-            if not named or size > room or len(found) >= limits["artifacts"]:
+            if not named or size > room or len(artifacts) >= limits["artifacts"]:
                 omitted += 1
                 continue
-            found.append((name, file.read(size)))
+            artifacts.append((name, file.read(size)))
             room -= size
-    return found, omitted
+    return artifacts, omitted
 
 
 def _walk_files(folder: str) -> Iterator[str]:

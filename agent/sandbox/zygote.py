@@ -109,20 +109,20 @@ def _isolate(config: ZygoteConfig) -> None:
         kernel.enter_user_namespace()
     kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_IPC | kernel.NEW_UTS | kernel.NEW_NETWORK)
     kernel.leave_host_name()
-    shown = _list_outermost([path for path in (*config.readable, *config.listed) if Path(path).is_dir()])
+    visible = _list_outermost([path for path in (*config.readable, *config.listed) if Path(path).is_dir()])
     covered = next(
-        path for path in _COVERED if Path(path).is_dir() and not any(Path(one).is_relative_to(path) for one in shown)
+        path for path in _COVERED if Path(path).is_dir() and not any(Path(one).is_relative_to(path) for one in visible)
     )
-    kernel.replace_root(covered, shown, (WORK, FILES))
+    kernel.replace_root(covered, visible, (WORK, FILES))
 
 
 def _list_outermost(paths: Sequence[str]) -> list[str]:
     """The paths that are not below another one."""
-    found: list[str] = []
+    outermost: list[str] = []
     for path in sorted(set(paths)):
-        if not any(Path(path).is_relative_to(outer) for outer in found):
-            found.append(path)
-    return found
+        if not any(Path(path).is_relative_to(outer) for outer in outermost):
+            outermost.append(path)
+    return outermost
 
 
 def _read_address_space() -> int:

@@ -26,7 +26,7 @@ def split_front_matter(text: str) -> tuple[str, str] | None:
 def read_fields(head: str) -> tuple[dict[str, object], bool]:
     """The fields, every scalar as a string, and whether the whole block was valid YAML.
 
-    If it is no valid YAML (most often because of an unquoted colon), parses field by field. Returns no fields if it is
+    If it is not valid YAML (most often because of an unquoted colon), parses field by field. Returns no fields if it is
     no `key: value` block at all. Never raises.
     """
     data = _load_yaml(head)
@@ -36,7 +36,7 @@ def read_fields(head: str) -> tuple[dict[str, object], bool]:
 
 
 def _parse_field_by_field(head: str, *, nested: bool = False) -> dict[str, object]:
-    """Parses each field on its own. A field that is no valid YAML becomes text and does not affect the others.
+    """Parses each field on its own. A field that is not valid YAML becomes text and does not affect the others.
 
     Does the same one level down (`metadata`), and no deeper.
     """

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent.core.errors import SkillUnknownError
 from agent.core.settings import Settings
+from agent.core.settings.rooms import USER_SKILLS
 from agent.skills.model import Skill, is_skill_md
 from agent.skills.parse import read_skill
 from agent.text.plurals import format_count
@@ -29,15 +30,11 @@ class SkillRoot:
     required: bool = False
 
 
-def list_skill_roots(settings: Settings, *, shipped: Path, cwd: Path, home: Path) -> list[SkillRoot]:
-    """The roots in order of precedence: the operator's, the project's (if trusted), the user's, the shipped
-    one.
-    """
-    roots = [SkillRoot(path, "project", required=True) for path in settings.skills_dirs]
-    if settings.trust_project_skills:
-        roots += [SkillRoot(cwd / ".agents" / "skills", "project"), SkillRoot(cwd / ".claude" / "skills", "project")]
-    if settings.skills_user_dir:
-        roots.append(SkillRoot(home / ".agents" / "skills", "user"))
+def list_skill_roots(settings: Settings, *, shipped: Path) -> list[SkillRoot]:
+    """The roots in order of precedence: the operator's, then the shipped one. The user's own folder may be missing."""
+    user = USER_SKILLS.expanduser()
+    paths = [path.expanduser() for path in settings.skills_dirs]
+    roots = [SkillRoot(path, "user") if path == user else SkillRoot(path, "project", required=True) for path in paths]
     return [*roots, SkillRoot(shipped, "shipped", required=True)]
 
 
@@ -59,19 +56,19 @@ class SkillLibrary:
     @classmethod
     def load(cls, roots: Sequence[SkillRoot]) -> "SkillLibrary":
         """Reads every skill below the roots. Reports and skips malformed ones."""
-        found: dict[str, Skill] = {}
+        firsts: dict[str, Skill] = {}
         notes: list[str] = []
         for root in roots:
             for path in _find_skill_files(root, notes):
                 skill = read_skill(path, root.origin)
                 if isinstance(skill, str):
                     notes.append(skill)
-                elif skill.name not in found:
-                    found[skill.name] = skill
+                elif skill.name not in firsts:
+                    firsts[skill.name] = skill
                     notes += skill.diagnostics
-                elif os.path.realpath(path) != os.path.realpath(found[skill.name].path):
-                    notes.append(f"skill {skill.name!r} in {path} is shadowed by {found[skill.name].path}")
-        return cls(list(found.values()), notes)
+                elif os.path.realpath(path) != os.path.realpath(firsts[skill.name].path):
+                    notes.append(f"skill {skill.name!r} in {path} is shadowed by {firsts[skill.name].path}")
+        return cls(list(firsts.values()), notes)
 
     def get(self, name: str) -> Skill:
         """The skill of this name or alias. Raises `SkillUnknownError` with similar names."""
@@ -121,14 +118,14 @@ def _find_skill_files(root: SkillRoot, notes: list[str]) -> list[Path]:
         here, real = Path(current), os.path.realpath(current)
         card = next((name for name in sorted(names) if is_skill_md(name)), None)
         deepest = len(here.relative_to(root.path).parts) >= MAX_DEPTH
-        known = real in seen
+        was_seen = real in seen
         seen.add(real)
         # Everything below a SKILL.md belongs to that skill.
-        enter = card is None and not deepest and not known
+        enter = card is None and not deepest and not was_seen
         hidden = [here / name for name in sorted(folders) if name.startswith(".")] if enter else []
         notes += [note for folder in hidden if (note := _describe_hidden_skills(folder)) is not None]
         folders[:] = sorted(name for name in folders if not name.startswith(".")) if enter else []
-        if known:
+        if was_seen:
             continue
         if card is not None:
             files.append(here / card)

@@ -86,16 +86,16 @@ class Skill:
         """The folder's other files as relative paths in order, at most 200."""
         if self.is_flat:
             return []
-        found: list[str] = []
+        files: list[str] = []
         for root, folders, names in os.walk(self.folder):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
                 path = Path(root, name)
                 if path != self.path and not name.startswith(".") and _is_plain_file(path):
-                    found.append(path.relative_to(self.folder).as_posix())
-                    if len(found) >= MAX_FILES:
-                        return found
-        return found
+                    files.append(path.relative_to(self.folder).as_posix())
+                    if len(files) >= MAX_FILES:
+                        return files
+        return files
 
     def read_file(self, relative: str) -> str:
         """One of the skill's files. Raises `ToolInputError` for anything but a file inside of the folder,

@@ -23,7 +23,7 @@ def map_tool_name(declared: str) -> tuple[str, ...]:
     name = declared.split("(", 1)[0].strip()
     if (match := _MCP.match(name)) is not None:
         return (f"{match['server']}__{match['tool']}".replace("-", "_").lower(),)
-    known = _FOREIGN.get(name.lower())
-    if known is not None:
-        return known
+    mapped = _FOREIGN.get(name.lower())
+    if mapped is not None:
+        return mapped
     return (name,) if _TOOL_NAME.match(name) else ()

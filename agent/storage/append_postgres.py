@@ -84,8 +84,8 @@ async def create_run(
         "v": row[4],
         "data": get_data(row),
     }
-    found = await (await db.execute(_CREATE, values)).fetchone()
-    return float(found[0]) if found else 0.0
+    run_row = await (await db.execute(_CREATE, values)).fetchone()
+    return float(run_row[0]) if run_row else 0.0
 
 
 @functools.cache

@@ -181,7 +181,7 @@ class StoredAuditLog(AuditLog):
     async def list_entries(
         self, *, since: float = 0.0, action: str = "", before: int = MAX_ID, limit: int = 100
     ) -> list[AuditEntry]:
-        """Returns records, newest first: since a time (UTC seconds), of one action (`key.revoke`) or of a group of
+        """Records, newest first: since a time (UTC seconds), of one action (`key.revoke`) or of a group of
         actions (`key`), with ids below `before`. Raises `StoreError`.
         """
         rows = await self._statements.read(

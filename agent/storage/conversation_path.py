@@ -38,5 +38,5 @@ def find_path(parents: Mapping[str, str | None], end: str) -> list[str]:
 
 def find_excluded(runs: Sequence[tuple[str, str | None]], end: str) -> list[str]:
     """The runs of the other branches: all that do not lead to `end`."""
-    kept = set(find_path(resolve_parents(runs), end))
-    return [run_id for run_id, _ in runs if run_id not in kept]
+    path_ids = set(find_path(resolve_parents(runs), end))
+    return [run_id for run_id, _ in runs if run_id not in path_ids]

@@ -59,16 +59,16 @@ class SqliteConversations:
         """See `ConversationStore.find_answer_labels`."""
 
         def unit(db: sqlite3.Connection) -> dict[str, TextLabel]:
-            found: dict[str, TextLabel] = {}
+            labels: dict[str, TextLabel] = {}
             for start in range(0, len(digests), LOOKUP_BATCH):
-                asked = digests[start : start + LOOKUP_BATCH]
+                batch = digests[start : start + LOOKUP_BATCH]
                 rows = db.execute(
                     "SELECT digest, max(trusted), min(private) FROM answer_digests WHERE owner = ? "  # noqa: S608 - marks
-                    f"AND digest IN ({format_marks(asked)}) GROUP BY digest",
-                    (owner, *asked),
+                    f"AND digest IN ({format_marks(batch)}) GROUP BY digest",
+                    (owner, *batch),
                 )
-                found |= {str(digest): build_answer_label(trusted, private) for digest, trusted, private in rows}
-            return found
+                labels |= {str(digest): build_answer_label(trusted, private) for digest, trusted, private in rows}
+            return labels
 
         return await self._database.read(unit, brief=True) if digests else {}
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from agent.core.errors import AgentError
+from agent.core.errors import RequestError
 from agent.core.models import JsonObject
 from agent.core.value_faults import describe_faults
 
@@ -33,7 +33,7 @@ _KEY = re.compile(r"(?!\$\{)[!-~]{1,4000}")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-class CredentialError(AgentError):
+class CredentialError(RequestError):
     """Raised when a credential is missing or cannot be read. The message says what to do and contains no secret."""
 
     code = "ERR_CONNECTOR_AUTH"
@@ -199,32 +199,32 @@ class Credentials:
 
     def get_password(self, name: str) -> SecretStr:
         """The password of this name. Raises `CredentialError` if it is missing or no password."""
-        found = self.get(name)
-        if not isinstance(found, DocumentPassword):
+        credential = self.get(name)
+        if not isinstance(credential, DocumentPassword):
             raise CredentialError(f"the credential {name!r} in {self._path} is not a document_password; {DOCS_HINT}")
-        return found.password
+        return credential.password
 
     def list_webhook_keys(self, name: str, url: str, owner: str) -> list[bytes]:
         """The keys that sign what is posted to `url` for `owner`. Raises `CredentialError` if the credential is
         none for this address and owner.
         """
-        found = self.get(name)
-        if not isinstance(found, WebhookSecret):
+        credential = self.get(name)
+        if not isinstance(credential, WebhookSecret):
             raise CredentialError(f"the credential {name!r} in {self._path} is not of the type webhook; {WEBHOOK_HINT}")
-        if found.url != url:
+        if credential.url != url:
             raise CredentialError(f"the credential {name!r} signs posts to another address; {WEBHOOK_HINT}")
-        if found.owners is not None and owner not in found.owners:
+        if credential.owners is not None and owner not in credential.owners:
             raise CredentialError(f"the credential {name!r} is not for the owner {owner!r}; {WEBHOOK_HINT}")
-        return found.list_keys()
+        return credential.list_keys()
 
     def get_model_key(self, name: str, url: str) -> SecretStr:
         """The key for the model endpoint at `url`. Raises `CredentialError` if it is not for that address."""
-        found = self.get(name)
-        if not isinstance(found, ModelKey):
+        credential = self.get(name)
+        if not isinstance(credential, ModelKey):
             raise CredentialError(f"the credential {name!r} in {self._path} is not of the type model_key")
-        if found.url.rstrip("/") != url.rstrip("/"):
+        if credential.url.rstrip("/") != url.rstrip("/"):
             raise CredentialError(f"the credential {name!r} in {self._path} is the key of another address")
-        return found.key
+        return credential.key
 
     def set_model_key(self, name: str, url: str, key: str) -> None:
         """Stores the key of a model endpoint under this name.
@@ -241,7 +241,7 @@ class Credentials:
         entries = self._read_entries()
         entry = entries.get(name)
         if isinstance(entry, dict) and entry.get("type") == "model_key":
-            self._write_entries({known: value for known, value in entries.items() if known != name})
+            self._write_entries({entry_name: value for entry_name, value in entries.items() if entry_name != name})
 
     def list_names(self) -> tuple[str, ...]:
         """The names in the file, sorted; none if there is no file. Raises `CredentialError` if it cannot be
@@ -255,15 +255,15 @@ class Credentials:
         Skips entries that cannot be used: nothing of them leaves the file. Raises `CredentialError` as `list_names`
         does.
         """
-        found: list[str] = []
+        secrets: list[str] = []
         for name, entry in self._read_entries().items():
             try:
                 credential = self._parse_entry(name, entry)
             except CredentialError:
                 continue
             values = (getattr(credential, field) for field in type(credential).model_fields)
-            found += [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
-        return tuple(dict.fromkeys(found))
+            secrets += [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+        return tuple(dict.fromkeys(secrets))
 
     def _read_entries(self) -> JsonObject:
         try:
@@ -303,8 +303,8 @@ class Credentials:
         try:
             return kind.model_validate(values)
         except ValidationError as error:
-            told = "; ".join(describe_faults(error, quote=False))
-        raise CredentialError(f"{where} is incomplete: {told}; {DOCS_HINT}")
+            fault_text = "; ".join(describe_faults(error, quote=False))
+        raise CredentialError(f"{where} is incomplete: {fault_text}; {DOCS_HINT}")
 
     def _resolve_value(self, value: object, where: str) -> object:
         """A value as written, from the environment, or from a file (relative to the credentials file)."""
@@ -337,10 +337,10 @@ def read_password_file(path: Path) -> SecretStr:
 
 def _parse_google_key(key: object, where: str) -> JsonObject:
     """Parses Google's own key file, whose `type` differs from ours."""
-    found = _parse_json(key, where) if isinstance(key, str) else key
-    if not isinstance(found, dict) or found.get("type") != "service_account":
+    key_data = _parse_json(key, where) if isinstance(key, str) else key
+    if not isinstance(key_data, dict) or key_data.get("type") != "service_account":
         raise CredentialError(f"{where} is not a service account key: use the JSON file that Google created")
-    return {field: value for field, value in found.items() if field != "type"}
+    return {field: value for field, value in key_data.items() if field != "type"}
 
 
 def _parse_json(text: str, where: str) -> object:
@@ -348,12 +348,12 @@ def _parse_json(text: str, where: str) -> object:
     try:
         value: object = json.loads(text)
     except RecursionError:
-        told = "it is nested too deeply"
+        reason = "it is nested too deeply"
     except json.JSONDecodeError as error:
-        told = f"{error.msg} in line {error.lineno}, column {error.colno}"
+        reason = f"{error.msg} in line {error.lineno}, column {error.colno}"
     else:
         return value
-    raise CredentialError(f"{where} is not JSON: {told}")
+    raise CredentialError(f"{where} is not JSON: {reason}")
 
 
 def _read_private_file(path: Path) -> str:
@@ -369,8 +369,8 @@ def _read_private_file(path: Path) -> str:
         if not stat.S_ISREG(mode):
             raise CredentialError(f"{path} is not a file")
         if os.name == "posix" and mode & 0o077:
-            shown = f"{stat.S_IMODE(mode):o}"
-            raise CredentialError(f"others may read or change {path} (its mode is {shown}): chmod 600 {path}")
+            permissions = f"{stat.S_IMODE(mode):o}"
+            raise CredentialError(f"others may read or change {path} (its mode is {permissions}): chmod 600 {path}")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(MAX_BYTES + 1)
     finally:

@@ -72,10 +72,10 @@ async def _apply_postgres(store: "PostgresStore", revisions: Sequence[FeatureRev
 
 
 def _find_missing(applied: Sequence[tuple[str, str]], revisions: Sequence[FeatureRevision]) -> list[FeatureRevision]:
-    known = {(one.feature, one.name) for one in revisions}
+    revision_keys = {(one.feature, one.name) for one in revisions}
     features = {one.feature for one in revisions}
     for feature, name in applied:
-        if feature in features and (feature, name) not in known:
+        if feature in features and (feature, name) not in revision_keys:
             raise StoreNewerError(
                 f"the tables of the feature {feature!r} were changed by a newer version of it (revision {name!r}); "
                 "upgrade it",

@@ -97,7 +97,7 @@ class Journal(Protocol):
         ...
 
     async def list_claimable_runs(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
-        """Returns ids of unfinished runs that nobody holds: never claimed, lease expired, or held by one of
+        """Ids of unfinished runs that nobody holds: never claimed, lease expired, or held by one of
         `dead_workers`.
 
         Clears the leases of dead workers in the same transaction, so that `claim` accepts those runs.
@@ -145,7 +145,7 @@ class Journal(Protocol):
         ...
 
     async def read_events(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
-        """Returns events with `seq > after`, oldest first; an empty list for an unknown run.
+        """Events with `seq > after`, oldest first; an empty list for an unknown run.
 
         Seqs have no gaps while the run lasts. After its end there are gaps in place of `answer.delta` events;
         `answer.finished` has the whole text.
@@ -191,7 +191,7 @@ class Journal(Protocol):
         ...
 
     async def read_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
-        """Returns signals with `id > after`, oldest first. They are kept, so that a crash loses none."""
+        """Signals with `id > after`, oldest first. They are kept, so that a crash loses none."""
         ...
 
     async def put_blob(self, data: bytes, *, run_id: str) -> str:

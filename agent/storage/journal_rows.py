@@ -83,8 +83,8 @@ def parse_run_row(row: tuple[Any, ...]) -> RunRow:
 
 def parse_ends(rows: Sequence[tuple[Any, ...]]) -> tuple[RunRow, RunRow] | None:
     """Converts the rows of `SELECT_ENDS`, which may come in any order; None without any."""
-    found = sorted((parse_run_row(row) for row in rows), key=lambda row: (row.created_at, row.run_id))
-    return (found[0], found[-1]) if found else None
+    run_rows = sorted((parse_run_row(row) for row in rows), key=lambda row: (row.created_at, row.run_id))
+    return (run_rows[0], run_rows[-1]) if run_rows else None
 
 
 def build_owner_filter(owner: str | None, place: str = "?") -> str:

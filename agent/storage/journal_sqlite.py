@@ -224,8 +224,8 @@ class SqliteJournal:
             ]
             if ended:  # the run needs its deltas no more
                 db.execute("DELETE FROM events WHERE run_id = ? AND type = ?", (run_id, AnswerDelta.type))
-            kept = [row for event, row in encoded if not (ended and event.type == AnswerDelta.type)]
-            db.executemany(_INSERT_EVENT, kept)
+            kept_rows = [row for event, row in encoded if not (ended and event.type == AnswerDelta.type)]
+            db.executemany(_INSERT_EVENT, kept_rows)
             events = tuple(event for event, _ in encoded)
             if references := list_blob_references(events):
                 db.executemany(INSERT_BLOB_REFERENCE, references)

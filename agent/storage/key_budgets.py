@@ -39,7 +39,7 @@ class KeyBudgets:
             left = max(0.0, key.limits.budget_usd - used_usd) * _ROUNDING_MARGIN
             usd = min(left, used_usd * tokens / used_tokens) if used_tokens else left
         name = secrets.token_hex(12)
-        told = await self._statements.write_all(
+        change_counts = await self._statements.write_all(
             # Locks the key: other reservations for it wait here and then see this row.
             SqlStatement("UPDATE api_keys SET used_tokens = used_tokens WHERE id = ?", (key.id,)),
             SqlStatement(
@@ -62,7 +62,7 @@ class KeyBudgets:
                 ),
             ),
         )  # fmt: skip
-        return name if told[-1] else None
+        return name if change_counts[-1] else None
 
     async def settle(self, key_id: str, reservation: str | None, tokens: int, usd: float | None) -> None:
         """Replaces a reservation, if there is one, with what was spent."""

@@ -43,7 +43,7 @@ NOW_SQL = "extract(epoch FROM clock_timestamp())"
 """The server's time in UTC seconds, so that several machines agree."""
 _RECONNECT_SECONDS = 1.0
 _ODD_OFFSET_SECONDS = 5.0
-"""A difference of the clocks that an operator is told of."""
+"""A difference of the clocks that is reported to the operator."""
 MIGRATION_LOCK = 0x57E96A7E
 """The advisory lock that lets one process at a time change the schema; any fixed number."""
 
@@ -212,8 +212,8 @@ async def check_connection(connection: Connection) -> None:
 async def _read_revision(connection: Connection, where: str) -> str | None:
     """The schema's revision, None for an empty database. Raises what `check_revision` raises."""
     cursor = await connection.execute("SELECT to_regclass('alembic_version')")
-    known = await cursor.fetchone()
-    if known is None or known[0] is None:
+    version_table = await cursor.fetchone()
+    if version_table is None or version_table[0] is None:
         return None
     cursor = await connection.execute("SELECT version_num FROM alembic_version")
     row = await cursor.fetchone()

@@ -291,7 +291,7 @@ def _refuse_lost_store(path: Path) -> None:
     if _get_mark(path).exists() and path.exists() and path.stat().st_size == 0:
         raise StoreError(
             f"the database {path} is empty, and it was not: restore it (`stepgate restore`), or delete the empty file "
-            "to begin anew",
+            "to start empty",
             agent_id="store",
         )
 
@@ -328,8 +328,8 @@ def _set_wal(connection: sqlite3.Connection) -> None:
 
 def _read_revision(connection: sqlite3.Connection, path: Path) -> str | None:
     """The schema's revision, None for an empty file. Raises what `check_revision` raises."""
-    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
-    row = connection.execute("SELECT version_num FROM alembic_version").fetchone() if known else None
+    version_table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone() if version_table else None
     if row is None:
         return None
     revision = str(row[0])

@@ -45,10 +45,10 @@ class RedisTtlStore:
         try:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.lrange(self._build_key(key), 0, -1)
-                (found,) = await pipe.execute()
+                (members,) = await pipe.execute()
         except RedisError as error:
             raise self._to_store_error(error) from error
-        return [str(value) for value in found]
+        return [str(value) for value in members]
 
     async def touch(self, key: str, ttl_s: float) -> bool:
         """See `Ephemeral.touch`."""
@@ -108,9 +108,9 @@ class RedisTtlStore:
         return f"{self._prefix}:{key}"
 
     def _to_store_error(self, error: RedisError) -> StoreError:
-        said = " ".join(str(error).split())[:200].rstrip(".")
+        reason = " ".join(str(error).split())[:200].rstrip(".")
         return StoreError(
-            f"Redis at {self.location} cannot be used: {said}; start it, or unset AGENT_REDIS_URL", agent_id="redis"
+            f"Redis at {self.location} cannot be used: {reason}; start it, or unset AGENT_REDIS_URL", agent_id="redis"
         )
 
 

@@ -232,5 +232,5 @@ def _select_span(since: float, until: float, owner: str | None) -> tuple[str, li
 def _to_group(row: Row, dimensions: int) -> UsageGroup:
     *counts, cost = row[dimensions:]
     runs, calls, prompt, completion, cached, reasoning = (int(count or 0) for count in counts)
-    known = None if cost is None else float(cost)
-    return UsageGroup(tuple(row[:dimensions]), runs, calls, prompt, completion, cached, reasoning, known)
+    cost_usd = None if cost is None else float(cost)
+    return UsageGroup(tuple(row[:dimensions]), runs, calls, prompt, completion, cached, reasoning, cost_usd)

@@ -28,9 +28,9 @@ def register_subagents(
 
 def index_subagents(registered: Iterable[RegisteredSubAgent]) -> dict[str, RegisteredSubAgent]:
     """The sub-agents by id. Raises `ConfigError` if two have the same id."""
-    found: dict[str, RegisteredSubAgent] = {}
+    by_name: dict[str, RegisteredSubAgent] = {}
     for one in registered:
-        if one.kind.AGENT_ID in found:
+        if one.kind.AGENT_ID in by_name:
             raise ConfigError(f"two sub-agents are called {one.kind.AGENT_ID!r}")
-        found[one.kind.AGENT_ID] = one
-    return found
+        by_name[one.kind.AGENT_ID] = one
+    return by_name

@@ -1,4 +1,4 @@
-"""Finds the codes of a text: tokens with a digit that name something and are no quantity, and the addresses in it.
+"""Finds the codes of a text: tokens with a digit that name something and are not a quantity, and the addresses in it.
 
 `INC-1042`, `v2.18`, `10.0.3.7`, `A4`, `+46 8 123 45 67`, `https://example.org/a`, `ann@example.org`. Two codes are the
 same when their letters and digits are.
@@ -43,13 +43,13 @@ def make_code_key(text: str) -> str:
 
 def find_codes(text: str) -> list[CodeMention]:
     """The codes and addresses of a text in order. Dates are not told apart: `agent.text.values` does that."""
-    found = [CodeMention(match[0].rstrip(".,;:!?"), match.start(), match.start() + len(match[0].rstrip(".,;:!?")))
+    codes = [CodeMention(match[0].rstrip(".,;:!?"), match.start(), match.start() + len(match[0].rstrip(".,;:!?")))
              for pattern in (_ADDRESS, _PHONE) for match in pattern.finditer(text)]  # fmt: skip
     covered = bytearray(len(text))
-    for mention in found:
+    for mention in codes:
         covered[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)
-    found += [mention for mention in _iter_tokens(text) if not any(covered[mention.start : mention.end])]
-    return sorted(found, key=lambda mention: mention.start)
+    codes += [mention for mention in _iter_tokens(text) if not any(covered[mention.start : mention.end])]
+    return sorted(codes, key=lambda mention: mention.start)
 
 
 def _iter_tokens(text: str) -> Iterator[CodeMention]:

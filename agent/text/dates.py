@@ -111,7 +111,7 @@ class TimeMention:
 
 
 def find_dates(text: str) -> list[DateMention]:
-    """The dates of a text in order. Month names alone count where they are no other word (`in April`)."""
+    """The dates of a text in order. Month names alone count where they are not another word (`in April`)."""
     return list(_iter_dates(_ISO_TIME.sub(" ", text)))
 
 
@@ -122,7 +122,7 @@ def find_times(text: str) -> list[TimeMention]:
 
 @cache
 def _compile_date_pattern() -> re.Pattern[str]:
-    """Compiled at first use: the names of the months of all languages stand in it four times, 3 % of the start."""
+    """Compiled at first use: the names of the months of all languages are in it four times, 3 % of the start."""
     return re.compile(
         rf"""
         (?<![\w.,/-])(?P<iso>{_YEAR}(?P<mark>[-/.])\d{{1,2}}(?P=mark)\d{{1,2}})(?![\d-])

@@ -45,7 +45,7 @@ def decode(data: bytes) -> Decoded:
 
 
 def _guess_encoding(data: bytes) -> str:
-    """Returns charset-normalizer's best guess, or Windows-1252 if that fits about as well.
+    """Charset-normalizer's best guess, or Windows-1252 if that fits about as well.
 
     By itself it takes half of the Western texts for Central European, which has the same letters at other places.
     """

@@ -37,8 +37,8 @@ def decode_page(data: bytes, charset: str | None = None) -> Decoded:
     over."""
     if not data.startswith(_MARKS):
         for name in _iter_declared(data, charset):
-            if (found := decode_declared(data, name)) is not None:
-                return found
+            if (decoded := decode_declared(data, name)) is not None:
+                return decoded
     return decode(data)
 
 

@@ -53,15 +53,15 @@ def _iter_declarations(sheets: str) -> Iterator[_Declaration]:
     """Yields the declarations of all selectors; those with a selector that is not understood are left out."""
     order = 0
     for selectors, block in _iter_rules(tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)):
-        found = [
+        declarations = [
             (item.lower_name, item.important, tinycss2.serialize(item.value).strip().lower())
             for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
             if item.type == "declaration" and item.lower_name in ("display", "visibility")
         ]
-        if not found:
+        if not declarations:
             continue
         for path, specificity in _list_paths(selectors):
-            for name, important, value in found:
+            for name, important, value in declarations:
                 order += 1
                 yield _Declaration(important, specificity, order, name, value, path)
 
@@ -89,7 +89,7 @@ def _list_paths(selectors: str) -> list[tuple[str, tuple[int, int, int]]]:
 
 def _find_elements(root: Any, path: str) -> list[Any]:
     try:
-        found: list[Any] = root.xpath(path)
+        elements: list[Any] = root.xpath(path)
     except etree.XPathError:
         return []
-    return found
+    return elements

@@ -45,7 +45,7 @@ def list_nested_tables(table: Element) -> Iterator[Element]:
 
 
 def iter_loose_texts(table: Element) -> Iterator[str]:
-    """Yields the table's caption, and what stands in it outside of cells, which browsers show before it."""
+    """Yields the table's caption, and its content outside of cells, which browsers show before it."""
     yield from filter(str.strip, _iter_loose(table))
 
 
@@ -60,8 +60,7 @@ def _iter_loose(element: Element) -> Iterator[str]:
 
 
 def read_table_rows(table: Element) -> list[list[str]]:
-    """The cells' texts. A cell over several rows is repeated in each; one over several columns stands in the
-    first."""
+    """The cells' texts. A cell over several rows is repeated in each; one over several columns is in the first."""
     grid: list[list[str]] = []
     cells = 0
     for rows in _iter_sections(table):
@@ -85,10 +84,10 @@ def _read_row(row: Element, hanging: dict[int, tuple[float, str]]) -> list[str]:
         rows = math.inf if cell.get("rowspan", "").strip() == "0" else _read_span(cell, "rowspan")
         columns = _read_span(cell, "colspan")
         for offset in range(min(columns, _MAX_SPAN - len(line))):
-            shown = text if offset == 0 else ""
+            cell_text = text if offset == 0 else ""
             if rows > 1:
-                hanging[len(line)] = (rows - 1, shown)
-            line.append(shown)
+                hanging[len(line)] = (rows - 1, cell_text)
+            line.append(cell_text)
     _fill_rowspans(line, hanging)
     return line
 

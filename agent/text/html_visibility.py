@@ -41,10 +41,10 @@ def remove_hidden(root: Element) -> None:
             without_scripts.append(element)
         elif _is_hidden(element):
             _remove(element)
-    shown = [element for element in without_scripts if _has_parent(element, body)]
-    hidden_text = sum(len("".join(element.itertext()).strip()) for element in shown)
+    visible_elements = [element for element in without_scripts if _has_parent(element, body)]
+    hidden_text = sum(len("".join(element.itertext()).strip()) for element in visible_elements)
     if len("".join(body.itertext()).strip()) > hidden_text or next(body.iter("img"), None) is not None:
-        for element in shown:
+        for element in visible_elements:
             _remove(element)
 
 
@@ -56,19 +56,19 @@ def _apply_sheets(root: Element, body: Element) -> None:
     values = list_sheet_values(root)
     hidden = [
         element
-        for element, found in values.items()
-        if found.get("display") == "none" or found.get("visibility") in ("hidden", "collapse")
+        for element, properties in values.items()
+        if properties.get("display") == "none" or properties.get("visibility") in ("hidden", "collapse")
     ]
     if not hidden:
         return
     whole = len("".join(body.itertext()))
-    known = set(hidden)
-    outermost = [one for one in hidden if known.isdisjoint(one.iterancestors())]
+    already_hidden = set(hidden)
+    outermost = [one for one in hidden if already_hidden.isdisjoint(one.iterancestors())]
     if 2 * sum(len("".join(one.itertext())) for one in outermost) > whole:
         return
-    for element, found in values.items():
+    for element, properties in values.items():
         own = element.get("style", "")
-        missing = [f"{name}: {value}" for name, value in found.items() if not re.search(rf"\b{name}\s*:", own)]
+        missing = [f"{name}: {value}" for name, value in properties.items() if not re.search(rf"\b{name}\s*:", own)]
         if missing:
             element.set("style", "; ".join([*missing, own]))
 

@@ -122,8 +122,8 @@ def _list_common_words(language: str) -> frozenset[str]:
 
 def _is_plainly_english(words: list[str]) -> bool:
     """Whether two of three words are common English ones."""
-    known = sum(word.lower() in _ENGLISH_WORDS for word in words)
-    return 3 * known >= 2 * len(words)
+    english_words = sum(word.lower() in _ENGLISH_WORDS for word in words)
+    return 3 * english_words >= 2 * len(words)
 
 
 def _detect_by_words(words: list[str]) -> str:
@@ -132,9 +132,9 @@ def _detect_by_words(words: list[str]) -> str:
     """
     own = {word.lower() for word in words}
     language = max(_SHORT_REQUEST_WORDS, key=lambda name: len(own & _SHORT_REQUEST_WORDS[name]))
-    found = len(own & _SHORT_REQUEST_WORDS[language])
-    enough = found == len(own) or found >= 2
-    return language if enough and found > len(own & _ENGLISH_WORDS) else ENGLISH
+    count = len(own & _SHORT_REQUEST_WORDS[language])
+    enough = count == len(own) or count >= 2
+    return language if enough and count > len(own & _ENGLISH_WORDS) else ENGLISH
 
 
 @cache

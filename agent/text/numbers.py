@@ -183,9 +183,9 @@ def format_decimal(value: Decimal) -> str:
 
 
 def _read_numbers(text: str, *, is_claim: bool) -> list[NumberMention]:
-    found = [mention for match in _DIGITS.finditer(text) if (mention := _read_digits(match)) is not None]
-    found += _iter_words(text, is_claim=is_claim)
-    return sorted(found, key=lambda mention: mention.start)
+    mentions = [mention for match in _DIGITS.finditer(text) if (mention := _read_digits(match)) is not None]
+    mentions += _iter_words(text, is_claim=is_claim)
+    return sorted(mentions, key=lambda mention: mention.start)
 
 
 def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:

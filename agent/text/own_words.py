@@ -58,7 +58,7 @@ class OwnWords:
         self._texts = _limit(texts)
 
     def hold(self, value: JsonValue) -> bool:
-        """Whether a value stands in the texts. Of a list or an object every part must, and every key.
+        """Whether the texts contain a value. Of a list or an object every part must, and every key.
 
         A boolean never does; null and an empty text, which say nothing, always do.
         """
@@ -77,7 +77,7 @@ class OwnWords:
     def state(self, text: str) -> bool:
         """Whether a text says nothing that is not in the texts: each of its values and content words is there.
 
-        Weaker than `hold`: the words may stand in another order, so it fits sentences and no addresses or names.
+        Weaker than `hold`: the words may have another order, so it fits sentences and no addresses or names.
         """
         if self._hold_text(text):
             return True
@@ -114,9 +114,9 @@ class OwnWords:
         return 1 < len(parts) <= MAX_PARTS and all(self._hold_text(part) for part in parts)
 
     def _hold_phrase(self, text: str) -> bool:
-        known, start = self._normalised, 0
-        while (at := known.find(text, start)) >= 0:
-            if _is_whole(known, at, at + len(text)):
+        own_text, start = self._normalised, 0
+        while (at := own_text.find(text, start)) >= 0:
+            if _is_whole(own_text, at, at + len(text)):
                 return True
             start = at + 1
         return False
@@ -140,7 +140,7 @@ class OwnWords:
             return False
         plus = r"\+" if text.startswith("+") else ""
         pattern = plus + "[ -]?".join(map(re.escape, letters))
-        return any(_is_whole(self._normalised, *found.span()) for found in re.finditer(pattern, self._normalised))
+        return any(_is_whole(self._normalised, *match.span()) for match in re.finditer(pattern, self._normalised))
 
     def _hold_quantity(self, value: str) -> bool:
         """Whether a text that is a number, a date or a time, and nothing else, stands there."""
@@ -162,7 +162,7 @@ class OwnWords:
 
     def _hold_mention(self, mention: Quantity) -> bool:
         if isinstance(mention, DateMention):
-            return any(reading.follows_from(known) for reading in mention.readings for known in self._dates)
+            return any(reading.follows_from(date) for reading in mention.readings for date in self._dates)
         if isinstance(mention, TimeMention):
             return mention.value in self._times
         return any(self._hold_number(reading.value, mention.unit) for reading in mention.readings)
@@ -177,8 +177,8 @@ class OwnWords:
 
     @cached_property
     def _sentences(self) -> list[str]:
-        found = (text[piece.start : piece.end] for text in self._texts for piece in split_pieces(text))
-        return [sentence for sentence in found if len(sentence) <= MAX_SENTENCE_CHARS]
+        texts = (text[piece.start : piece.end] for text in self._texts for piece in split_pieces(text))
+        return [sentence for sentence in texts if len(sentence) <= MAX_SENTENCE_CHARS]
 
     @cached_property
     def _terms(self) -> frozenset[str]:
@@ -187,12 +187,12 @@ class OwnWords:
     @cached_property
     def _numbers(self) -> dict[Decimal, set[Unit | None]]:
         """The units with which each number stands there."""
-        found: dict[Decimal, set[Unit | None]] = {}
+        units: dict[Decimal, set[Unit | None]] = {}
         for mention in self._mentions:
             if isinstance(mention, NumberMention):
                 for reading in mention.readings:
-                    found.setdefault(reading.value, set()).add(mention.unit)
-        return found
+                    units.setdefault(reading.value, set()).add(mention.unit)
+        return units
 
     @cached_property
     def _dates(self) -> frozenset[DateValue]:
@@ -204,8 +204,8 @@ class OwnWords:
 
     @cached_property
     def _mentions(self) -> list[Quantity]:
-        found = (mention for text in self._texts for mention in find_values(_prepare(text)))
-        return [mention for mention in found if isinstance(mention, Quantity)]
+        mentions = (mention for text in self._texts for mention in find_values(_prepare(text)))
+        return [mention for mention in mentions if isinstance(mention, Quantity)]
 
 
 def _limit(texts: Iterable[str]) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ _RawPiece = tuple[Kind, int, int, str]
 
 def split_pieces(text: str) -> list[Piece]:
     """The pieces in order. They hold every character except white space and list markers."""
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     lines = list(_iterate_lines(text))
     block, at = 0, 0
     while at < len(lines):
@@ -69,9 +69,9 @@ def split_pieces(text: str) -> list[Piece]:
         for kind, first, last, marker in parts:
             start, end = _trim_span(text, first, last)
             if end > start:
-                found.append(Piece(kind, start, end, block, marker))
+                pieces.append(Piece(kind, start, end, block, marker))
         at, block = at + count, block + 1
-    return found
+    return pieces
 
 
 def _split_block(text: str, lines: Sequence[_Line]) -> tuple[int, list[_RawPiece]]:

@@ -64,5 +64,5 @@ def split_questions(question: str) -> list[str]:
     by a conjunction; else the message."""
     parts = [part.strip() for part in re.split(r"(?<=\?)\s+", question) if part.strip()]
     several = len(parts) > 1 and all(part.endswith("?") for part in parts)
-    found = [one for part in (parts if several else [question]) for one in split_joined_questions(part)]
-    return found[:MAX_QUESTIONS]
+    questions = [one for part in (parts if several else [question]) for one in split_joined_questions(part)]
+    return questions[:MAX_QUESTIONS]

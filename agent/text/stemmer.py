@@ -35,28 +35,28 @@ def stem_porter(word: str) -> str:
     """The Porter stem of a lower-case ASCII word; words of one or two letters stay unchanged."""
     if len(word) < 3:
         return word
-    held = word.replace("y", "Y", 1) if word[0] == "y" else word  # a first y is a consonant
-    held = _strip_plural(held)
-    held = _strip_past(held)
-    if held[-1] == "y" and _VOWEL.match(held[:-1]):
-        held = f"{held[:-1]}i"
-    held = _replace_suffix(held, _STEP_2, _ONE_OR_MORE)
-    held = _replace_suffix(held, _STEP_3, _ONE_OR_MORE)
-    return _strip_final_letter(_strip_noun_suffix(held)).lower()
+    stem = word.replace("y", "Y", 1) if word[0] == "y" else word  # a first y is a consonant
+    stem = _strip_plural(stem)
+    stem = _strip_past(stem)
+    if stem[-1] == "y" and _VOWEL.match(stem[:-1]):
+        stem = f"{stem[:-1]}i"
+    stem = _replace_suffix(stem, _STEP_2, _ONE_OR_MORE)
+    stem = _replace_suffix(stem, _STEP_3, _ONE_OR_MORE)
+    return _strip_final_letter(_strip_noun_suffix(stem)).lower()
 
 
 @lru_cache(maxsize=50_000)
 def stem_arabic(word: str) -> str:
     """The light stem of a normalized Arabic word: without article, conjunction and common endings."""
-    held = word[1:] if word.startswith("و") and len(word) > 3 else word
+    stem = word[1:] if word.startswith("و") and len(word) > 3 else word
     for prefix in _ARABIC_PREFIXES:
-        if held.startswith(prefix) and len(held) >= len(prefix) + 2:
-            held = held[len(prefix) :]
+        if stem.startswith(prefix) and len(stem) >= len(prefix) + 2:
+            stem = stem[len(prefix) :]
             break
     for suffix in _ARABIC_SUFFIXES:
-        if held.endswith(suffix) and len(held) >= len(suffix) + 2:
-            held = held[: -len(suffix)]
-    return held
+        if stem.endswith(suffix) and len(stem) >= len(suffix) + 2:
+            stem = stem[: -len(suffix)]
+    return stem
 
 
 def _strip_plural(word: str) -> str:

@@ -44,7 +44,7 @@ _WORD = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_{_MARKS}][{_MARKS}
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _IS_LATIN = re.compile("[a-z\u00df-\u024f]+")
 _LANGUAGE_SEPARATOR = "\u00b7"
-"""Separates a language code from a stem. It is no letter, so that no word can look like a stem."""
+"""Separates a language code from a stem. It is not a letter, so that no word can look like a stem."""
 _IS_ARABIC = re.compile("[\u0620-\u06ff]")
 
 _FILLER_TEXT = """
@@ -68,10 +68,10 @@ def extract_terms(text: str, language: str = "") -> list[str]:
         return [term for word in _WORD.findall(_normalize_accented(text)) for term in _stem_in_language(language, word)]
     if text.isascii():
         return [_stem_english(word[:MAX_TERM_CHARS]) for word in _ASCII_WORD.findall(text.lower())]
-    found: list[str] = []
+    terms: list[str] = []
     for word in _WORD.findall(fold(text)):
-        found += _stem_folded_word(word)
-    return found
+        terms += _stem_folded_word(word)
+    return terms
 
 
 def extract_query_terms(query: str) -> list[str]:
@@ -107,7 +107,7 @@ def is_keywords(query: str) -> bool:
 
 
 def _split_query(query: str) -> tuple[list[str], list[str]]:
-    """The folded words of a query, and those of them that are no stop words."""
+    """The folded words of a query, and those of them that are not stop words."""
     words = [word[:MAX_TERM_CHARS] for word in _WORD.findall(fold(query))]
     languages = detect_candidate_languages(query)
     stop_words = (
@@ -129,9 +129,9 @@ def expand_query_terms(query: str, languages: Sequence[str]) -> dict[str, tuple[
     key_by_variant: dict[str, str] = {}
     for term, word in words_by_term.items():
         own = [
-            held
+            stem
             for one in languages
-            for held in _stem_in_language(one, written.get(word, word))
+            for stem in _stem_in_language(one, written.get(word, word))
             if is_space_separated(word)
         ]
         key = next((key_by_variant[one] for one in own if one in key_by_variant), term)

@@ -1,6 +1,6 @@
 """Compares the dates, times, numbers and codes of a text with those of other texts: what stands there, what does not.
 
-`KnownValues(passage, question).find_missing(answer)` returns the values of the answer that stand in neither text. It
+`KnownValues(passage, question).find_missing(answer)` returns the values of the answer that neither text contains. It
 compares values, not spellings, and does no arithmetic.
 """
 
@@ -38,14 +38,14 @@ def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
     out: they state no value."""
     if is_claim:
         text = _MARKUP.sub(lambda match: " " * len(match[0]), text)
-    found: list[ValueMention] = []
+    all_mentions: list[ValueMention] = []
     rest = text
     for find in (find_dates, find_times, find_codes):
         mentions: Sequence[ValueMention] = find(rest)
-        found += mentions
+        all_mentions += mentions
         rest = _blank(rest, mentions)
-    found += find_numbers(rest, is_claim=is_claim)
-    return sorted(found, key=lambda mention: mention.start)
+    all_mentions += find_numbers(rest, is_claim=is_claim)
+    return sorted(all_mentions, key=lambda mention: mention.start)
 
 
 class KnownValues:
@@ -74,7 +74,7 @@ class KnownValues:
         self._absolute = sorted((abs(value), unit is None) for value, unit in self._numbers)
 
     def contains(self, mention: ValueMention, *, ignore_sign: bool = False, ignore_unit: bool = False) -> bool:
-        """Whether a value stands in the texts, in whatever spelling, unit of the same kind or higher precision.
+        """Whether the texts contain a value, in whatever spelling, unit of the same kind or higher precision.
 
         `ignore_sign` lets -12.58 agree with 12.58, as in "fell by 12.58 %", and `ignore_unit` 5 kg with any 5."""
         match mention:
@@ -145,10 +145,10 @@ class KnownValues:
             self._settled.add(abs(mention.value))
 
     def _has_date(self, claim: DateValue) -> bool:
-        for known in self._dates:
-            if claim.follows_from(known):
+        for date in self._dates:
+            if claim.follows_from(date):
                 # A date without its year leaves it to the rest of the text.
-                return known.year is not None or claim.year is None or self._has_year(claim.year)
+                return date.year is not None or claim.year is None or self._has_year(claim.year)
         return False
 
     def _has_year(self, year: int) -> bool:
@@ -200,9 +200,9 @@ class KnownValues:
             return self._has_value(value, step) or (self._by_language and self._has_share(value, step))
         if unit.dimension == "%" and self._has_value(value * unit.factor / 100, step * unit.factor / 200, bare=True):
             return True
-        known = self._by_dimension.get(unit.dimension, [])
+        known_quantities = self._by_dimension.get(unit.dimension, [])
         base, half = value * unit.factor, step * unit.factor / 2
-        if _is_any_between(known, base - half, base + half):
+        if _is_any_between(known_quantities, base - half, base + half):
             return True
         start = bisect_left(self._values, value - step / 2)
         end = bisect_right(self._values, value + step / 2)
@@ -210,9 +210,9 @@ class KnownValues:
 
     def _has_share(self, value: Decimal, step: Decimal) -> bool:
         """Whether a bare fraction is a percentage of the texts: 0.175 is 17.5 %."""
-        known = self._by_dimension.get("%", [])
+        known_shares = self._by_dimension.get("%", [])
         low, high = 100 * (value - step / 2), 100 * (value + step / 2)
-        return value != value.to_integral_value() and _is_any_between(known, low, high)
+        return value != value.to_integral_value() and _is_any_between(known_shares, low, high)
 
     def _has_value(self, value: Decimal, step: Decimal, *, bare: bool = False) -> bool:
         start = bisect_left(self._values, value - step / 2)

@@ -117,11 +117,11 @@ class Catalogue:
             rest = ", ".join(_get_local_name(spec) for spec in tools if spec.name not in lines)
             text += [f"- by name only: {rest}"] if rest else []
         own = [card.name for card in self.skills] + [spec.name for spec in self.tools if not is_foreign(spec)]
-        shown = tuple(spec.name for spec in foreign if spec.name in lines)
-        return CatalogueView("\n".join(text), (*own, *shown), is_whole=False)
+        new_names = tuple(spec.name for spec in foreign if spec.name in lines)
+        return CatalogueView("\n".join(text), (*own, *new_names), is_whole=False)
 
     def _choose_lines(self, foreign: Sequence[ToolSpec], question: str, query: str, max_chars: int) -> dict[str, str]:
-        """Returns lines for foreign tools: whole ones for those that match best, then one with its required inputs for
+        """Lines for foreign tools: whole ones for those that match best, then one with its required inputs for
         each further tool, then descriptions for these, as long as there is room.
         """
         ranked = self.rank(foreign, question, query)
@@ -142,11 +142,11 @@ class Catalogue:
         """
         searched = self.index.compute_scores(query) if query else {}
         scores = self.index.compute_scores(question)
-        asked = f"{question}\n{query}".lower()
+        query_text = f"{question}\n{query}".lower()
         turns = {spec.name: place for place, spec in enumerate(_take_turns(foreign))}
 
         def sort_key(spec: ToolSpec) -> tuple[bool, float, float, int]:
-            named = _is_mentioned(spec, asked)
+            named = _is_mentioned(spec, query_text)
             return (not named, -searched.get(spec.name, 0.0), -scores.get(spec.name, 0.0), turns[spec.name])
 
         return sorted(foreign, key=sort_key)
@@ -185,9 +185,9 @@ class CatalogueIndex:
 
     def compute_scores(self, question: str) -> dict[str, float]:
         """The relevance of each tool to the question, from 0."""
-        asked = frozenset(extract_query_terms(split_name(question)))
+        query_terms = frozenset(extract_query_terms(split_name(question)))
         return {
-            name: sum(self._weights[term] * (1.5 if term in self._names[name] else 1.0) for term in asked & text)
+            name: sum(self._weights[term] * (1.5 if term in self._names[name] else 1.0) for term in query_terms & text)
             for name, text in self._texts.items()
         }
 
@@ -284,14 +284,14 @@ def _format_inputs(spec: ToolSpec) -> str:
     }
     if sum(map(len, inputs.values())) <= INPUTS_CHARS:
         return ", ".join(inputs.values())
-    shown: list[str] = []
+    input_lines: list[str] = []
     left = INPUTS_CHARS
     for name in sorted(inputs, key=lambda name: name not in needed):  # required inputs first
         left -= len(inputs[name])
         if left < 0:
             break
-        shown.append(inputs[name])
-    return ", ".join((*shown, f"and {len(inputs) - len(shown)} more"))
+        input_lines.append(inputs[name])
+    return ", ".join((*input_lines, f"and {len(inputs) - len(input_lines)} more"))
 
 
 def _format_type(prop: object) -> str:

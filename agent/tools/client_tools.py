@@ -25,7 +25,7 @@ MAX_TOOLS_CHARS: Final = 60_000
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _PATTERNS: Final = frozenset({"pattern", "patternProperties"})
 _VALUES: Final = frozenset({"const", "enum", "default", "examples"})
-"""Keywords of a schema whose values are no schemas."""
+"""Keywords of a schema whose values are not schemas."""
 
 
 def check_client_tools(request: AgentRequest, room: Room, taken: Container[str]) -> None:
@@ -119,15 +119,15 @@ def _get_function(tool: JsonObject) -> JsonObject:
 
 def _drop_patterns(schema: JsonObject) -> JsonObject:
     """The schema without regular expressions: those of a caller could take minutes on a text."""
-    kept: JsonObject = {}
+    without_patterns: JsonObject = {}
     for name, value in schema.items():
         if name in _PATTERNS:
             continue
         if name in ("properties", "$defs", "definitions") and isinstance(value, dict):
-            kept[name] = {key: _drop_from(item) for key, item in value.items()}
+            without_patterns[name] = {key: _drop_from(item) for key, item in value.items()}
         else:
-            kept[name] = value if name in _VALUES else _drop_from(value)
-    return kept
+            without_patterns[name] = value if name in _VALUES else _drop_from(value)
+    return without_patterns
 
 
 def _drop_from(value: JsonValue) -> JsonValue:

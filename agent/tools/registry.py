@@ -65,8 +65,8 @@ class ToolRegistry:
             if reason is not None:
                 raise ToolQuarantinedError(reason, agent_id=name) from None
             shared = (one.spec for one in self if one.spec.room is None and one.spec.owner == LOCAL_OWNER)
-            known = ", ".join(spec.name for spec in shared) or "none"
-            raise ToolUnknownError(f"there is no tool named {name!r}; known: {known}", agent_id=name) from None
+            shared_names = ", ".join(spec.name for spec in shared) or "none"
+            raise ToolUnknownError(f"there is no tool named {name!r}; known: {shared_names}", agent_id=name) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools

@@ -125,7 +125,7 @@ class ToolSpec:
     argument_roles: Mapping[str, ArgumentRole] = field(default_factory=dict)
     """What the arguments say, by name; see `ArgumentRole`. An argument without a role is `other`."""
     is_open_world: bool = False
-    """Whether its arguments reach a server outside, as its author or the operator says. A missing hint is no hint."""
+    """Whether its arguments reach a server outside, as its author or the operator says. A missing hint says nothing."""
     is_trusted_server: bool = False
     """Whether the operator trusts the server that the arguments go to."""
     reads_public_pages: bool = False

@@ -112,7 +112,7 @@ class ToolContext:
     """Calls another tool of the run, for tools that are built on others; None outside of a run."""
 
     def to_principal(self) -> Principal:
-        """Returns on whose behalf the call is made, for a tool that starts runs: with the caller's own rights."""
+        """On whose behalf the call is made, for a tool that starts runs: with the caller's own rights."""
         scopes = None if self.scopes is None else frozenset(self.scopes)
         may_approve = scopes is None or "approve" in scopes
         return Principal(self.owner, key_id=self.api_key_id, may_approve=may_approve, scopes=scopes)
@@ -160,7 +160,7 @@ class Tool(Protocol):
 
 @runtime_checkable
 class PreflightTool(Protocol):
-    """A tool that can tell in advance that a call must fail, so that no person is asked to approve it."""
+    """A tool that knows in advance that a call must fail, so that no person is asked to approve it."""
 
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
         """Raises the `ToolError` that the call would fail with now. Changes nothing."""

@@ -117,11 +117,11 @@ def _get_names(locale: int, what: str, width: int) -> tuple[str, ...]:
     from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - only for formats with names
 
     try:
-        found = Locale.parse(windows_locale.get(locale & 0xFFFF, "en_US"))
+        babel_locale = Locale.parse(windows_locale.get(locale & 0xFFFF, "en_US"))
     except (UnknownLocaleError, ValueError):
-        found = Locale("en")
+        babel_locale = Locale("en")
     form = "wide" if width > 3 else "abbreviated"
-    names = found.months["format"][form] if what == "months" else found.days["format"][form]
+    names = babel_locale.months["format"][form] if what == "months" else babel_locale.days["format"][form]
     return tuple(names[key].rstrip(".") for key in sorted(names))
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 CellValue = str | float | bool | None
 Lookup = Callable[[str, int, int], CellValue]
-"""Returns the value of a cell by sheet, row and column, both from 1. Raises `NoValueError`."""
+"""The value of a cell by sheet, row and column, both from 1. Raises `NoValueError`."""
 
 _MAX_CELLS = 100_000
 _MAX_DEPTH = 50
@@ -63,10 +63,10 @@ def _tokenize(formula: str, shift: tuple[int, int]) -> "list[str | float | Refer
 
 
 def _read_reference(sheet: str, cell: str, shift: tuple[int, int]) -> Reference:
-    found = re.fullmatch(r"(\$?)([A-Za-z]+)(\$?)(\d+)", cell)
-    assert found is not None
-    row = int(found[4]) + (0 if found[3] else shift[0])
-    column = count_column(found[2]) + (0 if found[1] else shift[1])
+    match = re.fullmatch(r"(\$?)([A-Za-z]+)(\$?)(\d+)", cell)
+    assert match is not None
+    row = int(match[4]) + (0 if match[3] else shift[0])
+    column = count_column(match[2]) + (0 if match[1] else shift[1])
     name = sheet[:-1]
     if name.startswith("'"):
         name = name[1:-1].replace("''", "'")

@@ -12,7 +12,7 @@ from agent.workbooks.date_formats import format_moment
 from agent.workbooks.format_sections import Section, Token, split_format
 
 FormatKind = Literal["general", "number", "code", "date", "time", "datetime", "duration", "text"]
-"""What a number in the format is. A code has leading zeros: it is no amount."""
+"""What a number in the format is. A code has leading zeros: it is not an amount."""
 
 GENERAL = "General"
 BUILTIN_FORMATS = {
@@ -58,10 +58,10 @@ def format_number(value: float, code: str, *, date1904: bool = False) -> str:
     sections = split_format_cached(code)
     section, is_own_sign = _choose_section(sections, value)
     if section.has("date", "elapsed"):
-        shown = format_moment(section, value, date1904=date1904) or ""
+        formatted = format_moment(section, value, date1904=date1904) or ""
     else:
-        shown = _format_value(section, value if is_own_sign else abs(value))
-    return shown or format_general(value)
+        formatted = _format_value(section, value if is_own_sign else abs(value))
+    return formatted or format_general(value)
 
 
 @lru_cache(maxsize=1024)
@@ -155,10 +155,10 @@ def _format_decimal(tokens: tuple[Token, ...], number: Decimal) -> str:
     number = (number / Decimal(1000) ** scale).quantize(Decimal(1).scaleb(-len(places)), ROUND_HALF_UP)
     sign = "-" if number.is_signed() else ""
     digits, _, decimals = f"{abs(number):f}".partition(".")
-    shown = sign + _fill_whole(whole, digits.lstrip("0"), grouped=grouped)
+    decimal_text = sign + _fill_whole(whole, digits.lstrip("0"), grouped=grouped)
     if point < len(tokens):
-        shown += "." + _fill_decimals(rest, decimals)
-    return shown
+        decimal_text += "." + _fill_decimals(rest, decimals)
+    return decimal_text
 
 
 def _fill_whole(tokens: tuple[Token, ...], digits: str, *, grouped: bool) -> str:
@@ -194,20 +194,20 @@ def _fill_whole(tokens: tuple[Token, ...], digits: str, *, grouped: bool) -> str
 
 
 def _fill_decimals(tokens: tuple[Token, ...], decimals: str) -> str:
-    shown = []
+    digits_out = []
     needed = len(decimals.rstrip("0"))
     at = 0
     for token in tokens:
         if token.kind != "digit":
-            shown.append(token.text)
+            digits_out.append(token.text)
             continue
         digit = decimals[at] if at < len(decimals) else "0"
         at += 1
         if at <= needed or token.text == "0":
-            shown.append(digit)
+            digits_out.append(digit)
         elif token.text == "?":
-            shown.append(" ")
-    return "".join(shown)
+            digits_out.append(" ")
+    return "".join(digits_out)
 
 
 def _format_scientific(tokens: tuple[Token, ...], number: Decimal) -> str:
@@ -240,12 +240,12 @@ def _format_fraction(tokens: tuple[Token, ...], number: Decimal) -> str:
     whole = int(exact) if has_whole else 0
     part = exact - whole
     if fixed.isdigit() and int(fixed):
-        found = Fraction(round(part * int(fixed)), int(fixed))
+        fraction = Fraction(round(part * int(fixed)), int(fixed))
         top, bottom = round(part * int(fixed)), int(fixed)
     else:
-        found = part.limit_denominator(10 ** max(1, len(fixed)) - 1)
-        top, bottom = found.numerator, found.denominator
-    if has_whole and found == 1:
+        fraction = part.limit_denominator(10 ** max(1, len(fixed)) - 1)
+        top, bottom = fraction.numerator, fraction.denominator
+    if has_whole and fraction == 1:
         whole, top = whole + 1, 0
     sign = "-" if number.is_signed() and number else ""
     if not top:

@@ -70,13 +70,13 @@ class WorkbookPackage:
         """The relationships of a part by their ids."""
         folder, name = posixpath.split(path)
         root = self.read(posixpath.join(folder, "_rels", f"{name}.rels"))
-        found = {}
+        relations = {}
         for one in () if root is None else root.iter("{*}Relationship"):
             target = one.get("Target", "")
             full = target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
             if one.get("TargetMode") != "External":
-                found[one.get("Id", "")] = Relation(one.get("Type", "").rpartition("/")[2], full)
-        return found
+                relations[one.get("Id", "")] = Relation(one.get("Type", "").rpartition("/")[2], full)
+        return relations
 
     def read_strings(self) -> list[str]:
         """The shared strings."""

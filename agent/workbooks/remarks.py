@@ -13,14 +13,14 @@ _PAGE = re.compile(r"(?<!&)&[PN]")
 
 def read_comments(root: Element | None) -> dict[str, str]:
     """The comments of a part by the addresses of their cells; replies follow what they reply to."""
-    found: dict[str, list[str]] = {}
+    comments: dict[str, list[str]] = {}
     for comment in () if root is None else root.iter("{*}comment", "{*}threadedComment"):
         if get_name(comment) == "comment":
             texts = ["".join(t.text or "" for t in text.iter("{*}t")) for text in comment.iter("{*}text")]
         else:
             texts = [text.text or "" for text in comment.iter("{*}text")]
-        found.setdefault(comment.get("ref", ""), []).append(" ".join(" ".join(texts).split()))
-    return {address: " / ".join(filter(None, texts)) for address, texts in found.items()}
+        comments.setdefault(comment.get("ref", ""), []).append(" ".join(" ".join(texts).split()))
+    return {address: " / ".join(filter(None, texts)) for address, texts in comments.items()}
 
 
 def iter_page_heads(element: Element) -> Iterator[str]:

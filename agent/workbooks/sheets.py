@@ -65,7 +65,7 @@ class Sheet:
 
 
 class TypedValue(NamedTuple):
-    """A value and what it is: its format tells a date from a number."""
+    """A value and what it is: its format distinguishes a date from a number."""
 
     kind: FormatKind | str
     value: object
@@ -99,17 +99,17 @@ class Workbook:
         if key not in self._computed:
             self._computed[key] = None  # a circle has no value
             self._computed[key] = compute(cell.formula, sheet.name, self._look_up, shift=cell.shift)
-        found = self._computed[key]
-        if found is None:
+        computed = self._computed[key]
+        if computed is None:
             raise NoValueError
-        return found
+        return computed
 
     def _look_up(self, sheet: str, row: int, column: int) -> CellValue:
-        found = self._by_name.get(sheet.casefold())
-        if found is None:
+        target = self._by_name.get(sheet.casefold())
+        if target is None:
             raise NoValueError
         try:
-            return self.get_value(found, row, column)
+            return self.get_value(target, row, column)
         except RecursionError as error:  # a long chain of formulas
             raise NoValueError from error
 
@@ -165,7 +165,7 @@ class Workbook:
         return TypedValue("number", value)
 
     def describe_formulas(self, sheet: Sheet) -> Iterator[str]:
-        """Yields what formulas without a stored value became: computed, or told by their addresses."""
+        """Yields what formulas without a stored value became: computed, or listed by their addresses."""
         computed, unknown = [], []
         for row, cells in sheet.rows.items():
             for column, cell in cells.items():
@@ -207,8 +207,8 @@ def format_address(row: int, column: int) -> str:
 
 
 def _list_addresses(addresses: list[str]) -> str:
-    shown = ", ".join(addresses[:_MAX_ADDRESSES])
-    return shown + (f" and {len(addresses) - _MAX_ADDRESSES:,} more" if len(addresses) > _MAX_ADDRESSES else "")
+    listed = ", ".join(addresses[:_MAX_ADDRESSES])
+    return listed + (f" and {len(addresses) - _MAX_ADDRESSES:,} more" if len(addresses) > _MAX_ADDRESSES else "")
 
 
 def _read_sheet(package: WorkbookPackage, part: SheetPart, strings: list[str]) -> Sheet:
@@ -252,9 +252,9 @@ class _SheetReader:
             while element.getprevious() is not None:  # what was read is freed
                 del element.getparent()[0]
         elif name == "mergeCell":
-            found = _ADDRESS.findall(element.get("ref", ""))
-            if len(found) == 2:
-                (left, top), (right, bottom) = found
+            matches = _ADDRESS.findall(element.get("ref", ""))
+            if len(matches) == 2:
+                (left, top), (right, bottom) = matches
                 self._sheet.merges.append(Merge(int(top), count_column(left), int(bottom), count_column(right)))
         elif name == "headerFooter":
             self._sheet.page_heads = list(dict.fromkeys(iter_page_heads(element)))

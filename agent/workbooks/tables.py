@@ -6,7 +6,7 @@ from typing import NamedTuple
 from agent.workbooks.sheets import Sheet, TypedValue, Workbook, iter_merged
 
 _LOOK_AHEAD = 50
-"""Rows that tell how wide a table is."""
+"""Rows that show how wide a table is."""
 _MAX_TITLES = 20
 _MAX_HEADER_ROWS = 4
 _YEARS = range(1900, 2101)
@@ -38,9 +38,9 @@ def find_table(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> Sh
     hidden_columns = frozenset() if with_hidden else frozenset(sheet.hidden_columns)
     used: dict[int, list[int]] = {}
     for row, cells in sorted(sheet.rows.items()):
-        shown = [column for column in cells if column not in hidden_columns and book.show(sheet, row, column)]
-        if shown and row not in hidden_rows:
-            used[row] = sorted(shown)
+        visible_columns = [column for column in cells if column not in hidden_columns and book.show(sheet, row, column)]
+        if visible_columns and row not in hidden_rows:
+            used[row] = sorted(visible_columns)
     if not used:
         return None
     rows = list(used)
@@ -61,8 +61,7 @@ def find_table(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> Sh
 
 
 def show_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column: int) -> str:
-    """A cell of the table's rows. One merged downwards stands in every row, one merged to the right in its
-    first column."""
+    """A cell of the table's rows. One merged downwards is in every row, one merged to the right in its first column."""
     top, left = table.covered.get((row, column), (row, column))
     return book.show(sheet, top, left) if left == column else ""
 

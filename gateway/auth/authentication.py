@@ -41,7 +41,7 @@ class Caller:
 
     @property
     def owner(self) -> str:
-        """Returns whose data the caller reads and writes."""
+        """Whose data the caller reads and writes."""
         return LOCAL_OWNER if self.key is None else self.key.owner
 
     @property
@@ -51,7 +51,7 @@ class Caller:
 
     @property
     def principal(self) -> Principal:
-        """Returns on whose behalf the engine works, and with which limits."""
+        """On whose behalf the engine works, and with which limits."""
         if self.key is None:
             return LOCAL
         return Principal(
@@ -125,14 +125,14 @@ class Authenticator:
                 raise AuthError("this gateway requires an API key: send `Authorization: Bearer sg_...`", missing=True)
             return Caller()
         now = self._clock()
-        known = self._verified_keys.get(text)
-        if known is None or known[0] <= now:
+        cached = self._verified_keys.get(text)
+        if cached is None or cached[0] <= now:
             if len(self._verified_keys) > CACHE_KEYS:
                 self._verified_keys.clear()
             self._verified_keys.pop(text, None)
-            known = (now + CACHE_SECONDS, await self._keys.verify(text))
-            self._verified_keys[text] = known
-        key = known[1]
+            cached = (now + CACHE_SECONDS, await self._keys.verify(text))
+            self._verified_keys[text] = cached
+        key = cached[1]
         if self._last_used.get(key.id, -LAST_USED_SECONDS) <= now - LAST_USED_SECONDS:
             self._last_used[key.id] = now
             await self._keys.record_use(key.id)
@@ -143,15 +143,15 @@ class Authenticator:
         known kind.
         """
         now = self._clock()
-        known = self._external_grants.get(token)
-        if known is None or known[0] <= now or is_expired(known[1]):
+        cached = self._external_grants.get(token)
+        if cached is None or cached[0] <= now or is_expired(cached[1]):
             grant = await tokens.verify(token)
             if grant is None:
                 return None
             if len(self._external_grants) > CACHE_KEYS:
                 self._external_grants.clear()
-            known = self._external_grants[token] = (now + CACHE_SECONDS, grant)
-        grant = known[1]
+            cached = self._external_grants[token] = (now + CACHE_SECONDS, grant)
+        grant = cached[1]
         # By owner, not by token: a new token of the same owner must not start a new minute.
         key_id = f"token_{hashlib.sha256(grant.owner.encode()).hexdigest()[:12]}"
         key = ApiKey(key_id, grant.owner, grant.name, grant.scopes, grant.tools, grant.limits, 0.0, grant.expires_at)

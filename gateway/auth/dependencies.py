@@ -21,9 +21,9 @@ async def get_caller(request: Request) -> Caller:
     It calls other dependencies directly instead of declaring them: FastAPI's resolver took a tenth of a request's CPU.
     Raises `AuthError` and `RateLimitError`.
     """
-    known: Any = getattr(request.state, "caller", None)
-    if isinstance(known, Caller):
-        return known
+    caller_state: Any = getattr(request.state, "caller", None)
+    if isinstance(caller_state, Caller):
+        return caller_state
     stepgate = await get_stepgate(request)
     caller = await stepgate.authenticator.authenticate(read_key(request.headers))
     request.state.caller = caller

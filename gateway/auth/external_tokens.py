@@ -15,6 +15,7 @@ from agent.core.errors import AuthError, ConfigError, StoreError
 from agent.core.models import LOCAL_OWNER
 from agent.core.settings import Settings
 from agent.storage.api_keys import SCOPES, KeyLimits
+from gateway.auth.issuer_metadata import find_keys_url
 
 ALGORITHMS = ("RS256", "PS256", "ES256", "EdDSA")
 """Only public-key signatures: a token that is unsigned or signed with a shared secret proves nothing."""
@@ -55,11 +56,11 @@ class JwtVerifier:
     The audience must be this gateway: a token made for another service is refused. No token is passed on.
     """
 
-    def __init__(self, issuer: str, audience: str, keys_url: str, *, owner_claim: str = "sub") -> None:
+    def __init__(self, issuer: str, audience: str, keys_url: str | None = None) -> None:
+        """`keys_url` is where the keys are; None: where the issuer's metadata says."""
         self._issuer = issuer
         self._audience = audience
         self._keys_url = keys_url
-        self._owner_claim = owner_claim
         self._jwk_client: Any = None
 
     async def verify(self, token: str) -> TokenGrant | None:
@@ -74,6 +75,7 @@ class JwtVerifier:
         import jwt  # noqa: PLC0415 - 9 MB of cryptography, needed only for tokens
 
         if self._jwk_client is None:
+            self._keys_url = self._keys_url or find_keys_url(self._issuer)
             self._jwk_client = jwt.PyJWKClient(self._keys_url, timeout=FETCH_SECONDS, lifespan=300)
         try:
             key = self._jwk_client.get_signing_key_from_jwt(token)
@@ -95,11 +97,17 @@ class JwtVerifier:
         return claims
 
     def _build_grant(self, claims: Mapping[str, Any]) -> TokenGrant:
-        owner = claims.get(self._owner_claim)
+        owner = claims.get("sub")
         if not isinstance(owner, str) or not owner.strip() or owner == LOCAL_OWNER or len(owner) > 200:
-            raise AuthError(f"the bearer token has no owner in its claim {self._owner_claim!r}")
-        said = claims.get("scope", claims.get("scp"))
-        words = said.split() if isinstance(said, str) else said if isinstance(said, list) else []
+            raise AuthError("the bearer token has no owner in its claim 'sub'")
+        scope_claim = claims.get("scope", claims.get("scp"))
+        words = (
+            scope_claim.split()
+            if isinstance(scope_claim, str)
+            else scope_claim
+            if isinstance(scope_claim, list)
+            else []
+        )
         scopes = frozenset(scope for scope in SCOPES if scope in words or f"stepgate:{scope}" in words)
         name = claims.get("name") or claims.get("preferred_username") or owner
         return TokenGrant(
@@ -117,8 +125,9 @@ def build_token_verifier(settings: Settings) -> TokenVerifier | None:
         return None
     if settings.jwt_audience is None:
         raise ConfigError("AGENT_JWT_AUDIENCE: set the audience that the tokens must have")
-    keys_url = settings.jwt_keys_url or f"{settings.jwt_issuer.rstrip('/')}/.well-known/jwks.json"
-    return JwtVerifier(settings.jwt_issuer, settings.jwt_audience, keys_url, owner_claim=settings.jwt_owner_claim)
+    if settings.jwt_keys_url is None and not settings.jwt_issuer.startswith(("https://", "http://")):
+        raise ConfigError("AGENT_JWT_ISSUER: must begin with https:// (or http://), as the `iss` of its tokens does")
+    return JwtVerifier(settings.jwt_issuer, settings.jwt_audience, settings.jwt_keys_url)
 
 
 def is_expired(grant: TokenGrant) -> bool:

@@ -14,8 +14,6 @@ OWNED_SOURCES = ("collections", "memories", "runs")
 CACHE_SECONDS = 2.0
 """How long counts of keys are reused, as verified keys are."""
 MAX_CACHED_OWNERS = 1_000
-PERSONAL_CLAIM = "sub"
-"""The claim of a token that names one person (RFC 7519, 4.1.2). Others may name a team."""
 
 
 class UnsharedSources:
@@ -26,7 +24,8 @@ class UnsharedSources:
         self._requires_key = is_key_required(settings)
         self._has_unknown_callers = not self._requires_key and can_others_call(settings)
         self._has_tokens = settings.jwt_issuer is not None or settings.token_verifier is not None
-        self._has_personal_tokens = settings.token_verifier is None and settings.jwt_owner_claim == PERSONAL_CLAIM
+        # `sub` names one person (RFC 7519, 4.1.2); a verifier may take a claim that names a team.
+        self._has_personal_tokens = settings.token_verifier is None
         self._counts: dict[str, tuple[float, tuple[int, int]]] = {}
 
     async def list_for(self, principal: Principal) -> tuple[str, ...]:

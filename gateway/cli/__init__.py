@@ -117,8 +117,10 @@ class Commands(LazyGroup):
     def load_deferred(self, *, with_installed: bool) -> Mapping[str, Command]:
         """See `LazyGroup.load_deferred`. Raises `FeatureConflictError`."""
         features = load_features(with_installed=with_installed).list_commands()
-        if taken := sorted(COMMANDS.keys() & features):
-            raise FeatureConflictError(f"a feature claims the command {taken[0]!r}, which Stepgate has itself")
+        if conflicting_names := sorted(COMMANDS.keys() & features):
+            raise FeatureConflictError(
+                f"a feature claims the command {conflicting_names[0]!r}, which Stepgate has itself"
+            )
         return dict(sorted({**COMMANDS, **features}.items(), key=lambda item: item[1].place))
 
 

@@ -31,10 +31,10 @@ def parse_arguments(spec: ToolSpec, words: list[str]) -> JsonObject:
 
 def check_arguments(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
     """The arguments. Raises `ToolInputError` naming those that are unknown or missing."""
-    known = _get_properties(spec)
-    unknown = [name for name in arguments if name not in known] if _is_closed(spec) else []
+    properties = _get_properties(spec)
+    unknown = [name for name in arguments if name not in properties] if _is_closed(spec) else []
     for name in unknown:
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(name, properties, n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
         raise ToolInputError(
             f"{spec.name}: there is no argument {name!r}{meant} ({_describe_arguments(spec)})", agent_id=spec.name

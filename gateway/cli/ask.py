@@ -79,10 +79,10 @@ async def _ask_for_decision(
     from agent.policy.approval import parse_decision  # noqa: PLC0415 - loaded with the engine
 
     lazy_rich.Console(stderr=True).print(lazy_rich.Markdown(following.result().response))
-    said = ""
-    while not said.strip():
-        said = await asyncio.to_thread(input, "approve, reject, or describe a change: ")
-    decision, text = parse_decision(said)
+    reply = ""
+    while not reply.strip():
+        reply = await asyncio.to_thread(input, "approve, reject, or describe a change: ")
+    decision, text = parse_decision(reply)
     return DECISIONS[decision], text
 
 

@@ -26,7 +26,7 @@ def backup(
     settings = load_command_settings()
     data, target = settings.data_dir.resolve(), folder.resolve()
     if target.exists() or target.is_relative_to(data):
-        why = "lies in the data folder" if target.is_relative_to(data) else "already exists"
+        why = "is in the data folder" if target.is_relative_to(data) else "already exists"
         raise BadRequestError(f"{folder} {why}; name a folder that does not exist yet", param="folder")
     if not data.is_dir():
         raise BadRequestError(f"there is no data folder {data}; AGENT_DATA_DIR names another", param="folder")
@@ -99,11 +99,11 @@ def _check_database(saved: Path) -> None:
     """Raises `StoreError` for a damaged database."""
     try:
         with closing(sqlite3.connect(f"file:{saved}?mode=ro", uri=True)) as connection:
-            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     except sqlite3.Error as error:
-        said = str(error)
-    if said != "ok":
-        raise StoreError(f"{saved} is damaged ({said}); nothing was changed: use another backup", agent_id="store")
+        problem = str(error)
+    if problem != "ok":
+        raise StoreError(f"{saved} is damaged ({problem}); nothing was changed: use another backup", agent_id="store")
 
 
 def _move_database_aside(path: Path) -> Path | None:

@@ -126,21 +126,27 @@ def _find_setting(settings: Settings, error: AgentError) -> str:
     """The setting that a start-up error is about."""
     if isinstance(error, StoreError):
         return "data_dir" if settings.database_url is None else "database_url"
+    if error.message.startswith(str(settings.mcp_servers_path)):
+        return "mcp_servers"
+    if error.message.startswith("mcp_views:"):
+        return "mcp_views_dir"
     named = re.match(rf"{PREFIX}(\w+):", error.message)
     return named[1].lower() if named else "rooms_dir"  # only errors of rooms name a file instead
 
 
 def _replace_setting(settings: Settings, field: str, stand_in: Path) -> dict[str, Any]:
-    """Returns settings with which the rest can be checked. The contents of the data folder are still read from
+    """Settings with which the rest can be checked. The contents of the data folder are still read from
     there.
     """
     if field in ("data_dir", "database_url"):
-        kept = {"mcp_servers": settings.mcp_servers_path, "file_roots": settings.readable_roots}
-        return {"data_dir": stand_in, "database_url": None, "dispatch": "local", **kept}
+        fixed_paths = {"mcp_servers": settings.mcp_servers_path, "file_roots": settings.readable_roots}
+        return {"data_dir": stand_in, "database_url": None, "dispatch": "local", **fixed_paths}
     if field == "model_fast":
         return {"llm_base_url": None, "model_fast": None, "model_high": None}
     if field == "mcp_servers":
         return {"mcp_servers": stand_in / "none.json"}
+    if field == "mcp_views_dir":
+        return {"mcp_views_dir": stand_in}
     return {field: Settings.model_fields[field].get_default() if field in Settings.model_fields else None}
 
 
@@ -235,7 +241,7 @@ def _list_secret_names(settings: Settings) -> Finding:
     try:
         stored = Credentials(settings.credentials_file).list_names()
     except CredentialError as error:
-        return Finding("secrets", False, error.message, "correct the file, or set AGENT_CREDENTIALS_PATH", fatal=False)
+        return Finding("secrets", False, error.message, "correct the file", fatal=False)
     files = f"; in {settings.credentials_file.name}: {', '.join(stored)}" if stored else ""
     return Finding("secrets", True, f"configured: {', '.join(names) or 'none'}{files}")
 

@@ -23,8 +23,8 @@ async def check_models(stepgate: Stepgate, status: ComponentStatus) -> AsyncIter
         if live.tiers.measured is not None:
             yield Finding("model profile", True, format_profile(live.tiers.measured))
     else:
-        found = (await find_endpoints(stepgate.settings)).found
-        offers = "; ".join(format_offer(endpoint) for endpoint in found)
+        endpoints = (await find_endpoints(stepgate.settings)).found
+        offers = "; ".join(format_offer(endpoint) for endpoint in endpoints)
         yield Finding("models", False, "none configured, rules mode", offers or _WITHOUT_OFFER, fatal=False)
     if live.fault:
         yield Finding("saved models", False, live.fault, "correct or remove the file", fatal=False)

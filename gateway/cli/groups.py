@@ -32,11 +32,11 @@ class DeferredCommand(TyperCommand):
         """Imports the command, and returns it as Typer builds it. (The type is not public.)"""
         module, _, attribute = self._target.partition(":")
         with QuietInterrupt():
-            found = getattr(import_module(module), attribute)
-        if isinstance(found, typer.Typer):
-            return get_group(found)
+            loaded = getattr(import_module(module), attribute)
+        if isinstance(loaded, typer.Typer):
+            return get_group(loaded)
         single = typer.Typer(add_completion=False)
-        single.command(self.name)(found)
+        single.command(self.name)(loaded)
         return get_command(single)
 
 

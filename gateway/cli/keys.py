@@ -120,24 +120,24 @@ def _open_key_store(database: Database) -> "KeyStore":
 
 
 def _find_useless_limits(key: "ApiKey", stepgate: "Stepgate") -> list[str]:
-    """Returns warnings about limits that cannot do what they are meant for."""
+    """Warnings about limits that cannot do what they are meant for."""
     limits, settings = key.limits, stepgate.settings
-    found = []
+    useless_limits = []
     for option, limit in (("--tpm", limits.tokens_per_minute), ("--budget-tokens", limits.budget_tokens)):
         if limit is not None and settings.llm_max_tokens is not None and limit <= settings.llm_max_tokens:
-            found.append(
+            useless_limits.append(
                 f"{option} {limit:,}: a model call takes its prompt and up to {settings.llm_max_tokens:,} tokens "
                 "(AGENT_LLM_MAX_TOKENS), so that none fits unless the caller asks for a shorter reply"
             )
     if limits.budget_usd is not None and settings.llm_base_url is not None and not settings.model_prices:
-        found.append(
+        useless_limits.append(
             f"--budget-usd {limits.budget_usd:g}: only what the endpoint of AGENT_LLM_BASE_URL says a call has cost is "
             "counted (OpenRouter says it; OpenAI, vLLM and Ollama do not): set AGENT_MODEL_PRICES, or --budget-tokens"
         )
     unknown = [name for name in key.tools or () if "__" not in name and name not in stepgate.registry]
     if unknown:
-        found.append(f"--tools: no tool is called {', '.join(unknown)}; see `stepgate tools list`")
-    return found
+        useless_limits.append(f"--tools: no tool is called {', '.join(unknown)}; see `stepgate tools list`")
+    return useless_limits
 
 
 def _split_names(text: str | None) -> list[str] | None:

@@ -85,8 +85,8 @@ def show_progress(what: str, *, counts_bytes: bool = False) -> Iterator[ReportPr
     )
 
     count = DownloadColumn() if counts_bytes else MofNCompleteColumn()
-    shown = TextColumn("[dim]{task.fields[file]}[/dim]")
-    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn(), shown)
+    file_column = TextColumn("[dim]{task.fields[file]}[/dim]")
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn(), file_column)
     with Progress(*columns, console=get_console_class()(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None, file="")
 

@@ -26,7 +26,10 @@ def mcp(
         typer.Option(help="The toolsets that are listed, such as default,schedules; all lists every tool."),
     ] = None,
     view: Annotated[
-        str, typer.Option(help="The view, as at /mcp/NAME: all, one that is shipped, or one of AGENT_MCP_VIEWS_DIR.")
+        str,
+        typer.Option(
+            help="The view, as at /mcp/NAME: all, one that is shipped, or one of mcp_views in the data folder."
+        ),
     ] = "",
 ) -> None:
     """Serve MCP over stdin and stdout. Shares the data folder with a running gateway."""

@@ -36,19 +36,19 @@ def install(
     only_print: Annotated[bool, typer.Option("--print", help="Print the entry; write nothing.")] = False,
 ) -> None:
     """Add Stepgate to a client's configuration file; everything else in the file stays as it is."""
-    known = CLIENTS.get(client)
-    if known is None:
+    known_client = CLIENTS.get(client)
+    if known_client is None:
         raise typer.BadParameter(f"there is no client {client!r}; known: {', '.join(CLIENTS)}")
-    entry = _make_entry(known, load_command_settings(), url, stdio=stdio, key=key, toolsets=toolsets)
+    entry = _make_entry(known_client, load_command_settings(), url, stdio=stdio, key=key, toolsets=toolsets)
     if only_print:
-        _print_entry(known, name, entry)
+        _print_entry(known_client, name, entry)
         return
-    path = file or find_config_file(known, project)
+    path = file or find_config_file(known_client, project)
     if path is None:
-        raise ConfigError(f"{known.title} has no file for projects; leave --project out")
-    done = install_entry(known, path, name, entry, force=force)
-    print(f"{known.title}: {name} {_describe(done.outcome)} {done.path}")
-    for line in _list_hints(known, entry):
+        raise ConfigError(f"{known_client.title} has no file for projects; leave --project out")
+    done = install_entry(known_client, path, name, entry, force=force)
+    print(f"{known_client.title}: {name} {_describe(done.outcome)} {done.path}")
+    for line in _list_hints(known_client, entry):
         print(line)
 
 
@@ -84,15 +84,15 @@ def _complete(url: str, port: int) -> str:
 def find_program() -> str:
     """The absolute path of the `stepgate` command: clients start programs without the shell's PATH."""
     beside = Path(sys.executable).with_name("stepgate.exe" if sys.platform == "win32" else "stepgate")
-    found = str(beside) if beside.exists() else shutil.which("stepgate")
-    if found is None:
+    program = str(beside) if beside.exists() else shutil.which("stepgate")
+    if program is None:
         raise ConfigError("the program `stepgate` is not on PATH; install Stepgate, or leave --stdio out")
-    return str(Path(found).absolute())
+    return str(Path(program).absolute())
 
 
 def _print_entry(client: IdeClient, name: str, entry: Entry) -> None:
-    asked = client.inputs(entry)
-    whole = {} if asked is None else {"inputs": [asked]}
+    inputs = client.inputs(entry)
+    whole = {} if inputs is None else {"inputs": [inputs]}
     print(json.dumps({client.path[0]: {name: client.build(entry)}, **whole}, indent=2, ensure_ascii=False))
 
 

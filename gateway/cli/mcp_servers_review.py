@@ -54,11 +54,11 @@ def review(
             names = _list_configured_names(settings) if server is None else [server]
             if (
                 server is not None
-                and server not in (known := _list_configured_names(settings))
+                and server not in (configured_names := _list_configured_names(settings))
                 and await store.read(server) is None
             ):
                 summary = f"there is no MCP server {server!r} in {settings.mcp_servers_path}"
-                raise NotFoundError(f"{summary}; known: {', '.join(known) or 'none'}")
+                raise NotFoundError(f"{summary}; known: {', '.join(configured_names) or 'none'}")
             if server is not None and reset:
                 await store.reset(server, by=get_operator_name())
                 print(f"{server}: reset; what it offers next needs review")
@@ -150,8 +150,8 @@ def _find_tool(pins: "ServerPins", word: str) -> str:
     for name in pins.tools:
         if word in (name, _escape(name)):
             return name
-    known = ", ".join(_escape(name) for name in sorted(pins.tools)) or "none"
-    raise NotFoundError(f"there is no tool {word!r}; known: {known}")
+    tool_names = ", ".join(_escape(name) for name in sorted(pins.tools)) or "none"
+    raise NotFoundError(f"there is no tool {word!r}; known: {tool_names}")
 
 
 def _print_waiting(server: str, pins: "ServerPins") -> None:
@@ -187,8 +187,8 @@ def _print_tool(server: str, name: str, pin: "Pin") -> None:
     for line in difflib.unified_diff(before, after, "accepted", "offered", n=2, lineterm=""):
         colour = typer.colors.GREEN if line.startswith("+") else typer.colors.RED if line.startswith("-") else None
         typer.secho(f"  {line}", fg=colour, file=get_styled_stdout())
-    for said in _find_hidden_text(pin.offered.parts):
-        typer.secho(f"  ! hidden from people: {_escape(said)}", fg=typer.colors.YELLOW, file=get_styled_stdout())
+    for finding in _find_hidden_text(pin.offered.parts):
+        typer.secho(f"  ! hidden from people: {_escape(finding)}", fg=typer.colors.YELLOW, file=get_styled_stdout())
 
 
 def _to_lines(parts: "JsonObject") -> Iterator[str]:

@@ -37,12 +37,12 @@ def fetch(repository: str, file: str | None, revision: str | None, folder: Path)
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError  # noqa: PLC0415
 
     try:
-        found = HfApi().model_info(repository, revision=revision, files_metadata=True)
-        siblings = found.siblings or ()
+        info = HfApi().model_info(repository, revision=revision, files_metadata=True)
+        siblings = info.siblings or ()
         chosen = file or choose_file([one.rfilename for one in siblings])
         expected = next((one.lfs.sha256 for one in siblings if one.rfilename == chosen and one.lfs is not None), None)
         # The commit, not the branch: the checksum is of that file.
-        path = Path(hf_hub_download(repository, chosen, revision=found.sha or revision, local_dir=folder))
+        path = Path(hf_hub_download(repository, chosen, revision=info.sha or revision, local_dir=folder))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, HTTPError, OSError) as error:
         raise ConfigError(f"{repository} cannot be fetched: {str(error).splitlines()[0][:300]}") from error
     if expected is not None and compute_sha256(path) != expected:
@@ -60,10 +60,10 @@ def choose_file(names: Iterable[str]) -> str:
                 return name
     if len(files) == 1:
         return files[0]
-    told = (
+    choices = (
         f"it has {', '.join(files[:10])}; name one with --file" if files else "it has none; look for a GGUF repository"
     )
-    raise ConfigError(f"no GGUF file of this repository could be chosen: {told}")
+    raise ConfigError(f"no GGUF file of this repository could be chosen: {choices}")
 
 
 def compute_sha256(path: Path) -> str:

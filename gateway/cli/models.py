@@ -37,13 +37,13 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     from gateway.model_choice import check_configured, find_endpoints, format_offer  # noqa: PLC0415 - the models; `--help` needs none
 
     async def read(live: "LiveModels") -> "tuple[list[CheckedModel], Discovered]":
-        known = (*live.tiers.configured, *live.unused)
-        return await check_configured(live), await find_endpoints(live.settings, known)
+        known_models = (*live.tiers.configured, *live.unused)
+        return await check_configured(live), await find_endpoints(live.settings, known_models)
 
     configured, discovered = _run(read)
     if as_json:
-        shown = [{**asdict(one.model), "state": one.state, "reason": one.reason} for one in configured]
-        print_json({"configured": shown, "found": discovered.found, "not_searched": discovered.obstacle})
+        model_rows = [{**asdict(one.model), "state": one.state, "reason": one.reason} for one in configured]
+        print_json({"configured": model_rows, "found": discovered.found, "not_searched": discovered.obstacle})
         return
     rows = [
         (
@@ -59,8 +59,8 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     for one in configured:
         if one.reason:
             print(f"{one.model.name}: {one.reason}")
-    for found in discovered.found:
-        print(format_offer(found))
+    for endpoint in discovered.found:
+        print(format_offer(endpoint))
     if discovered.obstacle:
         print(f"This machine was not searched for models: {discovered.obstacle}.")
 
@@ -150,14 +150,14 @@ def remove(name: Annotated[str, typer.Argument(help="The entry's name; see `step
 
 def _find_configured(live: "LiveModels", name: str | None) -> "ConfiguredModel":
     """A configured model. Raises `ConfigError` for an unknown name."""
-    known = (*live.tiers.configured, *live.unused)
+    known_models = (*live.tiers.configured, *live.unused)
     if name is None and live.tiers.fast_model is not None:
         return live.tiers.fast_model
-    found = next((one for one in known if name in (one.name, one.model)), None)
-    if found is None:
-        names = ", ".join(one.name for one in known) or "none; choose one with `stepgate models use`"
+    configured = next((one for one in known_models if name in (one.name, one.model)), None)
+    if configured is None:
+        names = ", ".join(one.name for one in known_models) or "none; choose one with `stepgate models use`"
         raise ConfigError(f"{name or 'a model'} is not configured; there is {names}")
-    return found
+    return configured
 
 
 def _run(work: "Callable[[LiveModels], Awaitable[T]]") -> T:

@@ -24,17 +24,17 @@ async def find_run(journal: "Journal", given: str, owner: str | None) -> "RunRow
     if len(given) >= RUN_ID_CHARS:
         return await journal.get_run(given, owner=owner)
     start = given if given.startswith("run_") else f"run_{given}"
-    found: list[RunRow] = []
+    rows: list[RunRow] = []
     before = None
     while page := await journal.list_runs(owner=owner, limit=PAGE_ROWS, before=before):
-        found += [row for row in page if row.run_id.startswith(start)]
+        rows += [row for row in page if row.run_id.startswith(start)]
         before = page[-1].run_id
-    if not found:
+    if not rows:
         raise NotFoundError(f"there is no run {given!r}")
-    if len(found) > 1:
-        some = ", ".join(row.run_id for row in found[:3]) + (" ..." if len(found) > 3 else "")
-        raise BadRequestError(f"{len(found)} runs start with {given!r}: {some}; give more characters of the id")
-    return found[0]
+    if len(rows) > 1:
+        some = ", ".join(row.run_id for row in rows[:3]) + (" ..." if len(rows) > 3 else "")
+        raise BadRequestError(f"{len(rows)} runs start with {given!r}: {some}; give more characters of the id")
+    return rows[0]
 
 
 def parse_value(text: str) -> JsonValue:

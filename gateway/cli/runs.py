@@ -184,10 +184,10 @@ def _submit_decision(
 
 
 def _parse_status(name: str | None) -> RunStatus | None:
-    known: tuple[RunStatus, ...] = get_args(RunStatus)
-    wanted = next((status for status in known if status == name), None)
+    statuses: tuple[RunStatus, ...] = get_args(RunStatus)
+    wanted = next((status for status in statuses if status == name), None)
     if name is not None and wanted is None:
-        raise typer.BadParameter(f"no such status; known: {', '.join(known)}", param_hint="--status")
+        raise typer.BadParameter(f"no such status; known: {', '.join(statuses)}", param_hint="--status")
     return wanted
 
 

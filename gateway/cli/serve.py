@@ -49,7 +49,7 @@ def _find_supervisor(settings: Settings) -> Callable[[Settings], Coroutine[Any, 
 
 
 def choose_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Returns uvloop's loop if it is installed (not on Windows)."""
+    """Uvloop's loop if it is installed (not on Windows)."""
     try:
         import uvloop  # noqa: PLC0415 - absent on Windows
     except ImportError:

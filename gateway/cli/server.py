@@ -97,7 +97,7 @@ class _Server(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Binds, then announces the address, or tells the parent."""
+        """Binds, then announces the address, or reports it to the parent."""
         await super().startup(sockets)
         if not self.started:
             return

@@ -61,6 +61,4 @@ def _format_skill(skill: Skill, width: int) -> list[str]:
 
 def _load_skills() -> SkillLibrary:
     settings = load_command_settings()
-    return SkillLibrary.load(
-        list_skill_roots(settings, shipped=PACKAGE_ROOT / "skills", cwd=Path.cwd(), home=Path.home())
-    )
+    return SkillLibrary.load(list_skill_roots(settings, shipped=PACKAGE_ROOT / "skills"))

@@ -54,13 +54,13 @@ class StyledText:
 
 
 def get_styled_stdout() -> Any:
-    """Returns stdout for text whose controls are our own."""
+    """Stdout for text whose controls are our own."""
     return getattr(sys.stdout, "styled", sys.stdout)
 
 
 @cache
 def get_console_class() -> "type[Console]":
-    """Returns rich's console that removes controls from the texts it shows, but not from its own."""
+    """Rich's console that removes controls from the texts it shows, but not from its own."""
     from rich.console import Console  # noqa: PLC0415 - loaded with the first command that prints a table
     from rich.segment import Segment  # noqa: PLC0415 - as above
 
@@ -76,9 +76,9 @@ def get_console_class() -> "type[Console]":
             Console.file.fset(self, new_file)  # type: ignore[attr-defined]
 
         def _render_buffer(self, buffer: Iterable[Segment]) -> str:
-            shown = (
+            segments = (
                 part if part.control else Segment(remove_terminal_controls(part.text), part.style) for part in buffer
             )
-            return super()._render_buffer(shown)
+            return super()._render_buffer(segments)
 
     return SafeConsole

@@ -24,11 +24,11 @@ async def delete(
     from agent.core.errors import NotFoundError  # noqa: PLC0415 - loaded with the engine
     from agent.owners import format_counts  # noqa: PLC0415 - likewise
 
-    found = await stepgate.owners.count_rows(owner)
-    if not found:
+    row_counts = await stepgate.owners.count_rows(owner)
+    if not row_counts:
         raise NotFoundError(f"there is no data of an owner {owner!r}; see `stepgate keys list`")
     if not yes:
-        typer.echo(f"{owner} has {format_counts(found)}.", err=True)
+        typer.echo(f"{owner} has {format_counts(row_counts)}.", err=True)
         typer.confirm("Delete all of it permanently?", abort=True, err=True)
     await stepgate.owners.delete(owner, by=get_operator_name())
-    typer.echo(f"removed {owner}: {format_counts(found)}")
+    typer.echo(f"removed {owner}: {format_counts(row_counts)}")

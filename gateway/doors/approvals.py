@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agent.core.events import ApprovalItem
 from agent.core.models import DeferredModel
-from agent.runs.open_approvals import OpenApproval, list_open_approvals
+from agent.policy.approval import OpenApproval, list_open_approvals
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute

@@ -5,7 +5,7 @@ from typing import Annotated, get_args
 from fastapi import APIRouter, Request, Response
 from pydantic import JsonValue, WithJsonSchema
 
-from agent.core.errors import AgentError
+from agent.core.errors import RequestError
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
 from agent.policy.guardrails.models import CheckType, GuardrailsInput, GuardrailsOutput
@@ -34,7 +34,7 @@ class TextCheck(StrictBody):
     room: str | None = None
 
 
-class BlockedTextError(AgentError):
+class BlockedTextError(RequestError):
     """Raised for a text that the room's policy blocks. Its code is that of the category that was found."""
 
     def __init__(self, found: GuardrailsOutput) -> None:
@@ -60,10 +60,10 @@ async def check_guardrails(
     the findings in `error.details.check`. Nothing is stored.
     """
     room = stepgate.rooms.get(body.room, caller.owner)
-    found = await check_text(_to_guardrails_input(body), room, stepgate.settings.list_secrets())
-    if found.action == "block":
-        return build_error_response(BlockedTextError(found), http.url.path, status=422)
-    return found
+    findings = await check_text(_to_guardrails_input(body), room, stepgate.settings.list_secrets())
+    if findings.action == "block":
+        return build_error_response(BlockedTextError(findings), http.url.path, status=422)
+    return findings
 
 
 def _to_guardrails_input(body: TextCheck) -> GuardrailsInput:

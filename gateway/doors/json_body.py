@@ -41,7 +41,7 @@ class JsonRoute(DeferredRoute):
     """A route that reads its body with `read_json_object` instead of FastAPI's lenient reader."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Returns FastAPI's handler, called with a request whose JSON has been read."""
+        """FastAPI's handler, called with a request whose JSON has been read."""
         handle = super().get_route_handler()
         if self.body_field is None:
             return handle
@@ -120,14 +120,14 @@ def read_json_object(headers: Headers, body: bytes) -> JsonObject:
 
 def refuse_unknown_fields(body: Mapping[str, Any], model: type[BaseModel]) -> None:
     """Raises `RequestFormatError` for a top-level field that `model` lacks: a misspelt field must not be ignored."""
-    known = list(model.model_fields)
+    field_names = list(model.model_fields)
     for name in body:
         if name in model.model_fields:
             continue
-        shown = name[:100]
-        near = _FOREIGN_FIELD_NAMES.get(name) or next(iter(difflib.get_close_matches(shown, known, n=1)), None)
-        hint = f"Did you mean '{near}'?" if near else f"The fields are {', '.join(known)}."
-        raise RequestFormatError(f"Unknown field: '{shown}'. {hint}", shown, "unknown_parameter")
+        excerpt = name[:100]
+        near = _FOREIGN_FIELD_NAMES.get(name) or next(iter(difflib.get_close_matches(excerpt, field_names, n=1)), None)
+        hint = f"Did you mean '{near}'?" if near else f"The fields are {', '.join(field_names)}."
+        raise RequestFormatError(f"Unknown field: '{excerpt}'. {hint}", excerpt, "unknown_parameter")
 
 
 class StrictBody(BaseModel):
@@ -190,10 +190,10 @@ def _parse(text: str) -> Any:
 
 
 def _build_unique_object(pairs: list[tuple[str, Any]]) -> JsonObject:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise _DuplicateNameError(Counter(name for name, _ in pairs).most_common(1)[0][0])
-    return found
+    return fields
 
 
 def _refuse_number(literal: str) -> float:
@@ -212,10 +212,10 @@ _DECODER = json.JSONDecoder(
 
 def _locate_literal(text: str, literal: str) -> str:
     """Returns where `literal` first occurs outside of strings."""
-    for found in re.finditer(rf'"(?:[^"\\]|\\.)*"|{re.escape(literal)}', text):
-        if not found[0].startswith('"'):
-            line = text.count("\n", 0, found.start()) + 1
-            return f" at line {line}, column {found.start() - text.rfind(chr(10), 0, found.start())}"
+    for match in re.finditer(rf'"(?:[^"\\]|\\.)*"|{re.escape(literal)}', text):
+        if not match[0].startswith('"'):
+            line = text.count("\n", 0, match.start()) + 1
+            return f" at line {line}, column {match.start() - text.rfind(chr(10), 0, match.start())}"
     return ""
 
 

@@ -88,8 +88,8 @@ class LazyMcpDoor:
         if self._endpoints is None or self._closing.is_set():
             raise BusyError("the gateway is starting or stopping; try again in a moment")
         if path not in self._views:
-            known = ", ".join(self._views)
-            raise NotFoundError(f"there is no view at {path[:100]}; known views: {known}")
+            view_names = ", ".join(self._views)
+            raise NotFoundError(f"there is no view at {path[:100]}; known views: {view_names}")
         self._views[path].choose_toolsets(toolsets)
         self._requested.set()
         return (await asyncio.shield(self._endpoints))[path]

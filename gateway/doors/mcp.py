@@ -64,7 +64,7 @@ class _SdkRequests:
     """Requests as the SDK reads them: with the caller as its user, to whom it binds sessions, with headers without
     spaces around values, and with `application/json` for every JSON type.
 
-    The spaces are no part of the values (RFC 9110, 5.5). httptools leaves those at the end; the SDK would then find
+    The spaces are not part of the values (RFC 9110, 5.5). httptools leaves those at the end; the SDK would then find
     that `Mcp-Name` differs from the body.
     """
 
@@ -76,8 +76,8 @@ class _SdkRequests:
             (name, b"application/json" if name == b"content-type" and is_json(value) else value.strip(b" \t"))
             for name, value in scope["headers"]
         ]
-        found = scope.get("state", {}).get(PRINCIPAL_KEY)
-        user = build_session_user(found if isinstance(found, Principal) else LOCAL)
+        principal = scope.get("state", {}).get(PRINCIPAL_KEY)
+        user = build_session_user(principal if isinstance(principal, Principal) else LOCAL)
         await self._app({**scope, "headers": headers, "user": user}, receive, send)
 
 

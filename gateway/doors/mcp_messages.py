@@ -91,8 +91,8 @@ def _answer_under_other_id(message: dict[str, Any], send: Send) -> Send:
         if event["type"] == "http.response.body":
             event = {**event, "body": event.get("body", b"").replace(f'"{stand_in}"'.encode(), own.encode())}
         elif event["type"] == "http.response.start":
-            kept = [(name, value) for name, value in event["headers"] if name.lower() != b"content-length"]
-            event = {**event, "headers": kept}
+            other_headers = [(name, value) for name, value in event["headers"] if name.lower() != b"content-length"]
+            event = {**event, "headers": other_headers}
         await send(event)
 
     return send_with_own_id

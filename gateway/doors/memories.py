@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
-from agent.memory.store import Kind
+from agent.memory import Kind
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute

@@ -130,7 +130,7 @@ async def list_conversations(
     query: Annotated[str, Query(max_length=MAX_QUERY_CHARS, description="words of titles and messages")] = "",
 ) -> ConversationEntries:
     """List conversations that were made here, the most recently used first."""
-    found = await stepgate.conversation_list.list_newest(caller.owner, limit=limit, before=before, query=query)
+    newest = await stepgate.conversation_list.list_newest(caller.owner, limit=limit, before=before, query=query)
     data = [
         ConversationEntry(
             id=one.id,
@@ -141,9 +141,9 @@ async def list_conversations(
             created_at=datetime.fromtimestamp(one.created_at, UTC),
             updated_at=datetime.fromtimestamp(one.updated_at, UTC),
         )
-        for one in found
+        for one in newest
     ]
-    return ConversationEntries(data=data, next=found[-1].updated_at if len(found) == limit else None)
+    return ConversationEntries(data=data, next=newest[-1].updated_at if len(newest) == limit else None)
 
 
 @router.get("/{conversation_id}/messages", responses=OPENAI_ERRORS)
@@ -162,23 +162,23 @@ async def list_messages(
         return MessageList(data=[], head=None, room="", title="")
     line = [one.run_id for one in branches.list_line()]
     end = line.index(_parse_run_id(before)) if before is not None and _parse_run_id(before) in line else len(line)
-    shown = line[max(0, end - limit) : end]
+    excerpt = line[max(0, end - limit) : end]
     messages: list[Message] = []
     model = None
-    for run_id in shown:
+    for run_id in excerpt:
         events = await stepgate.service.read_events(run_id, owner=caller.owner)
         messages += await asyncio.to_thread(_build_messages, events, branches, html=render == "html")
         model = _get_request(events).chosen_model
     first = await stepgate.service.get_run(line[0], owner=caller.owner)
     last = await stepgate.service.get_run(line[-1], owner=caller.owner)
-    known = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
+    metadata = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
     return MessageList(
         data=messages,
         head=_answer_id(branches.head),
         room=last.room,
         model=model,
-        title=known.get("title") or first.title,
-        previous=messages[0].id if messages and shown[0] != line[0] else None,
+        title=metadata.get("title") or first.title,
+        previous=messages[0].id if messages and excerpt[0] != line[0] else None,
     )
 
 
@@ -261,8 +261,8 @@ async def export_conversation(
     for one in wanted:
         messages += _build_messages(await stepgate.service.read_events(one.run_id, owner=caller.owner), branches)
     first = await stepgate.service.get_run(wanted[0].run_id, owner=caller.owner)
-    known = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
-    title = known.get("title") or first.title
+    metadata = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
+    title = metadata.get("title") or first.title
     if form == "json":
         listed = MessageList(data=messages, head=_answer_id(branches.head), room=first.room, title=title)
         return Response(listed.model_dump_json(indent=2), media_type="application/json")
@@ -280,8 +280,12 @@ async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: st
         if again not in branches.exchanges:
             raise NotFoundError(f"conversation {conversation_id[:100]!r} has no message {parent[:100]!r}")
         events = await stepgate.service.read_events(again, owner=caller.owner)
-        asked = _get_request(events)
-        content, images, parent = asked.prompt, list(asked.images), branches.exchanges[again].parent or ROOT
+        earlier_request = _get_request(events)
+        content, images, parent = (
+            earlier_request.prompt,
+            list(earlier_request.images),
+            branches.exchanges[again].parent or ROOT,
+        )
     elif parent is not None and parent != ROOT:
         parent = _parse_run_id(parent)
     if not content.strip() and not images:

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from agent.core.errors import ConflictError
 from agent.core.models import AgentRequest, ChatMessage, JsonObject
 from agent.planning.routing import TASK_PREFIX
-from agent.runs.approval_replies import APPROVAL_PREFIX, ASK_PREFIX, ASK_TOOL
+from agent.policy.approval import APPROVAL_PREFIX, ASK_PREFIX, ASK_TOOL
 from agent.runs.service import AcceptedRun, AgentService
 from gateway.render.openwebui import CARD_PREFIX
 
@@ -45,9 +45,9 @@ def remove_client_additions(request: AgentRequest) -> AgentRequest:
     position = len(messages) if request.prompt_position is None else request.prompt_position
     last = _find_answered_call(messages)
     before, after = remove_cards(messages[:position], last), remove_cards(messages[position:], last)
-    found, question = _split_prompt(request.prompt)
-    if found:
-        before = (*before, ChatMessage(role="user", content=found))
+    prompt, question = _split_prompt(request.prompt)
+    if prompt:
+        before = (*before, ChatMessage(role="user", content=prompt))
     changed = {"prompt": question, "messages": (*before, *after), "prompt_position": len(before)}
     return request.model_copy(update=changed)
 
@@ -63,16 +63,16 @@ def remove_cards(messages: Sequence[ChatMessage], last: str | None) -> tuple[Cha
 
     No tools have their names, and most model endpoints refuse such names.
     """
-    kept = []
+    kept_parts = []
     for message in messages:
         if message.role == "tool" and _is_card_or_question(message.tool_call_id, last):
             continue
         calls = tuple(call for call in message.tool_calls if not _is_card_or_question(call.get("id"), last))
         if len(calls) == len(message.tool_calls):
-            kept.append(message)
+            kept_parts.append(message)
         elif calls or message.content.strip():
-            kept.append(message.model_copy(update={"tool_calls": calls}))
-    return tuple(kept)
+            kept_parts.append(message.model_copy(update={"tool_calls": calls}))
+    return tuple(kept_parts)
 
 
 async def cancel_after_disconnect(service: AgentService[Any], run: AcceptedRun) -> None:

@@ -28,10 +28,10 @@ async def accept_run(
 ) -> AcceptedRun:
     """The run that answers the request.
 
-    Marks the HTTP request as one that has started a run, so that an error response names the run and tells clients not
-    to repeat the request. `is_repeatable` is for a run without side effects, which may be repeated.
-    `webhook` is told about the run's end. Raises what `RunIntake.accept` raises, and `BadRequestError` for a webhook
-    that cannot be used.
+    Marks the HTTP request as one that has started a run, so that an error response names the run and asks clients not
+    to repeat the request. `is_repeatable` is for a run without side effects, which may be repeated. `webhook` is
+    notified of the run's end. Raises what `RunIntake.accept` raises, and `BadRequestError` for a webhook that cannot be
+    used.
     """
     if webhook is not None:
         await stepgate.intake.check_webhook(webhook, caller.owner)

@@ -40,8 +40,8 @@ async def list_prompts(run_id: str, stepgate: Gateway, caller: CurrentCaller) ->
     sees_all = caller.key is not None and caller.key.has_scope("admin")
     await stepgate.journal.get_run(run_id, owner=None if sees_all else caller.owner)
     days = stepgate.settings.keep_prompts
-    kept = await stepgate.prompts.list_prompts(run_id) if days else []
-    return PromptItems(days=days, data=[_to_item(one) for one in kept])
+    stored_prompts = await stepgate.prompts.list_prompts(run_id) if days else []
+    return PromptItems(days=days, data=[_to_item(one) for one in stored_prompts])
 
 
 def _to_item(kept: KeptPrompt) -> PromptItem:

@@ -26,7 +26,7 @@ from agent.core.models import (
 )
 from agent.core.record_item import RecordItem
 from agent.core.run_reducer import fold
-from agent.runs.approval_replies import require_approval_ids
+from agent.runs.decisions import require_approval_ids
 from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
 from agent.runs.run_search import RunFilter
@@ -180,7 +180,7 @@ async def get_run_events(
     `Accept: application/json`. With `render=html`: `view` (all that is known, as JSON), `blocks` of the answer as HTML,
     and `progress` in words.
 
-    204 for a streaming client that has already seen the end: it tells an `EventSource` to stop reconnecting.
+    204 for a streaming client that has already seen the end: it makes an `EventSource` stop reconnecting.
     """
     row = await stepgate.service.get_run(run_id, owner=caller.owner)
     position = min(parse_position(after, last_event_id), row.last_seq)
@@ -335,9 +335,9 @@ async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int
 def _build_artifact_response(name: str, content: bytes) -> Response:
     """The file. Untrusted: only pictures are shown by browsers, everything else is downloaded."""
     media_type = get_artifact_type(name)
-    shown = "inline" if media_type.startswith("image/") else "attachment"
+    disposition = "inline" if media_type.startswith("image/") else "attachment"
     headers = {
-        "content-disposition": f"{shown}; filename*=UTF-8''{quote(PurePosixPath(name).name)}",
+        "content-disposition": f"{disposition}; filename*=UTF-8''{quote(PurePosixPath(name).name)}",
         "content-security-policy": "default-src 'none'; sandbox",
         "x-content-type-options": "nosniff",
     }
@@ -351,6 +351,6 @@ def parse_position(after: int | None, last_event_id: str | None) -> int:
     seq = last_event_id.strip()
     # Only ASCII digits, and few of them: `int` accepts other digits too, and refuses very long numbers.
     if not (seq.isascii() and seq.isdigit() and len(seq) <= len(str(MAX_SEQ)) and int(seq) <= MAX_SEQ):
-        shown = ascii(last_event_id[:40])
-        raise BadRequestError(f"Last-Event-ID must be the seq of an event, not {shown}", param="last-event-id")
+        quoted_id = ascii(last_event_id[:40])
+        raise BadRequestError(f"Last-Event-ID must be the seq of an event, not {quoted_id}", param="last-event-id")
     return int(seq)

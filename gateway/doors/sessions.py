@@ -114,9 +114,9 @@ async def _list_session_names(stepgate: Stepgate, session_id: str, owner: str, u
     if user_id is not None:
         session_id = build_session_name(user_id, session_id)
     conversations = stepgate.intake.conversations
-    found = await conversations.find_id(session_id, owner=owner) if conversations is not None else None
-    if found is not None:
-        return (session_id,) if found == session_id else (session_id, found)
+    conversation_id = await conversations.find_id(session_id, owner=owner) if conversations is not None else None
+    if conversation_id is not None:
+        return (session_id,) if conversation_id == session_id else (session_id, conversation_id)
     if user_id is not None or await stepgate.sessions.exists(owner, session_id):
         return (session_id,)
     names = await stepgate.sessions.find_user_sessions(owner, session_id)
@@ -126,10 +126,10 @@ async def _list_session_names(stepgate: Stepgate, session_id: str, owner: str, u
 
 
 def _build_context(state: RunState) -> tuple[GatheredContext, ...]:
-    found = []
+    context = []
     for step in state.list_succeeded_steps():
         output = state.get_step(step.id).output
         if output is not None:
             text = cut_text(output.text, CONTEXT_CHARS)
-            found.append(GatheredContext(step_id=step.id, tool=step.tool, content=text, from_outside=output.tainted))
-    return tuple(found)
+            context.append(GatheredContext(step_id=step.id, tool=step.tool, content=text, from_outside=output.tainted))
+    return tuple(context)

@@ -48,11 +48,11 @@ class UsageReport(DeferredModel):
 
 def parse_dimensions(text: str) -> tuple[Dimension, ...]:
     """The dimensions of a comma-separated list, each once. Raises `BadRequestError`, naming the known ones."""
-    known: tuple[Dimension, ...] = get_args(Dimension)
+    dimensions: tuple[Dimension, ...] = get_args(Dimension)
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in known]:
-        raise BadRequestError(f"by: {unknown[0][:50]!r} is not a way to group usage; known: {', '.join(known)}")
-    return tuple(dict.fromkeys(name for name in known if name in names))
+    if unknown := [name for name in names if name not in dimensions]:
+        raise BadRequestError(f"by: {unknown[0][:50]!r} is not a way to group usage; known: {', '.join(dimensions)}")
+    return tuple(dict.fromkeys(name for name in dimensions if name in names))
 
 
 @router.get("/v1/usage", responses=ERRORS, response_model_exclude_unset=True)

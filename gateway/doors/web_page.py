@@ -43,7 +43,7 @@ class BrowserRoute(DeferredRoute):
     """A route for browsers only; another route serves the same path to other clients."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Returns no match for a client whose Accept header lacks `text/html`."""
+        """No match for a client whose Accept header lacks `text/html`."""
         matched = super().matches(scope)
         return matched if matched[0] is not Match.FULL or wants_html(scope) else (Match.NONE, {})
 
@@ -78,14 +78,14 @@ class PageFile:
 @cache
 def load_files() -> dict[str, PageFile]:
     """The files by name. A requested name is only looked up here; no path is built from it."""
-    found = {}
+    files = {}
     for path in sorted(WEB_FOLDER.iterdir()):
         if path.suffix in _TYPES:
             plain = path.read_bytes()
             # A fixed time, so that the same content always gives the same bytes.
             packed = gzip.compress(plain, mtime=0)
-            found[path.name] = PageFile(_TYPES[path.suffix], plain, packed, hashlib.sha256(plain).hexdigest()[:20])
-    return found
+            files[path.name] = PageFile(_TYPES[path.suffix], plain, packed, hashlib.sha256(plain).hexdigest()[:20])
+    return files
 
 
 def wants_html(scope: Scope) -> bool:
@@ -95,16 +95,16 @@ def wants_html(scope: Scope) -> bool:
 
 
 def _respond(http: Request, name: str, *, vary: str) -> Response:
-    found = load_files().get(name)
-    if found is None:
+    file = load_files().get(name)
+    if file is None:
         raise NotFoundError(f"there is nothing at {http.method} {http.url.path}")
     packs = "gzip" in http.headers.get("accept-encoding", "")
     # Different bytes need a different tag (RFC 9110, section 8.8.3).
-    tag = f'"{found.etag}-gz"' if packs else f'"{found.etag}"'
+    tag = f'"{file.etag}-gz"' if packs else f'"{file.etag}"'
     headers = {**HEADERS, "etag": tag, "vary": vary}
-    known = {one.strip().removeprefix("W/") for one in http.headers.get("if-none-match", "").split(",")}
-    if tag in known or "*" in known:
+    etags = {one.strip().removeprefix("W/") for one in http.headers.get("if-none-match", "").split(",")}
+    if tag in etags or "*" in etags:
         return Response(status_code=304, headers=headers)
     if packs:
         headers["content-encoding"] = "gzip"
-    return Response(found.gzipped if packs else found.plain, headers=headers, media_type=found.content_type)
+    return Response(file.gzipped if packs else file.plain, headers=headers, media_type=file.content_type)

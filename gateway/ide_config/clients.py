@@ -58,13 +58,13 @@ def find_config_file(client: IdeClient, project: Path | None) -> Path | None:
 
 
 def _program(entry: Entry, extra: Mapping[str, JsonValue] | None = None) -> JsonObject:
-    found: JsonObject = {**(extra or {}), "command": entry.command[0], "args": [*entry.command[1:]]}
-    return {**found, "env": {**entry.env}} if entry.env else found
+    fields: JsonObject = {**(extra or {}), "command": entry.command[0], "args": [*entry.command[1:]]}
+    return {**fields, "env": {**entry.env}} if entry.env else fields
 
 
 def _address(entry: Entry, key: str, extra: Mapping[str, JsonValue] | None = None) -> JsonObject:
-    found: JsonObject = {**(extra or {}), "url": entry.url}
-    return {**found, "headers": {"Authorization": f"Bearer {key}"}} if entry.key_variable else found
+    fields: JsonObject = {**(extra or {}), "url": entry.url}
+    return {**fields, "headers": {"Authorization": f"Bearer {key}"}} if entry.key_variable else fields
 
 
 def _build_cursor(entry: Entry) -> JsonObject:

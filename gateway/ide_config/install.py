@@ -37,8 +37,8 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
     mark = old[: len(old) - len(text)]
     wanted = client.build(entry)
     try:
-        found = read_member(text or "{}", (*client.path, name), comments=client.comments)
-        if found is not None and found != wanted and not force:
+        member = read_member(text or "{}", (*client.path, name), comments=client.comments)
+        if member is not None and member != wanted and not force:
             raise ConfigError(f"{path} has another server named {name!r}; --force replaces it, --name adds another")
         changed = mark + _edit(client, text, name, entry, wanted)
     except MalformedJsonError as error:
@@ -49,7 +49,7 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
     if changed == old:
         return InstallResult(path, "unchanged")
     _write(path, changed)
-    return InstallResult(path, "added" if found is None else "replaced")
+    return InstallResult(path, "added" if member is None else "replaced")
 
 
 def _edit(client: IdeClient, text: str, name: str, entry: Entry, wanted: JsonObject) -> str:
@@ -57,13 +57,13 @@ def _edit(client: IdeClient, text: str, name: str, entry: Entry, wanted: JsonObj
         text = "{}\n"
     if read_member(text, (*client.path, name), comments=client.comments) != wanted:
         text = set_member(text, (*client.path, name), wanted, comments=client.comments)
-    asked = client.inputs(entry)
-    if asked is None:
+    inputs = client.inputs(entry)
+    if inputs is None:
         return text
-    known = read_member(text, ("inputs",), comments=client.comments)
-    if isinstance(known, list) and any(isinstance(one, dict) and one.get("id") == asked["id"] for one in known):
+    member = read_member(text, ("inputs",), comments=client.comments)
+    if isinstance(member, list) and any(isinstance(one, dict) and one.get("id") == inputs["id"] for one in member):
         return text
-    return append_entry(text, ("inputs",), asked, comments=client.comments)
+    return append_entry(text, ("inputs",), inputs, comments=client.comments)
 
 
 def _read(path: Path) -> str:

@@ -76,8 +76,10 @@ def _insert(scanner: JsonScanner, container: Node, key: str, value: JsonValue) -
         outer = _read_indent(text, container.start)
         indent = outer + _find_unit(text)
         entry = f"{newline}{indent}{key}{_format(text, value, indent)}{newline}{outer}"
-        kept = text[: container.end - 1].rstrip(" \t\r\n") if not inside[1:-1].strip() else text[: container.end - 1]
-        return kept + entry + text[container.end - 1 :]
+        beginning = (
+            text[: container.end - 1].rstrip(" \t\r\n") if not inside[1:-1].strip() else text[: container.end - 1]
+        )
+        return beginning + entry + text[container.end - 1 :]
     if "\n" not in inside:
         entry = f"{' ' if container.comma is not None else ', '}{key}{json.dumps(value, ensure_ascii=False)}"
         at = last.end if container.comma is None else container.comma + 1
@@ -102,8 +104,8 @@ def _find_newline(text: str) -> str:
 
 def _find_unit(text: str) -> str:
     """The indentation of one level: that of the first indented line."""
-    found = re.search(r"\n([ \t]+)\S", text)
-    return found.group(1) if found else "  "
+    match = re.search(r"\n([ \t]+)\S", text)
+    return match.group(1) if match else "  "
 
 
 def _read_indent(text: str, at: int) -> str:

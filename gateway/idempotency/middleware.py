@@ -94,13 +94,13 @@ class IdempotencyMiddleware:
             await store.record_run(who, key, run_id)
 
         scope.setdefault("state", {})["once"] = _IdempotentRequest(begun, note)
-        kept = _ResponseRecorder(send)
-        await self._app(scope, _replay_body(body, receive), kept.send)
+        recorder = _ResponseRecorder(send)
+        await self._app(scope, _replay_body(body, receive), recorder.send)
         # Not reached if the process stops meanwhile: the run may continue and must not be started again.
-        if kept.status in _REFUSAL_STATUSES and not kept.has_run_header:
+        if recorder.status in _REFUSAL_STATUSES and not recorder.has_run_header:
             await store.delete_request(who, key)
         else:
-            await store.store_response(who, key, kept.status, kept.headers, kept.body)
+            await store.store_response(who, key, recorder.status, recorder.headers, recorder.body)
 
 
 def hash_caller(caller: Caller) -> str:

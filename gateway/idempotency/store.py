@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.core.errors import AgentError, ConflictError
+from agent.core.errors import ConflictError, RequestError
 from agent.core.models import ENDED_STATUSES
 from agent.runs.run_worker import is_dead_worker, make_worker_name
 from agent.runs.service import make_run_id
@@ -43,7 +43,7 @@ class StartedRequest:
     has_run: bool = False
 
 
-class ReusedKeyError(AgentError):
+class ReusedKeyError(RequestError):
     """Raised for a key that was used before with another body."""
 
     code = "ERR_IDEMPOTENCY"
@@ -81,8 +81,8 @@ class IdempotencyStore:
         )
         if not rows:  # it has expired in this moment
             return await self.begin_request(who, key, digest)
-        known, status, headers, body, at = rows[0]
-        if known != digest:
+        stored_hash, status, headers, body, at = rows[0]
+        if stored_hash != digest:
             raise ReusedKeyError("Idempotency-Key: this key was used for another request; use a new key")
         if status == 0:
             return await self._resume_unanswered(who, key, str(headers), begun, late=at < now - START_TIMEOUT_SECONDS)
@@ -102,7 +102,7 @@ class IdempotencyStore:
         if runs and runs[0][0] in _ANSWERED_STATUSES:
             return StartedRequest(run_id, has_run=True)
         if not runs and (late or is_dead_worker(str(first.get(_WORKER, "")), self._worker)):
-            taken = await self._statements.write(
+            claimed_rows = await self._statements.write(
                 "UPDATE idempotency SET headers = ?, at = ? WHERE owner = ? AND key = ? AND status = 0 AND headers = ? "
                 "RETURNING key",
                 self._make_pending_headers(anew.run_id),
@@ -111,7 +111,7 @@ class IdempotencyStore:
                 key,
                 held,
             )
-            if taken:
+            if claimed_rows:
                 return anew
         where = f": GET /v1/runs/{run_id}/events" if runs else ""
         raise ConflictError(f"Idempotency-Key: the first request with this key is still in progress{where}")
@@ -126,7 +126,7 @@ class IdempotencyStore:
         )
 
     def _make_pending_headers(self, run_id: str) -> str:
-        """Returns what stands in place of the response's headers until there is one."""
+        """The placeholder of the response's headers until there is one."""
         return json.dumps([[RUN_HEADER, run_id], [_WORKER, self._worker]])
 
     async def store_response(

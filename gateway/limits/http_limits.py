@@ -123,7 +123,7 @@ class _LimitedBody:
         """The next message. Raises the refusal once there is one, and at once on every later call.
 
         An application that asks again must not wait for data that may never come. An application that is already
-        answering is told that its client has disconnected.
+        answering learns that its client has disconnected.
         """
         if self.is_complete and self.refusal is None:  # after a complete body, only the client's disconnect can follow
             return await self._receive()

@@ -122,29 +122,29 @@ class KeyQuotas:
     async def reserve(self, key: str, expected: Usage, *, run_id: str, epoch: int) -> str:
         """See `QuotaReservations.reserve`."""
         tokens = expected.total_tokens
-        found = await self._get_key(key)
-        limits = found.limits
+        stored_key = await self._get_key(key)
+        limits = stored_key.limits
         call = f"{run_id}/{secrets.token_hex(6)}"
-        held = self._reservations[call] = _Reservation()
+        reservation_entry = self._reservations[call] = _Reservation()
         try:
             if limits.tokens_per_minute is not None:
                 await self.token_rates.reserve(key, call, tokens, limits.tokens_per_minute)
-                held.tokens = tokens
+                reservation_entry.tokens = tokens
             if limits.budget_tokens is not None or limits.budget_usd is not None:
-                held.budget_row = await self._reserve_budget(found, expected, run_id, epoch)
+                reservation_entry.budget_row = await self._reserve_budget(stored_key, expected, run_id, epoch)
         except BaseException:
             del self._reservations[call]
-            if held.tokens:
-                await self.token_rates.record_usage(key, call, held.tokens, 0)
+            if reservation_entry.tokens:
+                await self.token_rates.record_usage(key, call, reservation_entry.tokens, 0)
             raise
         return call
 
     async def record_usage(self, key: str, reservation: str, usage: Usage) -> None:
         """See `QuotaReservations.record_usage`."""
-        held = self._reservations.pop(reservation, _Reservation())
-        if held.tokens:
-            await self.token_rates.record_usage(key, reservation, held.tokens, usage.total_tokens)
-        await self._budgets.settle(key, held.budget_row, usage.total_tokens, usage.cost_usd)
+        reserved_amount = self._reservations.pop(reservation, _Reservation())
+        if reserved_amount.tokens:
+            await self.token_rates.record_usage(key, reservation, reserved_amount.tokens, usage.total_tokens)
+        await self._budgets.settle(key, reserved_amount.budget_row, usage.total_tokens, usage.cost_usd)
 
     async def _reserve_budget(self, key: ApiKey, expected: Usage, run_id: str, epoch: int) -> str:
         booked = await self._budgets.reserve(key, expected, run_id=run_id, epoch=epoch)
@@ -167,8 +167,8 @@ class KeyQuotas:
     async def _get_key(self, key_id: str) -> ApiKey:
         """The key with its limits, cached for `KEY_CACHE_SECONDS`."""
         now = self._clock()
-        known = self._key_cache.get(key_id)
-        if known is None or known[0] <= now:
-            known = (now + KEY_CACHE_SECONDS, await self._keys.get(key_id))
-            self._key_cache[key_id] = known
-        return known[1]
+        cached = self._key_cache.get(key_id)
+        if cached is None or cached[0] <= now:
+            cached = (now + KEY_CACHE_SECONDS, await self._keys.get(key_id))
+            self._key_cache[key_id] = cached
+        return cached[1]

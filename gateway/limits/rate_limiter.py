@@ -67,27 +67,27 @@ class LocalRateLimiter:
 
     async def acquire(self, meter: str, name: str, amount: int, *, limit: int, seconds: float) -> MeterReading:
         """See `RateLimiter.acquire`."""
-        found = self._expire_entries(meter)
-        if found.total + amount > limit:
+        window = self._expire_entries(meter)
+        if window.total + amount > limit:
             return MeterReading(
-                False, max(0, limit - found.total), self._compute_wait(found, found.total + amount - limit)
+                False, max(0, limit - window.total), self._compute_wait(window, window.total + amount - limit)
             )
-        self._add_entry(meter, found, name, amount, seconds)
-        return MeterReading(True, limit - found.total, self._compute_wait(found, 1))
+        self._add_entry(meter, window, name, amount, seconds)
+        return MeterReading(True, limit - window.total, self._compute_wait(window, 1))
 
     async def read(self, meter: str, limit: int) -> MeterReading:
         """See `RateLimiter.read`."""
-        found = self._expire_entries(meter)
-        return MeterReading(True, max(0, limit - found.total), self._compute_wait(found, 1))
+        window = self._expire_entries(meter)
+        return MeterReading(True, max(0, limit - window.total), self._compute_wait(window, 1))
 
     async def replace(self, meter: str, name: str, amount: int, by: int, *, seconds: float = 0.0) -> None:
         """See `RateLimiter.replace`."""
-        found = self._expire_entries(meter)
-        known = found.entries.pop(name, None)
-        found.total -= known[1] if known is not None else 0
+        window = self._expire_entries(meter)
+        former = window.entries.pop(name, None)
+        window.total -= former[1] if former is not None else 0
         if by:
-            self._add_entry(meter, found, name, by, seconds)
-        elif not found.entries:
+            self._add_entry(meter, window, name, by, seconds)
+        elif not window.entries:
             self._windows.pop(meter, None)
 
     async def aclose(self) -> None:
@@ -103,13 +103,13 @@ class LocalRateLimiter:
 
     def _expire_entries(self, meter: str) -> _Window:
         """The meter's window without its expired entries."""
-        found = self._windows.get(meter) or _Window()
+        window = self._windows.get(meter) or _Window()
         now = self._clock()
-        while found.ends and (found.ends[0][0] <= now or self._is_stale(found, found.ends[0])):
-            until, name = heapq.heappop(found.ends)
-            if not self._is_stale(found, (until, name)):
-                found.total -= found.entries.pop(name)[1]
-        return found
+        while window.ends and (window.ends[0][0] <= now or self._is_stale(window, window.ends[0])):
+            until, name = heapq.heappop(window.ends)
+            if not self._is_stale(window, (until, name)):
+                window.total -= window.entries.pop(name)[1]
+        return window
 
     def _compute_wait(self, found: _Window, missing: int) -> float:
         """The seconds until `missing` is free, or until everything is free if that is not enough."""
@@ -125,8 +125,8 @@ class LocalRateLimiter:
 
     @staticmethod
     def _is_stale(found: _Window, end: tuple[float, str]) -> bool:
-        known = found.entries.get(end[1])
-        return known is None or known[0] != end[0]
+        current = found.entries.get(end[1])
+        return current is None or current[0] != end[0]
 
 
 class FallbackRateLimiter:

@@ -84,20 +84,20 @@ class RedisRateLimiter:
 
     async def _run_acquire(self, meter: str, name: str, amount: int, limit: int, seconds: float) -> MeterReading:
         try:
-            taken, left, wait = await self._meter(
+            acquired, left, wait = await self._meter(
                 keys=[self._build_key(meter)], args=[name, amount, limit, _to_milliseconds(seconds)]
             )
         except RedisError as error:
             raise _make_store_error(error) from error
-        return MeterReading(bool(taken), int(left), int(wait) / 1000)
+        return MeterReading(bool(acquired), int(left), int(wait) / 1000)
 
     def _build_key(self, meter: str) -> str:
         return f"{self._prefix}:meter:{meter}"
 
 
 def _make_store_error(error: RedisError) -> StoreError:
-    said = " ".join(str(error).split())[:200].rstrip(".")
-    return StoreError(f"Redis cannot be used: {said}; start it, or unset AGENT_REDIS_URL", agent_id="redis")
+    reason = " ".join(str(error).split())[:200].rstrip(".")
+    return StoreError(f"Redis cannot be used: {reason}; start it, or unset AGENT_REDIS_URL", agent_id="redis")
 
 
 def _to_milliseconds(seconds: float) -> int:

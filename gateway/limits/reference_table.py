@@ -31,8 +31,8 @@ class LimitRow(NamedTuple):
 
     def to_markdown(self) -> str:
         """The row as Markdown."""
-        found = self.of.model_fields[self.field].default
-        limit = "none" if found is None else f"{found:,}".removesuffix(".0")
+        default = self.of.model_fields[self.field].default
+        limit = "none" if default is None else f"{default:,}".removesuffix(".0")
         setting = "fixed" if self.field in ConstantSettings.model_fields else f"`{PREFIX}{self.field.upper()}`"
         where = {Settings: setting, Budgets: f"room: `budgets.{self.field}`"}
         return f"| {self.what} | {limit} | {where.get(self.of, f'key: `{self.field}`')} | {self.beyond} |"

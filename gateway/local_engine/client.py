@@ -63,8 +63,8 @@ class LocalModelClient:
         try:
             await self.engine.wait_until_ready(timeout_s)
         except TimeoutError as error:
-            told = f"{self.engine.options.name} is not loaded yet ({self.engine.describe()})"
-            raise ModelTimeoutError(told, agent_id="models") from error
+            loading_note = f"{self.engine.options.name} is not loaded yet ({self.engine.describe()})"
+            raise ModelTimeoutError(loading_note, agent_id="models") from error
         except ConfigError as error:
             raise ModelUnreachableError(error.message, agent_id="models") from error
         if self._client is None or self._socket != self.engine.socket:  # another child has another socket

@@ -141,7 +141,7 @@ class LocalEngine:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
         self._folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="stepgate-model-")
         options = self.options
-        told = {
+        child_options = {
             "file": str(options.file), "name": options.name, "socket": self.socket, "key": self.key,
             "context": options.context, "threads": options.threads, "slots": options.slots,
         }  # fmt: skip
@@ -160,7 +160,7 @@ class LocalEngine:
         reading = asyncio.create_task(_keep_lines(process.stderr, lines), name="output of the model engine")
         was_ready = False
         try:
-            process.stdin.write(json.dumps(told).encode() + b"\n")
+            process.stdin.write(json.dumps(child_options).encode() + b"\n")
             line = await process.stdout.readline()
             if line:
                 was_ready = True

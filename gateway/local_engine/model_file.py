@@ -31,17 +31,17 @@ def check_model_file(path: Path) -> int:
 
 
 def find_free_memory() -> int | None:
-    """The bytes of memory that a new process can have; None where the system does not tell."""
+    """The bytes of memory that a new process can have; None where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        found = next(line for line in lines if line.startswith("MemAvailable:"))
-        return int(found.split()[1]) * 1024
+        memory_line = next(line for line in lines if line.startswith("MemAvailable:"))
+        return int(memory_line.split()[1]) * 1024
     except (OSError, StopIteration, ValueError, IndexError):
         return None
 
 
 def find_loaded_bytes(pid: int) -> int:
-    """Returns how much of mapped files a process has in memory; 0 where the system does not tell."""
+    """Returns how much of mapped files a process has in memory; 0 where the system does not say."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
         return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssFile:", "RssAnon:")))

@@ -88,8 +88,11 @@ class IdleProber:
             if not await self._lease.take():
                 return
             measurement = await self._open(model)
-            known = self._live.tiers.measured
-            if known is not None and known.fingerprint == await measurement.read_fingerprint():
+            former_measurements = self._live.tiers.measured
+            if (
+                former_measurements is not None
+                and former_measurements.fingerprint == await measurement.read_fingerprint()
+            ):
                 self._not_before = monotonic() + RETRY_SECONDS
                 return
             record = await measurement.run()

@@ -42,7 +42,7 @@ _NOUNS = (
 
 
 def list_many_tools(count: int) -> tuple[ToolSpec, ...]:
-    """Returns `count` tools, in the middle of which one tells the weather."""
+    """Makes `count` tools, in the middle of which one is for the weather."""
     names = [f"{verb}_{noun}" for noun, verb in product(_NOUNS, _VERBS)][: count - 1]
     others = [
         _make_tool(name, f"{name.replace('_', ' ').capitalize()} that match some words.", words="string")

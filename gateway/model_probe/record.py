@@ -54,8 +54,8 @@ def choose_measured_profile(outcomes: Sequence[Outcome]) -> ModelProfile:
 
 
 def _count_right(outcomes: Sequence[Outcome], kind: TaskKind) -> Count:
-    asked = [one for one in outcomes if one.kind == kind]
-    return Count(sum(one.right for one in asked), len(asked))
+    of_kind = [one for one in outcomes if one.kind == kind]
+    return Count(sum(one.right for one in of_kind), len(of_kind))
 
 
 def _list_forms(outcomes: Sequence[Outcome]) -> tuple[CallForm, ...]:

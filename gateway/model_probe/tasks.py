@@ -55,10 +55,10 @@ _COLOUR: JsonObject = {
 async def _bind_to_schema(model: AskedModel) -> Reply:
     """Asks for prose under a schema: only an endpoint that binds the reply sends the object."""
     reply = await model.complete(_say("Write one friendly sentence to Anna."), schema=ResponseSchema("box", _COLOUR))
-    found = parse_strict(strip_thinking(reply.text))
-    if not isinstance(found, dict) or found.keys() != {"colour", "size"}:
+    parsed = parse_strict(strip_thinking(reply.text))
+    if not isinstance(parsed, dict) or parsed.keys() != {"colour", "size"}:
         return Reply(False)
-    return Reply(found["colour"] in ("red", "green", "blue") and isinstance(found["size"], int))
+    return Reply(parsed["colour"] in ("red", "green", "blue") and isinstance(parsed["size"], int))
 
 
 async def _bind_to_choice(model: AskedModel) -> Reply:
@@ -79,8 +79,8 @@ async def _bind_to_choice(model: AskedModel) -> Reply:
         "additionalProperties": False,
     }
     reply = await model.complete(_say("Write one friendly sentence to Anna."), schema=ResponseSchema("next", schema))
-    found = parse_strict(strip_thinking(reply.text))
-    chosen = found.get("next") if isinstance(found, dict) else None
+    parsed = parse_strict(strip_thinking(reply.text))
+    chosen = parsed.get("next") if isinstance(parsed, dict) else None
     return Reply(isinstance(chosen, dict) and chosen.get("tool") in ("paint", "wash"))
 
 
@@ -147,10 +147,10 @@ def _call_natively(name: str, question: str, tool: str, **args: str | int) -> Pr
             for t in TOOLS
         )
         reply = await model.complete(_say(question), tools=offered)
-        found = read_calls(reply.text, reply.tool_calls, {one.name: one.input_schema for one in TOOLS})
+        calls = read_calls(reply.text, reply.tool_calls, {one.name: one.input_schema for one in TOOLS})
         form = "native" if reply.tool_calls else "written"
-        right = any(call.name == tool and _has_inputs(call.arguments, args) for call in found.calls)
-        return Reply(right, form if found.calls else "")
+        right = any(call.name == tool and _has_inputs(call.arguments, args) for call in calls.calls)
+        return Reply(right, form if calls.calls else "")
 
     return ProbeTask("tools", name, run)
 

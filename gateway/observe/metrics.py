@@ -147,7 +147,7 @@ class _Labelled(Generic[Metric]):
 
     def labels(self, *values: str) -> Metric:
         """The time series of these values."""
-        found = self._series.get(values)
-        if found is None:
-            found = self._series[values] = self._metric.labels(*values)
-        return found
+        child = self._series.get(values)
+        if child is None:
+            child = self._series[values] = self._metric.labels(*values)
+        return child

@@ -59,12 +59,12 @@ class OriginCheckMiddleware:
         """Handles one request. Not a coroutine function: a request of a program needs no more than this."""
         if scope["type"] == "lifespan":
             return self._app(scope, receive, send)
-        found = [pair for pair in scope["headers"] if pair[0] in _READ]
-        if len(found) == 1 and found[0][0] == _HOST and self._is_host_allowed(found[0][1]):
+        pairs = [pair for pair in scope["headers"] if pair[0] in _READ]
+        if len(pairs) == 1 and pairs[0][0] == _HOST and self._is_host_allowed(pairs[0][1]):
             if self._varies:
                 scope.setdefault("state", {})["cors_headers"] = [(b"vary", b"Origin")]
             return self._app(scope, receive, send)
-        return self._check(_Source.read(found), scope, receive, send)
+        return self._check(_Source.read(pairs), scope, receive, send)
 
     def _check_host(self, value: bytes) -> bool:
         host = parse_host_header(value)
@@ -117,8 +117,8 @@ class OriginCheckMiddleware:
         return True
 
     async def _has_valid_key(self, scope: Scope) -> bool:
-        """Whether the request has a key or token that is verified, not only tolerated. Raises `AgentError` if
-        the store cannot tell.
+        """Whether the request has a key or token that is verified, not only tolerated. Raises `AgentError` if the store
+        cannot be read.
         """
         try:
             return (await self._authenticate(Headers(scope=scope))).key is not None

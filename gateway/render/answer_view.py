@@ -45,14 +45,14 @@ def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
     is_shown = state.is_finished or bool(metadata.get("approvals"))
     text = response.response if is_shown else ""
     waiting = state.pending_approvals if not state.is_finished else ()
-    shown = format_question(waiting, state.run_id, names_ids=False) if waiting else text
+    shown_text = format_question(waiting, state.run_id, names_ids=False) if waiting else text
     return {
         "run_id": state.run_id,
         "seq": events[-1].seq,
         "status": state.status,
         "room": state.room.id,
         "text": text,
-        "html": render_markdown(shown, state.run_id[-12:]) if html and text and state.failure is None else None,
+        "html": render_markdown(shown_text, state.run_id[-12:]) if html and text and state.failure is None else None,
         "steps": [step.model_dump(mode="json") for step in response.steps],
         "metadata": metadata,
     }
@@ -120,9 +120,9 @@ class AnswerFrames:
         body = event.body
         line = self._lines.format_event(event)
         if isinstance(body, ev.StepStarted):
-            found = self._lines.find_step(event.step_id)
-            if found is not None:
-                step = found[1]
+            plan_step = self._lines.find_step(event.step_id)
+            if plan_step is not None:
+                step = plan_step[1]
                 return "Writing the answer" if step.is_completion else step.intent or line
         if isinstance(body, ev.ToolCalled):
             return None

@@ -17,8 +17,8 @@ from agent.core.models import JsonObject, Source
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.core.trace import build_projection
+from agent.policy.approval import ASK_PREFIX
 from agent.run_context.outputs import number_sources
-from agent.runs.approval_replies import ASK_PREFIX
 from agent.runs.response import build_metadata, build_response, get_answer_text
 from gateway.render.openwebui import EMPTY_TEXT_EVENT, RichView
 from gateway.render.status import StatusLines
@@ -61,18 +61,18 @@ def build_completion_body(
         message["content"] = text or None
         finish = "tool_calls"
     choice = {"index": 0, "logprobs": None, "finish_reason": finish}
-    shown = _name_ignored(metadata, ignored)
+    shown_metadata = _name_ignored(metadata, ignored)
     body = {
         "id": make_completion_id(state.run_id),
         "object": "chat.completion",
         "created": int(state.created_at),
         "model": state.request.name_room(state.room.id),
         "usage": build_usage_body(metadata["usage"]),
-        "metadata": _select_texts(shown),
+        "metadata": _select_texts(shown_metadata),
     }
     # The body holds the steps three times and the trace twice; each is encoded once.
     steps = to_json(projection.list_lines())
-    trace = _append_json(to_json(shown), b"steps", steps)
+    trace = _append_json(to_json(shown_metadata), b"steps", steps)
     encoded_choice = _append_json(to_json(choice), b"message", _append_json(to_json(message), b"metadata", trace))
     encoded = _append_json(to_json(body), b"choices", b"[%b]" % encoded_choice)
     return _append_json(_append_json(encoded, b"steps", steps), b"stepgate", trace)
@@ -247,9 +247,9 @@ class OpenAIChunks:
         if answer.tool_calls:
             calls = [{"index": index, **call} for index, call in enumerate(answer.tool_calls)]
             yield self._encode_delta({"tool_calls": calls})
-        kept = {key: value for key, value in answer.provider_fields.items() if key not in _STREAMED_FIELDS}
-        if kept:
-            yield self._encode_delta(kept)
+        unstreamed_fields = {key: value for key, value in answer.provider_fields.items() if key not in _STREAMED_FIELDS}
+        if unstreamed_fields:
+            yield self._encode_delta(unstreamed_fields)
 
     def _get_streamed_text(self) -> str:
         """The text that was streamed since the answer last started."""
@@ -274,8 +274,8 @@ class OpenAIChunks:
         """Yields the headline, the last chunk with the run's trace, and the usage if the client asked for it."""
         yield from self._encode_headline(self._status.format_headline(event))
         response = build_response(self._events)
-        shown = response.model_dump(mode="json", include={"steps", "metadata"})
-        trace = build_trace(shown["steps"], shown["metadata"], self._ignored)
+        trace_data = response.model_dump(mode="json", include={"steps", "metadata"})
+        trace = build_trace(trace_data["steps"], trace_data["metadata"], self._ignored)
         answer = next((e.body for e in reversed(self._events) if isinstance(e.body, ev.AnswerFinished)), None)
         finish = finish or (answer.finish_reason if answer else "stop")
         usage = build_usage_body(response.metadata["usage"])

@@ -86,8 +86,8 @@ class StatusLines:
         return f"{word}: {len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
 
     def _format_step(self, word: str, event: ev.Event) -> str | None:
-        found = self.find_step(event.step_id)
-        if found is None or self.plan is None or (len(self.plan.steps) == 1 and found[1].is_completion):
+        plan_step = self.find_step(event.step_id)
+        if plan_step is None or self.plan is None or (len(self.plan.steps) == 1 and plan_step[1].is_completion):
             return None
-        number, step = found
+        number, step = plan_step
         return f"{word} {number}/{len(self.plan.steps)}: {step.title}"

@@ -17,7 +17,7 @@ export function runActions(run) {
 
 function recipeForm(run) {
   const element = el("form.form", { onsubmit: (event) => event.preventDefault() },
-    el("p.quiet", {}, "The plan becomes a skill with parameters that runs without planning anew. It is tried, and you confirm it before it is used."),
+    el("p.quiet", {}, "The plan becomes a skill with parameters that runs without another plan. It is tried, and you confirm it before it is used."),
     field("Name", "name", "", { hint: "Optional: lowercase words joined by hyphens", maxLength: 64 }));
   const save = async () => {
     const { name } = Object.fromEntries(new FormData(element));

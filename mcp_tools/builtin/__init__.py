@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agent.core.settings import Settings
-from agent.memory.store import MemoryStore
+from agent.memory import MemoryStore
 from agent.net import SafeClient
 from agent.run_context.ground import GroundFile
 from agent.tools import Tool
@@ -32,8 +32,8 @@ class Builtins:
 
     def walk_files(self) -> list[GroundFile]:
         """The readable files, at most as many as a listing visits; blocks."""
-        found = islice(self.roots.walk("", "*"), MAX_WALKED_ENTRIES)
-        return [GroundFile(place.display_path, info.st_mtime) for place, info in found]
+        entries = islice(self.roots.walk("", "*"), MAX_WALKED_ENTRIES)
+        return [GroundFile(place.display_path, info.st_mtime) for place, info in entries]
 
     async def aclose(self) -> None:
         """Closes connections."""

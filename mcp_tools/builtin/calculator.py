@@ -69,8 +69,8 @@ def calculate(expression: str) -> str:
         except (DivisionByZero, ZeroDivisionError) as error:
             raise ToolInputError(f"{expression!r} divides by zero") from error
         except (simpleeval.FunctionNotDefined, simpleeval.NameNotDefined) as error:
-            known = ", ".join(sorted(_FUNCTIONS))
-            raise ToolInputError(f"{error}; numbers, operators and these are known: {known}, pi, e") from error
+            function_names = ", ".join(sorted(_FUNCTIONS))
+            raise ToolInputError(f"{error}; numbers, operators and these are known: {function_names}, pi, e") from error
         except (InvalidOperation, Overflow, OverflowError) as error:
             raise ToolInputError(f"{expression!r} has no finite value within {PRECISION} digits") from error
         except SyntaxError as error:
@@ -165,7 +165,7 @@ _EVALUATOR = _Evaluator()
 
 
 def _format_plain(value: Decimal) -> str:
-    """Returns plain notation up to 30 digits without trailing zeros; rounded to 15 places, or 15 digits below one."""
+    """Plain notation up to 30 digits without trailing zeros; rounded to 15 places, or 15 digits below one."""
     places = 15 - min(0, value.adjusted() + 1)
     rounded = value if -value.as_tuple().exponent <= places else round(value, places)  # type: ignore[operator]
     text = format(rounded.normalize(), "f")

@@ -61,10 +61,10 @@ def _get_zone(name: str) -> zoneinfo.ZoneInfo:
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
-        known = sorted(zoneinfo.available_timezones())
-        near = [zone for zone in known if zone.rpartition("/")[2].lower() == name.lower().replace(" ", "_")]
+        zone_names = sorted(zoneinfo.available_timezones())
+        near = [zone for zone in zone_names if zone.rpartition("/")[2].lower() == name.lower().replace(" ", "_")]
         if len(near) == 1:
             return zoneinfo.ZoneInfo(near[0])
-        near += difflib.get_close_matches(name, known, n=3)
+        near += difflib.get_close_matches(name, zone_names, n=3)
         hint = f"; did you mean {', '.join(dict.fromkeys(near))}?" if near else "; use a name like Europe/Stockholm"
         raise ToolInputError(f"there is no time zone {name!r}{hint}") from error

@@ -66,24 +66,27 @@ class ExtractTool(TypedTool[ExtractInput, ExtractOutput]):
         if not text.strip():
             raise ToolInputError("there is nothing to read: the value is empty", agent_id=self.name)
         schema = ResponseSchema("fields", build_fields_schema(fields))
-        shown = text[:MAX_CHARS]
+        excerpt = text[:MAX_CHARS]
         wanted = f"Looked for: {args.wanted}\n" if args.wanted else ""
         messages: list[JsonObject] = [
             {"role": "system", "content": render("extract", fields=describe_fields(fields))},
-            {"role": "user", "content": f"{wanted}{format_block('data', shown)}\nReply with the JSON object only."},
+            {"role": "user", "content": f"{wanted}{format_block('data', excerpt)}\nReply with the JSON object only."},
         ]
         problems = ["the reply has no JSON object"]
         for _ in range(2):
             reply = await self._ask(context, messages, schema)
-            found = _read_object(reply)
-            if found is not None:
-                values, problems = read_values(fields, found)
+            extracted = _read_object(reply)
+            if extracted is not None:
+                values, problems = read_values(fields, extracted)
                 if not problems:
                     return ExtractOutput.model_validate(values)
-            told = "\n".join(f"- {problem}" for problem in problems)
+            problem_lines = "\n".join(f"- {problem}" for problem in problems)
             messages += [
                 {"role": "assistant", "content": reply[:4_000] or "(nothing)"},
-                {"role": "user", "content": f"That reply does not fit:\n{told}\nReply with the JSON object only."},
+                {
+                    "role": "user",
+                    "content": f"That reply does not fit:\n{problem_lines}\nReply with the JSON object only.",
+                },
             ]
         raise ToolOutputError(f"the model gave no fields that fit: {'; '.join(problems)}", agent_id=self.name)
 

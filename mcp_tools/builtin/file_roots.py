@@ -59,10 +59,12 @@ class FileRoots:
             raise ToolDeniedError(f"{path!r} is refused: '..' is not followed; {_RELATIVE}")
         if not given.is_absolute():
             return [FilePath(root, given.parts) for root in self.roots]
-        found = [FilePath(root, given.relative_to(root).parts) for root in self.roots if given.is_relative_to(root)]
-        if not found:
+        candidates = [
+            FilePath(root, given.relative_to(root).parts) for root in self.roots if given.is_relative_to(root)
+        ]
+        if not candidates:
             raise ToolDeniedError(f"{path!r} is outside the readable folders; {_RELATIVE}")
-        return found
+        return candidates
 
     def open(self, path: str) -> tuple[FilePath, int]:
         """The first existing file or folder of this path and an open descriptor.
@@ -107,7 +109,7 @@ class FileRoots:
                 likeness = max(likeness, _SIMILAR)
             if likeness >= _SIMILAR:
                 ranked.append((-likeness, place.display_path))
-        return [shown for _, shown in sorted(ranked)[:MAX_SIMILAR]]
+        return [display_path for _, display_path in sorted(ranked)[:MAX_SIMILAR]]
 
 
 class FileTool(TypedTool[In, Out]):
@@ -171,7 +173,7 @@ def _read_bytes(descriptor: int, shown: str) -> bytes:
 
 
 def _decode_text(data: bytes, shown: str) -> str:
-    """Returns text: by byte order mark, as UTF-8, else Latin-1. Raises `ToolInputError` for binary data."""
+    """Text: by byte order mark, as UTF-8, else Latin-1. Raises `ToolInputError` for binary data."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return data.decode(encoding, errors="replace")

@@ -221,8 +221,8 @@ class SearchFilesTool(FileTool[SearchFilesInput, SearchFilesOutput]):
             for line_number, line in _read_lines(place):
                 kind = matcher.match(line)
                 if kind is not None:
-                    found = Match(path=place.display_path, line=line_number, text=line.strip()[:MAX_LINE_CHARS])
-                    (phrase if kind == "phrase" else words).append(found)
+                    hit = Match(path=place.display_path, line=line_number, text=line.strip()[:MAX_LINE_CHARS])
+                    (phrase if kind == "phrase" else words).append(hit)
         matches = [*phrase, *words]
         truncated = not is_complete or len(matches) > args.limit
         return SearchFilesOutput(query=args.query, matches=matches[: args.limit], truncated=truncated)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel
-from agent.memory.store import MAX_CHARS, MemorySearchResult, MemoryStore
+from agent.memory import MAX_CHARS, MemorySearchResult, MemoryStore
 from agent.text.terms import extract_query_terms, extract_terms, has_content_words
 from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool, declare_roles
 from mcp_tools.builtin.request_commands import RECALL, REMEMBERING
@@ -104,7 +104,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
 
     async def run(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchOutput:
         recall = await self._recall(args, context)
-        found = [
+        memories = [
             FoundMemory(
                 id=memory.id,
                 text=memory.text,
@@ -115,7 +115,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
             )
             for memory in recall.memories
         ]
-        return MemorySearchOutput(memories=found, embedder=recall.embedder, note=recall.fallback_reason or "")
+        return MemorySearchOutput(memories=memories, embedder=recall.embedder, note=recall.fallback_reason or "")
 
     async def _recall(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchResult:
         """The memories that fit the arguments; the newest facts for a query without content."""

@@ -136,8 +136,8 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
         """Runs the program; the files it wrote become content blocks of the result."""
         parsed = RunPythonInput.model_validate(args)
         done = await self._run_program(parsed)
-        kept, blocks = self._limit_artifacts(done.artifacts)
-        result = self.make_result(_build_output(done, kept, parsed.files, context.run_id))
+        artifacts, blocks = self._limit_artifacts(done.artifacts)
+        result = self.make_result(_build_output(done, artifacts, parsed.files, context.run_id))
         if not blocks:
             return result
         # The text comes last: the artifacts have been measured without it, and a long text is cut.
@@ -146,8 +146,8 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
     async def run(self, args: RunPythonInput, context: ToolContext) -> RunPythonOutput:
         """Runs the program. Raises `ToolInputError` with the program's error, `ToolTimeoutError`, and `ToolError`."""
         done = await self._run_program(args)
-        kept, _ = self._limit_artifacts(done.artifacts)
-        return _build_output(done, kept, args.files, context.run_id)
+        artifacts, _ = self._limit_artifacts(done.artifacts)
+        return _build_output(done, artifacts, args.files, context.run_id)
 
     async def _run_program(self, args: RunPythonInput) -> ProgramResult:
         with ExitStack() as stack:
@@ -183,14 +183,14 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
 
     def _limit_artifacts(self, artifacts: Sequence[Artifact]) -> tuple[list[Artifact], list[JsonObject]]:
         """The artifacts that can be stored whole, and their content blocks."""
-        kept: list[Artifact] = []
+        kept_artifacts: list[Artifact] = []
         blocks: list[JsonObject] = []
         for artifact in artifacts:
             tried = [*blocks, build_artifact_block(artifact.name, artifact.content)]
             limited = limit_blocks(tried, self._max_text_chars, self._max_content_bytes)
             if limited[-1] is tried[-1]:
-                kept, blocks = [*kept, artifact], tried
-        return kept, blocks
+                kept_artifacts, blocks = [*kept_artifacts, artifact], tried
+        return kept_artifacts, blocks
 
     def format_text(self, output: RunPythonOutput) -> str:
         """The result, the printed text, and links to the files."""

@@ -179,8 +179,8 @@ def _parse_service_reply(url: str, body: bytes) -> Page:
         raise ToolError("the fetcher's answer has neither text, content nor markdown")
     title = str(data.get("title") or "")
     body = (f"# {title}\n\n{text}" if title else text).encode()
-    shown = str(data.get("url") or url)
-    return Page(shown, status if isinstance(status, int) else 200, "text/markdown", body, "utf-8", truncated=False)
+    shown_url = str(data.get("url") or url)
+    return Page(shown_url, status if isinstance(status, int) else 200, "text/markdown", body, "utf-8", truncated=False)
 
 
 def extract(page: Page) -> _Readable:
@@ -221,15 +221,15 @@ def _from_html(html: str, url: str) -> _Readable:
 
 def _list_links(html: str, url: str) -> tuple[str, ...]:
     """The absolute addresses that a page links to, each once, at most `MAX_LINKS`."""
-    found: dict[str, None] = {}
+    links: dict[str, None] = {}
     for match in _HREF.finditer(html):
         with suppress(ValueError):
             address = urljoin(url, unescape(match[1] or match[2] or match[3] or "").strip())
             if address.startswith(("http://", "https://")):
-                found[address] = None
-        if len(found) >= MAX_LINKS:
+                links[address] = None
+        if len(links) >= MAX_LINKS:
             break
-    return tuple(found)
+    return tuple(links)
 
 
 def _decode(page: Page) -> str:

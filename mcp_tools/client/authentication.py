@@ -133,7 +133,7 @@ class CredentialAuth(httpx2.Auth):
     def get_token(self) -> str:
         """The token. Raises `ToolError` if there is none."""
         if self._credentials is None:
-            raise ToolError(f"AGENT_CREDENTIALS_PATH is not set, so there is no credential {self._name!r}")
+            raise ToolError(f"there is no file of credentials, so there is no credential {self._name!r}")
         try:
             credential = self._credentials.get(self._name)
         except CredentialError as error:
@@ -214,7 +214,7 @@ def get_expiry(tokens: OAuthToken) -> float | None:
 
 
 async def _request_refresh(login: Login, refresh_token: str) -> OAuthToken | None:
-    """Returns new tokens (RFC 6749, section 6), or None if the server rejects the refresh token.
+    """New tokens (RFC 6749, section 6), or None if the server rejects the refresh token.
 
     Raises `httpx2.HTTPError` and `ValidationError`.
     """

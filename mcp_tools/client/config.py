@@ -82,7 +82,7 @@ class McpServerConfig(BaseModel):
         description="static: by `headers`, `env` or `credential`; oauth: by the login of `stepgate mcp-servers login`",
     )
     credential: str | None = Field(
-        default=None, min_length=1, description="name of a bearer token in AGENT_CREDENTIALS_PATH"
+        default=None, min_length=1, description="name of a bearer token in credentials.json of the data folder"
     )
     oauth: OAuthClient = OAuthClient()
     secret_env: Mapping[str, str] = Field(
@@ -189,7 +189,7 @@ def read_servers(
     """The servers of a file by name, and a message for each entry that cannot be used as written.
 
     A missing file means no servers. Accepts `{"mcpServers": {...}}`, VS Code's `{"servers": {...}}`, or the map itself.
-    Raises `ConfigError` for a file that is no JSON object.
+    Raises `ConfigError` for a file that is not a JSON object.
     """
     servers: dict[str, McpServerConfig] = {}
     problems: list[str] = []
@@ -215,9 +215,9 @@ def read_entries(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text("utf-8-sig"))
     except (ValueError, OSError) as error:
-        raise ConfigError(f"AGENT_MCP_SERVERS: {path} is not valid JSON: {error}") from error
+        raise ConfigError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(data, dict):
-        raise ConfigError(f'AGENT_MCP_SERVERS: {path} must hold {{"mcpServers": {{...}}}}')
+        raise ConfigError(f'{path} must hold {{"mcpServers": {{...}}}}')
     entries = data.get("mcpServers", data.get("servers", data))
     return entries if isinstance(entries, dict) else {}
 
@@ -262,8 +262,8 @@ def remove_server(path: Path, name: str) -> None:
     """Removes a server from the file and keeps everything else in it. Raises `ConfigError` if it is not there."""
     data, entries = _load_file(path)
     if name not in entries:
-        known = ", ".join(sorted(entries)) or "none"
-        raise ConfigError(f"there is no MCP server {name!r} in {path}; known: {known}")
+        server_names = ", ".join(sorted(entries)) or "none"
+        raise ConfigError(f"there is no MCP server {name!r} in {path}; known: {server_names}")
     del entries[name]
     _write_file(path, data)
 
@@ -279,7 +279,7 @@ def _load_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         return data, data  # the map itself
     entries = data.setdefault(key or "mcpServers", {})
     if not isinstance(entries, dict):
-        raise ConfigError(f"AGENT_MCP_SERVERS: {path}: {key} must be an object with one entry for each server")
+        raise ConfigError(f"{path}: {key} must be an object with one entry for each server")
     return data, entries
 
 

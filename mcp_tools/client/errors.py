@@ -93,8 +93,8 @@ def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float, s
         problem = f"MCP server {name!r} sent an answer that cannot be read{OUTCOME_UNKNOWN}"
         return ToolError(problem, agent_id=name)
     words = error.message.strip() or find_words(error.data)
-    shown = sanitize_text(words[:MAX_ERROR_CHARS]).text or "it reports an error without a message"
-    return ToolError(f"MCP server {name!r}: {shown}", agent_id=name)
+    clean_text = sanitize_text(words[:MAX_ERROR_CHARS]).text or "it reports an error without a message"
+    return ToolError(f"MCP server {name!r}: {clean_text}", agent_id=name)
 
 
 def describe_cause(error: BaseException) -> str:

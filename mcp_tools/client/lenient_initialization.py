@@ -24,5 +24,5 @@ def complete_initialization(result: dict[str, Any], server: str, validate: Valid
         return {**fixed, "capabilities": {}, "serverInfo": names, **part}
 
     info_kept, _ = select_valid_fields(info, ("name", "version"), lambda value: validate(build(serverInfo=value)))
-    kept, _ = select_valid_fields(result["capabilities"], (), lambda value: validate(build(capabilities=value)))
-    result.update(serverInfo=info_kept or names, capabilities=kept or {})
+    valid_fields, _ = select_valid_fields(result["capabilities"], (), lambda value: validate(build(capabilities=value)))
+    result.update(serverInfo=info_kept or names, capabilities=valid_fields or {})

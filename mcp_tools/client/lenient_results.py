@@ -150,7 +150,7 @@ def _repair_list(result: dict[str, Any], key: str, noun: str, validate: Validate
     if not isinstance(entries, list):
         faults.append(f"its list of {noun}s is not a list")
         entries = []
-    kept: list[dict[str, Any]] = []
+    valid_items: list[dict[str, Any]] = []
     for number, entry in enumerate(entries, start=1):
         name = _name_entry(entry, noun, number)
         if not isinstance(entry, dict):
@@ -162,8 +162,8 @@ def _repair_list(result: dict[str, Any], key: str, noun: str, validate: Validate
             continue
         if left_out:
             faults.append(f"{name}: used without its {', '.join(left_out)}, which cannot be read")
-        kept.append(used)
-    result[key] = kept
+        valid_items.append(used)
+    result[key] = valid_items
     cursor = result.get("nextCursor")
     if isinstance(cursor, int) and not isinstance(cursor, bool):
         result["nextCursor"] = str(cursor)

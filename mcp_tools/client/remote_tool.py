@@ -125,7 +125,7 @@ class McpTool:
         return ToolResult(value, text, content=() if is_plain_text(content) else content)
 
     def _is_empty_wrapper(self, value: Any) -> bool:
-        """Whether an object only wraps an empty value: some servers put a result that is no object under `result`.
+        """Whether an object only wraps an empty value: some servers put a result that is not an object under `result`.
 
         A tool that never returns anything (`type: null`) is not empty for that.
         """
@@ -136,7 +136,7 @@ class McpTool:
         return not (isinstance(wrapped, dict) and wrapped.get("type") == "null")
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
-        """Returns None: MCP cannot tell what became of an earlier call."""
+        """Returns None: MCP does not say what became of an earlier call."""
         return None
 
 
@@ -243,8 +243,8 @@ def _find_argument_roles(tool: types.Tool, choice: ToolOverrides) -> dict[str, A
     address says where the call goes.
     """
     properties = tool.input_schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
-    by_schema = [name for name, schema in known.items() if _holds_uri(schema)]
+    known_properties = properties if isinstance(properties, dict) else {}
+    by_schema = [name for name, schema in known_properties.items() if _holds_uri(schema)]
     return {**dict.fromkeys(by_schema, "where"), **choice.get_argument_roles(tool.name)}
 
 
@@ -264,7 +264,7 @@ def _holds_uri(schema: Any) -> bool:
 def _is_open_world(tool: types.Tool, choice: ToolOverrides) -> bool:
     """Whether the operator or an explicit hint says that the tool reaches others than its server.
 
-    A missing hint is no hint, although the protocol's default is true: nearly every server leaves it out. A hint is
+    A missing hint says nothing, although the protocol's default is true: nearly every server leaves it out. A hint is
     believed here even if the server is not trusted, because it only adds questions.
     """
     chosen = choice.get_open_world(tool.name)

@@ -46,7 +46,7 @@ LIST_TOOL = types.Tool(  # both texts are pinned: a changed one would be quarant
 )
 READ_TOOL = types.Tool(
     name="read_resource",
-    description="Reads a resource of this server by its URI: one that list_resources tells, or that a result of the "
+    description="Reads a resource of this server by its URI: one that list_resources lists, or that a result of the "
     "server's tools links to.",
     input_schema={
         "type": "object",
@@ -114,7 +114,7 @@ async def _list_resources(client: Client, query: str) -> types.CallToolResult:
 
 async def _filter_pages(list_page: ListPage, query: str) -> tuple[list[JsonObject], int]:
     """The entries that match the query, and how many more there are."""
-    found: list[JsonObject] = []
+    pages: list[JsonObject] = []
     more = 0
     cursor: str | None = None
     for _ in range(MAX_PAGES):
@@ -127,13 +127,13 @@ async def _filter_pages(list_page: ListPage, query: str) -> tuple[list[JsonObjec
                 not in f"{described['name']} {described.get('uri', described.get('uriTemplate'))}".lower()
             ):
                 continue
-            if len(found) < MAX_LISTED:
-                found.append(described)
+            if len(pages) < MAX_LISTED:
+                pages.append(described)
             else:
                 more += 1
         if not (cursor := page.next_cursor):
             break
-    return found, more
+    return pages, more
 
 
 def _describe_resource(one: types.Resource | types.ResourceTemplate) -> JsonObject | None:

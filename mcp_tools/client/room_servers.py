@@ -22,7 +22,7 @@ def collect_room_servers(rooms: Iterable[Room]) -> dict[str, McpServerConfig]:
     """The servers of all rooms by name. A room whose servers break a rule, which a file edited by hand may do,
     has none.
     """
-    found: dict[str, McpServerConfig] = {}
+    room_servers: dict[str, McpServerConfig] = {}
     for room in rooms:
         if not room.mcp_servers:
             continue
@@ -31,11 +31,11 @@ def collect_room_servers(rooms: Iterable[Room]) -> dict[str, McpServerConfig]:
             continue
         for name, server in room.mcp_servers.items():
             try:
-                found[make_server_name(room.id, name)] = _make_config(room, server)
+                room_servers[make_server_name(room.id, name)] = _make_config(room, server)
             except ValidationError as error:
                 fault = describe_first_fault(error, quote=False)
                 log.warning("the server %s of the room %s is not used: %s", name, room.id, fault)
-    return found
+    return room_servers
 
 
 def _make_config(room: Room, server: RoomServer) -> McpServerConfig:

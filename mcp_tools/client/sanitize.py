@@ -41,9 +41,9 @@ def sanitize_text(text: str) -> RevealedText:
     for _ in range(_MAX_PASSES):
         before = text
         text = _COMMENT.sub(remove, _ESCAPE_SEQUENCE.sub(remove, text))
-        shown = strip_invisible(text)
-        hidden += shown.hidden
-        text = shown.text
+        visible_text = strip_invisible(text)
+        hidden += visible_text.hidden
+        text = visible_text.text
         if text == before:
             return RevealedText(text.strip(), tuple(hidden))
     return RevealedText("", (*hidden, text))
@@ -93,9 +93,9 @@ def escape_invisible(text: str) -> str:
 
 def format_names(names: Iterable[str]) -> str:
     """A few of the names in one escaped line, and how many more there are."""
-    shown = [escape_invisible(name)[:64] for name in sorted(names)]
-    more = f" and {len(shown) - _MAX_NAMES} more" if len(shown) > _MAX_NAMES else ""
-    return ", ".join(shown[:_MAX_NAMES]) + more
+    shown_names = [escape_invisible(name)[:64] for name in sorted(names)]
+    more = f" and {len(shown_names) - _MAX_NAMES} more" if len(shown_names) > _MAX_NAMES else ""
+    return ", ".join(shown_names[:_MAX_NAMES]) + more
 
 
 def _is_visible(char: str) -> bool:

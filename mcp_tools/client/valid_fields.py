@@ -24,15 +24,15 @@ def select_valid_fields(
     """The object with the required fields and each other one that is valid beside them, and the names of the
     fields that are left out. The object is None if a required field is missing or invalid.
     """
-    kept = {name: value[name] for name in required if name in value}
-    if not is_valid(kept, validate):
+    valid_fields = {name: value[name] for name in required if name in value}
+    if not is_valid(valid_fields, validate):
         return None, []
     left_out: list[str] = []
     for name, field in value.items():
-        if name in kept:
+        if name in valid_fields:
             continue
-        if is_valid({**kept, name: field}, validate):
-            kept[name] = field
+        if is_valid({**valid_fields, name: field}, validate):
+            valid_fields[name] = field
         else:
             left_out.append(name)
-    return kept, left_out
+    return valid_fields, left_out

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, mode
 from agent.core.cancellation import cancel_and_wait
 from agent.core.client_requests import AskWaitingClient, refuse_waiting_request
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
-from agent.runs.approval_replies import require_approval_ids
+from agent.runs.decisions import require_approval_ids
 from agent.runs.response import build_response
 from agent.runs.run_intake import RunIntake
 from agent.tools import ToolAnnotations, build_flat_schema
@@ -313,7 +313,7 @@ AGENT_TOOLS: Mapping[str, AgentTool] = {
         ),
         AgentTool(
             "run_respond",
-            "Tell a run that waits for the user's approval what the user decided, and wait for its answer. An approved "
+            "Pass the user's decision to a run that waits for approval, and wait for its answer. An approved "
             "run changes things: never decide for the user.",
             RunRespondInput,
             ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=True),

@@ -133,12 +133,14 @@ class ClientCall:
         request = self._service.client_requests.get_open_request(run_id)
         if request is None or not self._supports(request.method):
             return None
-        asked: types.ElicitRequest | types.CreateMessageRequest
+        elicitation: types.ElicitRequest | types.CreateMessageRequest
         if request.method == "elicitation/create":
-            asked = types.ElicitRequest(params=types.ElicitRequestFormParams.model_validate(request.params))
+            elicitation = types.ElicitRequest(params=types.ElicitRequestFormParams.model_validate(request.params))
         else:
-            asked = types.CreateMessageRequest(params=types.CreateMessageRequestParams.model_validate(request.params))
-        return types.InputRequiredResult(input_requests={request.key: asked}, request_state=run_id)
+            elicitation = types.CreateMessageRequest(
+                params=types.CreateMessageRequestParams.model_validate(request.params)
+            )
+        return types.InputRequiredResult(input_requests={request.key: elicitation}, request_state=run_id)
 
     async def resolve_approvals(
         self, run_id: str, follow: Callable[[int], Awaitable[object]]
@@ -178,9 +180,9 @@ class ClientCall:
             return None
         request, key = build_input_request(question), get_question_key(run_id)
         if self._context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            said = (self._params.input_responses or {}).get(key) if self.resumed_run_id else None
-            if isinstance(said, types.ElicitResult):
-                return parse_answer(said)
+            response = (self._params.input_responses or {}).get(key) if self.resumed_run_id else None
+            if isinstance(response, types.ElicitResult):
+                return parse_answer(response)
             return types.InputRequiredResult(input_requests={key: request}, request_state=run_id)
         answered = await self._send_with_progress(asyncio.create_task(self._elicit(request)), "waiting for your answer")
         return parse_answer(answered) if answered is not None else None

@@ -31,14 +31,14 @@ def convert_blocks(blocks: Sequence[JsonObject], revision: str, *, whole: bool) 
     """
     content: list[types.ContentBlock] = []
     limit, left_out = TEXT_CHARS, 0
-    for block, kept in zip(_BLOCKS.validate_python(list(blocks)), blocks, strict=True):
+    for block, stored_block in zip(_BLOCKS.validate_python(list(blocks)), blocks, strict=True):
         if isinstance(block, types.TextContent) and not limit:
             left_out += len(block.text)
         elif isinstance(block, types.TextContent):
             content.append(block.model_copy(update={"text": _truncate(block.text, whole=whole, limit=limit)}))
             limit = max(0, limit - len(block.text))
         elif revision < _BLOCK_INTRODUCED_IN.get(block.type, ""):
-            content.append(types.TextContent(type="text", text=describe_block(kept)))
+            content.append(types.TextContent(type="text", text=describe_block(stored_block)))
         else:
             content.append(block)
     if left_out:

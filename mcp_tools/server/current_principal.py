@@ -26,8 +26,8 @@ def get_current_owner() -> str:
 async def set_principal(ctx: "ServerRequestContext[Any, Any]", call_next: "CallNext") -> "HandlerResult":
     """Middleware that sets the principal for each message: a session's messages may come from many HTTP requests."""
     request = ctx.request
-    found = getattr(request.state, STATE_KEY, None) if isinstance(request, Request) else None
-    token = _current_principal.set(found if isinstance(found, Principal) else LOCAL)
+    principal = getattr(request.state, STATE_KEY, None) if isinstance(request, Request) else None
+    token = _current_principal.set(principal if isinstance(principal, Principal) else LOCAL)
     try:
         return await call_next(ctx)
     finally:

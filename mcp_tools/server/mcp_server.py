@@ -226,9 +226,9 @@ class _Handlers:
         is_skill = params.name in {prompt.name for prompt in self._skills.list_prompts()}
         for source in self._list_prompt_sources():
             if source.comes_first or not is_skill:
-                found = await source.get_prompt(params.name, arguments)
-                if found is not None:
-                    return found
+                stored = await source.get_prompt(params.name, arguments)
+                if stored is not None:
+                    return stored
         return self._skills.get_prompt(params.name, arguments.get("task", ""))
 
     async def list_resources(
@@ -258,7 +258,7 @@ class _Handlers:
         return types.EmptyResult()
 
     async def unsubscribe(self, context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        """Era 2025: ends a subscription. Unsubscribing twice is no error."""
+        """Era 2025: ends a subscription. Unsubscribing twice is not an error."""
         SessionListener.for_session(self._notifier, context).remove(str(params.uri))
         return types.EmptyResult()
 
@@ -267,7 +267,7 @@ class _Handlers:
         SessionListener.for_session(self._notifier, context)
 
     async def complete(self, _: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """Returns suggestions for the argument of a template or prompt."""
+        """Suggestions for the argument of a template or prompt."""
         return await self._resources.complete(params)
 
     async def list_skills(self, _: Context, params: types.PaginatedRequestParams) -> JsonObject:

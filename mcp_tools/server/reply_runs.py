@@ -20,10 +20,12 @@ async def start_reply_run(intake: RunIntake, run_id: str, words: str, *, is_form
 
     Answers to a form (`is_form`) arrive again if a client repeats a round; then it returns the run of the first.
     """
-    asked = fold(run_id, await intake.service.read_events(run_id, owner=get_current_owner()))
+    former_state = fold(run_id, await intake.service.read_events(run_id, owner=get_current_owner()))
     reply_id = derive_reply_id(run_id) if is_form else None
     try:
-        accepted = await intake.accept(get_current_principal(), build_reply_request(asked, words), run_id=reply_id)
+        accepted = await intake.accept(
+            get_current_principal(), build_reply_request(former_state, words), run_id=reply_id
+        )
     except ConflictError:
         if reply_id is None:
             raise

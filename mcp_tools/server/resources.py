@@ -50,11 +50,11 @@ class Resources:
         run_id = parse_run_uri(uri)
         if run_id is not None:
             return await self._read_run(context, uri, run_id)
-        found = await self._skills.read_resource(uri)
-        if found is None:
+        resource = await self._skills.read_resource(uri)
+        if resource is None:
             hint = "use run://ID/steps, run://ID/report, or a URI of the list"
             raise make_not_found_error(context, uri, f"there is no resource {shorten(uri, 100)!r}; {hint}")
-        return found
+        return resource
 
     async def require_exists(self, context: Context, uri: str) -> None:
         """Raises the same `MCPError` as `read` for a missing resource, without reading its content."""
@@ -68,15 +68,17 @@ class Resources:
             raise make_not_found_error(context, uri, error.message) from error
 
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """Returns run ids for the templates' argument `run_id`, and nothing for other arguments."""
+        """Run ids for the templates' argument `run_id`, and nothing for other arguments."""
         values: list[str] = []
         of_run = isinstance(params.ref, types.ResourceTemplateReference) and params.argument.name == "run_id"
         if of_run and any(template.uri_template == params.ref.uri for template in TEMPLATES):  # type: ignore[union-attr]
             rows = await self._service.list_runs(owner=get_current_owner(), limit=100)
             values = [row.run_id for row in rows if row.run_id.startswith(params.argument.value)]
-        shown = values[:MAX_COMPLETIONS]
+        listed_values = values[:MAX_COMPLETIONS]
         return types.CompleteResult(
-            completion=types.Completion(values=shown, total=len(values), has_more=len(values) > len(shown))
+            completion=types.Completion(
+                values=listed_values, total=len(values), has_more=len(values) > len(listed_values)
+            )
         )
 
     async def _read_run(self, context: Context, uri: str, run_id: str) -> types.ReadResourceResult:

@@ -81,13 +81,13 @@ class SessionEventLog(EventStore):
     async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
         """Sends the events after `last_event_id` on its stream. Returns None if the session does not know that
         event."""
-        known = next((entry for entry in self._entries if str(entry.number) == last_event_id), None)
-        if known is None:
+        last_entry = next((entry for entry in self._entries if str(entry.number) == last_event_id), None)
+        if last_entry is None:
             return None
         for entry in list(self._entries):
-            if entry.number > known.number and entry.stream == known.stream and entry.message is not None:
+            if entry.number > last_entry.number and entry.stream == last_entry.stream and entry.message is not None:
                 await send_callback(EventMessage(entry.message, str(entry.number)))
-        return known.stream
+        return last_entry.stream
 
 
 def build_session_user(principal: Principal) -> AuthenticatedUser:

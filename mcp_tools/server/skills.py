@@ -143,7 +143,7 @@ def _find_format_problem(skill: Skill, front: dict[str, Any] | None) -> str | No
                            ("compatibility", MAX_COMPATIBILITY)):  # fmt: skip
         value = front.get(field, "")
         if not isinstance(value, str):
-            return f"its {field} is no text"
+            return f"its {field} is not text"
         if longest is not None and len(value) > longest:
             return f"its {field} has {len(value):,} characters; the format allows {longest:,}"
     if not front.get("description", "").strip():
@@ -186,7 +186,7 @@ def _read_skill_file(skill: Skill, uri: str, relative: str) -> types.ReadResourc
 
 
 def _parse_front_matter(card: bytes) -> dict[str, Any] | None:
-    """The front matter as JSON, values typed as in YAML 1.2; None if it is no mapping."""
+    """The front matter as JSON, values typed as in YAML 1.2; None if it is not a mapping."""
     parts = split_front_matter(card.decode("utf-8-sig", errors="replace").replace("\r\n", "\n"))
     try:
         front = yaml.load(parts[0], _CoreLoader) if parts else None  # noqa: S506 - a SafeLoader

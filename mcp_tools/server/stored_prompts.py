@@ -16,7 +16,7 @@ def make_prompt(name: str, description: str, *arguments: types.PromptArgument) -
 
 
 def make_task_argument(hint: str | None = None) -> types.PromptArgument:
-    """The argument for what is to be done by a prompt."""
+    """The argument that says what to do with a prompt."""
     return types.PromptArgument(name="task", description=hint or "what to do", required=False)
 
 

@@ -134,14 +134,14 @@ class ChangeNotifier:
             log.debug("run %s is not followed: %s", run_id, error.message)
 
     async def _watch_tools(self) -> None:
-        known = self._registry().list_specs()
+        known_specs = self._registry().list_specs()
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             if self._service().worker.draining:
                 self._listen.close()  # the server waits for open connections before it ends this lifespan
             specs = self._registry().list_specs()
-            if specs != known:
-                known = specs
+            if specs != known_specs:
+                known_specs = specs
                 await self.publish(ToolsListChanged())
 
     async def _watch_runs(self) -> None:

@@ -136,10 +136,10 @@ class RunTasks:
         question = await get_open_question(self._service, run_id)
         if question is not None:
             return {question.key: _to_wire(question.build_request())} if question.fits_form else {}
-        asked = await get_input_question(self._service, run_id)
-        if asked is None or len(asked) > MAX_FORM_CHARS:
+        input_question = await get_input_question(self._service, run_id)
+        if input_question is None or len(input_question) > MAX_FORM_CHARS:
             return {}
-        return {get_question_key(run_id): _to_wire(build_input_request(asked))}
+        return {get_question_key(run_id): _to_wire(build_input_request(input_question))}
 
     async def cancel(self, task_id: str) -> bool:
         """Cancels the run."""

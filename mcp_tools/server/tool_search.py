@@ -119,9 +119,9 @@ async def call_search_tool(
         if name == FIND_TOOL:
             # A list that is cut into pages may have been read to its first page only.
             unlisted = [spec for spec in specs if not is_listed(spec, view)] or [*filter(is_foreign, specs)]
-            found = _find_tools(unlisted, FindInput.model_validate(arguments))
+            tools = _find_tools(unlisted, FindInput.model_validate(arguments))
             return types.CallToolResult(
-                content=[make_text_content(_format_found_tools(found))], structured_content=found.model_dump()
+                content=[make_text_content(_format_found_tools(tools))], structured_content=tools.model_dump()
             )
         wanted = CallInput.model_validate(arguments)
     except ValidationError as error:

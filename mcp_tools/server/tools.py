@@ -46,12 +46,12 @@ async def call_agent_tool(
             await tools.follow_or_cancel(resumed)
         while tool.may_ask_user and may_ask:
             question = await client_call.resolve_questions(run_id, partial(tools.follow_or_cancel, run_id))
-            asked = question or await client_call.ask_for_input(run_id)
-            if isinstance(asked, types.InputRequiredResult):
-                return asked
-            if asked is None:
+            open_question = question or await client_call.ask_for_input(run_id)
+            if isinstance(open_question, types.InputRequiredResult):
+                return open_question
+            if open_question is None:
                 break
-            run_id = await tools.answer(run_id, asked, is_form=True)
+            run_id = await tools.answer(run_id, open_question, is_form=True)
         return make_run_result(await tools.build_report(run_id))
     except AgentError as error:
         return make_error_result(error.message)
@@ -59,8 +59,8 @@ async def call_agent_tool(
 
 async def call_agent_run_as_task(intake: RunIntake, arguments: JsonObject, client_call: ClientCall) -> CallResult:
     """Executes `agent_run` for a client with tasks: a run longer than `INLINE_SECONDS` becomes a task."""
-    asked = arguments.get("wait_s", INLINE_SECONDS)
-    moment = min(asked, INLINE_SECONDS) if isinstance(asked, int | float) else asked
+    wait_seconds = arguments.get("wait_s", INLINE_SECONDS)
+    moment = min(wait_seconds, INLINE_SECONDS) if isinstance(wait_seconds, int | float) else wait_seconds
     tool = AGENT_TOOLS["agent_run"]
     result = await call_agent_tool(intake, tool, {**arguments, "wait_s": moment}, client_call, may_ask=False)
     report = result.structured_content if isinstance(result, types.CallToolResult) else None

@@ -129,8 +129,8 @@ def expand_toolsets(names: Iterable[str]) -> frozenset[str]:
     chosen: set[str] = set()
     for name in names:
         if name not in (ALL, DEFAULT, *TOOLSETS):
-            known = ", ".join((DEFAULT, ALL, *TOOLSETS))
-            raise BadRequestError(f"there is no toolset {name[:40]!r}; known: {known}", param=QUERY_PARAMETER)
+            toolset_names = ", ".join((DEFAULT, ALL, *TOOLSETS))
+            raise BadRequestError(f"there is no toolset {name[:40]!r}; known: {toolset_names}", param=QUERY_PARAMETER)
         chosen.update(TOOLSETS if name == ALL else DEFAULT_TOOLSETS if name == DEFAULT else (name,))
     if not chosen:
         raise BadRequestError("name at least one toolset, or leave the parameter out", param=QUERY_PARAMETER)

@@ -39,5 +39,5 @@ def build_input_request(question: str) -> types.ElicitRequest:
 
 def parse_answer(result: types.ElicitResult) -> str | None:
     """The user's answer, or None if there is none: the form was declined, closed or left empty."""
-    said = (result.content or {}).get("answer") if result.action == "accept" else None
-    return said.strip()[:MAX_ANSWER_CHARS] or None if isinstance(said, str) else None
+    answer_text = (result.content or {}).get("answer") if result.action == "accept" else None
+    return answer_text.strip()[:MAX_ANSWER_CHARS] or None if isinstance(answer_text, str) else None

@@ -1,7 +1,7 @@
 """Views: what a client sees and may call at `/mcp`, `/mcp/all` and `/mcp/{view}`.
 
-Curated views are YAML files in `config/mcp_views` and in `AGENT_MCP_VIEWS_DIR`. This module does not import the MCP
-SDK, because the gateway loads the views at its start.
+Curated views are YAML files in `config/mcp_views` and in `mcp_views` of the data folder. This module does not
+import the MCP SDK, because the gateway loads the views at its start.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -109,7 +109,13 @@ def load_configured_views(settings: Settings, shipped: Path) -> Mapping[str, Vie
     Raises `ConfigError` naming file and field.
     """
     make_default_view(settings.mcp_toolsets)
-    return load_views(shipped, *([settings.mcp_views_dir] if settings.mcp_views_dir else []))
+    return load_views(shipped, *_list_own_folders(settings))
+
+
+def _list_own_folders(settings: Settings) -> list[Path]:
+    """The operator's folder of views, if there is one."""
+    path = settings.mcp_views_path
+    return [path] if settings.mcp_views_dir is not None or path.exists() else []
 
 
 def load_views(*folders: Path) -> Mapping[str, View]:
@@ -140,12 +146,12 @@ def list_missing_tools(views: Iterable[View], registry: ToolRegistry) -> list[st
 
     Names with `__` are skipped: the tools of other servers may appear later.
     """
-    known = {*AGENT_TOOLS, FIND_TOOL, CALL_TOOL, *(spec.name for spec in registry.list_specs())}
+    known_tools = {*AGENT_TOOLS, FIND_TOOL, CALL_TOOL, *(spec.name for spec in registry.list_specs())}
     return [
         f"the MCP view {view.id!r} names an unknown tool {name!r}"
         for view in views
         for name in view.tools or ()
-        if "__" not in name and not any(fnmatchcase(tool, name) for tool in known)
+        if "__" not in name and not any(fnmatchcase(tool, name) for tool in known_tools)
     ]
 
 
@@ -164,4 +170,4 @@ def _read_view(path: Path) -> View:
 
 
 def _make_config_error(what: str) -> ConfigError:
-    return ConfigError(f"AGENT_MCP_VIEWS_DIR: {what}")
+    return ConfigError(f"mcp_views: {what}")

@@ -51,9 +51,9 @@ def load_file(connection: Connection, file: dict[str, Any], taken: Collection[st
         if kind == "xlsx":
             yield from _load_workbook(connection, descriptor, stem, taken)
         elif kind in ("csv", "tsv"):
-            found = prepare_text(to_utf8(descriptor), "\t" if kind == "tsv" else None)
-            name = load_text(connection, make_unique(stem, taken), found)
-            yield LoadedTable(name, notes=tuple(f"above the table: {title}" for title in found.titles))
+            text_file = prepare_text(to_utf8(descriptor), "\t" if kind == "tsv" else None)
+            name = load_text(connection, make_unique(stem, taken), text_file)
+            yield LoadedTable(name, notes=tuple(f"above the table: {title}" for title in text_file.titles))
         else:
             name = make_unique(stem, taken)
             reader = (
@@ -116,8 +116,8 @@ def convert_columns(
     if len(columns) > MAX_COLUMNS:
         raise InputError(f"the table has {len(columns):,} columns; the limit is {MAX_COLUMNS:,}")
     types = [one for one in TYPES if decimal_comma or one.separator != ","]
-    known = {column: kind for column, kind in zip(columns, given, strict=False) if kind}
-    candidates = {column: types for column in columns if column not in known}
+    known_kinds = {column: kind for column, kind in zip(columns, given, strict=False) if kind}
+    candidates = {column: types for column in columns if column not in known_kinds}
     # First a sample, so that the whole is checked against the few types that are possible.
     for rows in (f"(FROM {quote(source)} LIMIT {SAMPLE_ROWS})", quote(source)):
         candidates = find_fitting_types(connection, rows, candidates)
@@ -125,7 +125,7 @@ def convert_columns(
     for column in columns:
         text, scale = f"nullif(trim({quote(column)}), '')", 0
         fitting = candidates.get(column)
-        convert = f"CAST({text} AS {known[column]})" if column in known else quote(column)
+        convert = f"CAST({text} AS {known_kinds[column]})" if column in known_kinds else quote(column)
         if fitting:
             text = fitting[0].clean.format(text=text)
             if separator := fitting[0].separator:
@@ -175,7 +175,7 @@ def make_doubles_exact(connection: Connection, table: str) -> None:
 
 def add_aliases(connection: Connection, tables: dict[str, str]) -> None:
     """Lets SQL name a table by its file too (`FROM 'orders.csv'`), and the only table `data`."""
-    known = {name.lower() for name in tables}
+    table_names = {name.lower() for name in tables}
     first: dict[str, str] = {}
     for table, path in tables.items():
         first.setdefault(path, table)
@@ -183,8 +183,8 @@ def add_aliases(connection: Connection, tables: dict[str, str]) -> None:
     if len(tables) == 1:
         first["data"] = next(iter(tables))
     for alias, table in first.items():
-        if alias.lower() not in known:
-            known.add(alias.lower())
+        if alias.lower() not in table_names:
+            table_names.add(alias.lower())
             connection.execute(f"CREATE VIEW {quote(alias)} AS FROM {quote(table)}")
 
 

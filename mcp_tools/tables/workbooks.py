@@ -74,8 +74,8 @@ def _write(book: Workbook, sheet: Sheet, table: SheetTable) -> SheetText:
     notes += book.describe_formulas(sheet)
     errors = [address for column in columns for address in column.lost_errors]
     if errors:
-        shown = ", ".join(errors[:_MAX_ADDRESSES]) + (" and more" if len(errors) > _MAX_ADDRESSES else "")
-        notes.append(f"sheet {sheet.name}: cells with an error have no value here: {shown}")
+        listed_errors = ", ".join(errors[:_MAX_ADDRESSES]) + (" and more" if len(errors) > _MAX_ADDRESSES else "")
+        notes.append(f"sheet {sheet.name}: cells with an error have no value here: {listed_errors}")
     if not sheet.is_shown:
         notes.append(f"sheet {sheet.name} is hidden")
     if sheet.is_cut:
@@ -114,11 +114,11 @@ class _Column:
             return ""
         if "text" in kinds and kinds <= _NUMBERS | {"text"} and all(map(is_number_text, texts)):
             return ""
-        found = next((name for members, name in _TYPES if kinds <= members), None)
-        if found is None:
+        name_of_type = next((name for members, name in _TYPES if kinds <= members), None)
+        if name_of_type is None:
             self._as_shown = True
             return "" if kinds == {"text"} else "VARCHAR"
-        return found
+        return name_of_type
 
     def _find_format(self, rows: Sequence[int]) -> str:
         codes: Counter[str] = Counter()

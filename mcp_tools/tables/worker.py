@@ -88,7 +88,7 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str]) -> dict[str, Any]:
-    """Returns columns and rows of one SELECT statement, at most `limit` rows. Raises `InputError`."""
+    """Columns and rows of one SELECT statement, at most `limit` rows. Raises `InputError`."""
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1:
@@ -102,10 +102,10 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
     except (duckdb.InterruptException, duckdb.OutOfMemoryException):
         raise
     except duckdb.Error as error:
-        known = f"; the tables are {', '.join(tables)}" if isinstance(error, duckdb.CatalogException) else ""
+        hint = f"; the tables are {', '.join(tables)}" if isinstance(error, duckdb.CatalogException) else ""
         if "(INTERVAL)" in str(error):
-            known += "; add up or average spans as seconds: to_seconds(sum(epoch(column)))"
-        raise InputError(f"{str(error).strip()}{known}") from error
+            hint += "; add up or average spans as seconds: to_seconds(sum(epoch(column)))"
+        raise InputError(f"{str(error).strip()}{hint}") from error
     return {
         "columns": columns,
         "rows": [[to_json(value) for value in row] for row in rows[:limit]],

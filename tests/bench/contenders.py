@@ -114,7 +114,6 @@ def build_gateway_command(
         "DATA_DIR": str(folder / "data"),
         "ROOMS_DIR": str(rooms),
         "SKILLS_DIRS": str(skill.parent),
-        "SKILLS_USER_DIR": "false",
         "PORT": "0",
         "MAX_CONCURRENT_RUNS": "1000",
         **(further or {}),

@@ -56,7 +56,7 @@ def put_pages(site: Website, count: int) -> None:
 def start_worker(folder: Path, settings: dict[str, str]) -> Process:
     """Start a worker of the lane `ingest`."""
     environment = {f"AGENT_{key.upper()}": value for key, value in settings.items()}
-    environment |= {"AGENT_DATA_DIR": str(folder), "AGENT_SKILLS_USER_DIR": "false"}
+    environment |= {"AGENT_DATA_DIR": str(folder), "AGENT_SKILLS_DIRS": "none"}
     command = [sys.executable, "-m", "gateway.cli", "worker", "--lanes", "ingest"]
     process = start(command, environment=environment)
     process.line_with("Stepgate worker takes")

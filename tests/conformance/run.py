@@ -140,7 +140,7 @@ async def gateway_with_fixtures(data: Path) -> AsyncIterator[str]:
         add_extras(server, conformance_fixtures)
         return server
 
-    settings = Settings(_env_file=None, data_dir=data, port=0, skills_user_dir=False, drain_seconds=1)
+    settings = Settings(_env_file=None, data_dir=data, port=0, skills_dirs=(), drain_seconds=1)
     app = create_app(settings)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, lifespan="on"))
     serving = asyncio.create_task(server._serve())

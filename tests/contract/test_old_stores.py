@@ -30,7 +30,7 @@ class TestSqlite(OldStoreContract):
 
     @pytest.fixture
     def settings(self, path: Path) -> Settings:
-        return Settings(_env_file=None, data_dir=path.parent, skills_user_dir=False)
+        return Settings(_env_file=None, data_dir=path.parent, skills_dirs=())
 
     @pytest.fixture
     async def store(self, path: Path) -> AsyncIterator[SqliteStore]:
@@ -75,7 +75,7 @@ class TestPostgres(OldStoreContract):
 
     @pytest.fixture
     def settings(self, url: str, tmp_path: Path) -> Settings:
-        return Settings(_env_file=None, data_dir=tmp_path, database_url=url, skills_user_dir=False)
+        return Settings(_env_file=None, data_dir=tmp_path, database_url=url, skills_dirs=())
 
     @pytest.fixture
     async def store(self, url: str) -> AsyncIterator[PostgresStore]:

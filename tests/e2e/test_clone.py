@@ -33,7 +33,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_make_run_starts_a_gateway_that_answers(clone: Path, tmp_path: Path) -> None:
-    settings = {"AGENT_PORT": "0", "AGENT_SKILLS_USER_DIR": "false", "AGENT_DATA_DIR": str(tmp_path / "data")}
+    settings = {"AGENT_PORT": "0", "AGENT_SKILLS_DIRS": "none", "AGENT_DATA_DIR": str(tmp_path / "data")}
     process = start(["make", "run"], environment=settings, cwd=clone)
     url = process.line_with("Stepgate listens on ", deadline_s=600).rsplit(" ", 1)[1]
     body = {"model": "stepgate", "messages": [{"role": "user", "content": "what is 17.5 * 240 and list files"}]}

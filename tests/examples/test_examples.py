@@ -83,7 +83,7 @@ def test_the_commands_of_an_example_print_what_its_page_says(name: str, tmp_path
     ports |= {OLLAMA: model_url.rpartition(":")[2].removesuffix("/v1")}
     replace_ports(folder, ports)
     page = (folder / "README.md").read_text("utf-8")
-    settings = {**read_gateway_settings(page), "AGENT_PORT": ports[GATEWAY], "AGENT_SKILLS_USER_DIR": "false"}
+    settings = {**read_gateway_settings(page), "AGENT_PORT": ports[GATEWAY], "AGENT_SKILLS_DIRS": "none"}
     clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENT_")}
     environment = {**clean, **settings, "AGENT_DISCOVER": "off", "PYTHONPATH": str(ROOT)}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{clean['PATH']}"

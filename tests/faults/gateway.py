@@ -118,7 +118,7 @@ async def faulty_gateway(
         rooms_dir=rooms,
         skills_dirs=(skills,),
         port=0,
-        **{"skills_user_dir": False, "stream_coalesce_ms": 0, "drain_seconds": 1, **models, **options},
+        **{"stream_coalesce_ms": 0, "drain_seconds": 1, **models, **options},
     )
     limits = httpx.Limits(max_keepalive_connections=0)
     async with build_gateway(settings) as stepgate, httpx.AsyncClient(timeout=60, limits=limits) as client:

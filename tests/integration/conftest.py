@@ -40,7 +40,7 @@ def serve(tmp_path: Path, model_server: ScriptedServer) -> Serve:
         if script is not None:
             model_server.load(script)
             options = {"llm_base_url": model_server.url, "model_fast": "small", "model_high": "large", **options}
-        options = {"skills_user_dir": False, "stream_coalesce_ms": 0, "drain_seconds": 1, **options}
+        options = {"skills_dirs": (), "stream_coalesce_ms": 0, "drain_seconds": 1, **options}
         settings = Settings(_env_file=None, data_dir=tmp_path / "data", port=0, **options)
         async with serving(settings) as url:
             yield url

@@ -107,7 +107,7 @@ async def test_what_has_changed_is_no_longer_proved(serve: Serve, tmp_path: Path
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "handbook.md").write_text(HANDBOOK)
-    environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_USER_DIR": "false"}
+    environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_DIRS": "none"}
 
     def ingest() -> None:
         command = [sys.executable, "-m", "gateway.cli", "ingest", str(docs), "--collection", "work"]

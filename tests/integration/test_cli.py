@@ -43,7 +43,7 @@ def start_cold_cli(folder: Path, *words: str, **settings: str) -> Process:
 def _environment(folder: Path, settings: dict[str, str]) -> dict[str, str]:
     environment = {get_variable(key): value for key, value in settings.items()}
     return environment | {
-        "AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"
+        "AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_DIRS": "none", "COLUMNS": "200"
     }  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def test_sigterm_drains_what_runs_and_leaves_the_rest_resumable(tmp_path: Path) 
 
 
 def show(data_dir: Path, run_id: str) -> str:
-    environment = {"AGENT_DATA_DIR": str(data_dir), "AGENT_SKILLS_USER_DIR": "false"}
+    environment = {"AGENT_DATA_DIR": str(data_dir), "AGENT_SKILLS_DIRS": "none"}
     process = start([sys.executable, "-m", "gateway.cli", "runs", "show", run_id], environment=environment)
     process.wait(60)
     return "\n".join(process.output)

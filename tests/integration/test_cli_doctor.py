@@ -50,9 +50,15 @@ def test_a_broken_file_of_servers_is_told_and_stops_no_command_that_needs_none(t
     (tmp_path / "data" / "mcp_servers.json").write_text("{")
     code, output = stepgate(tmp_path, "doctor")
     assert code == 1
-    assert "FAIL settings: AGENT_MCP_SERVERS" in output
+    assert "FAIL settings: " in output
+    assert "mcp_servers.json is not valid JSON" in output
     assert "ok   store" in output
     assert stepgate(tmp_path, "runs", "list") == (0, "No runs yet; start one with `stepgate ask`.")
+    (tmp_path / "data" / "mcp_servers.json").unlink()
+    (tmp_path / "data" / "mcp_views").mkdir()
+    (tmp_path / "data" / "mcp_views" / "bad.yaml").write_text("tools: [")
+    code, output = stepgate(tmp_path, "doctor")
+    assert (code, "bad.yaml: invalid YAML" in output, "ok   store" in output) == (1, True, True), output
 
 
 def test_redis_that_does_not_answer_is_told_with_what_to_do(tmp_path: Path) -> None:
@@ -70,7 +76,7 @@ def test_a_misspelt_setting_is_told_once(tmp_path: Path) -> None:
 
 def test_a_line_of_env_without_a_value_is_told(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("AGENT_PORT\n")
-    environment = {"AGENT_SKILLS_USER_DIR": "false", "PYTHONPATH": str(ROOT)}
+    environment = {"AGENT_SKILLS_DIRS": "none", "PYTHONPATH": str(ROOT)}
     process = start([sys.executable, "-m", "gateway", "doctor"], environment=environment, cwd=tmp_path)
     assert process.wait(60) == 0
     assert "note settings: .env line 1 is not of the form NAME=value and is ignored" in process.output

@@ -54,7 +54,7 @@ def test_a_skill_takes_two_lines_cut_between_words(tmp_path: Path) -> None:
 
 
 def _at_80_columns(folder: Path, *words: str) -> tuple[int, str]:
-    environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "80"}
+    environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_DIRS": "none", "COLUMNS": "80"}
     process = start([sys.executable, "-m", "gateway", *words], environment=environment)
     return process.wait(60), "\n".join(process.output)
 
@@ -74,7 +74,7 @@ def test_garbage_on_the_stdin_of_mcp_is_told_on_stderr(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gateway", "mcp"],
         input="garbage\n", capture_output=True, text=True, cwd=ROOT, timeout=60, check=False,
-        env={"AGENT_DATA_DIR": str(tmp_path), "AGENT_SKILLS_USER_DIR": "false", "PATH": ""},
+        env={"AGENT_DATA_DIR": str(tmp_path), "AGENT_SKILLS_DIRS": "none", "PATH": ""},
     )  # fmt: skip
     assert done.stdout == ""
     assert done.stderr.startswith("stepgate: a line on stdin is not a JSON-RPC message")

@@ -116,9 +116,7 @@ HOSTILE = (
 
 async def hostile(folder: Path, database_url: str | None = None) -> None:
     (folder / "corpus.jsonl").write_text("\n".join(HOSTILE))
-    configured = load_settings(
-        _env_file=None, data_dir=folder / "data", skills_user_dir=False, database_url=database_url
-    )
+    configured = load_settings(_env_file=None, data_dir=folder / "data", skills_dirs=(), database_url=database_url)
     async with build_gateway(configured, recover=False, foreign="ignored") as stepgate:
         report = await get_documents(stepgate).corpus.build("local", "issues", [folder / "corpus.jsonl"])
         assert [fault.line for fault in report.faults.kept] == [5, 6, 7]
@@ -217,7 +215,7 @@ def stepgate(
 ) -> tuple[int, str]:
     environment = {
         "AGENT_DATA_DIR": str(folder / "data"),
-        "AGENT_SKILLS_USER_DIR": "false",
+        "AGENT_SKILLS_DIRS": "none",
         "COLUMNS": "200",
         **(settings or {}),
     }
@@ -252,13 +250,12 @@ def test_the_example_in_one_command_and_its_answer(tmp_path: Path) -> None:
     assert code == 0, output
     assert output.startswith("The example company goes into the collections example-company and example-issues")
     assert "example-company: 13 documents read" in output
-    assert "AGENT_INCIDENT_KNOWLEDGE=example-company AGENT_INCIDENT_ISSUES=example-issues" in output
+    assert "unless its `collections` are" not in output
     assert (tmp_path / "made" / "incidents.jsonl").is_file()
     code, output = stepgate(tmp_path, "corpus", "example")
     assert (code, "0 added, 0 changed, 58 unchanged" in output) == (0, True)
     prompt = "P1 incident: user profile picture errors causing latency and failures."
-    chosen = {"AGENT_INCIDENT_KNOWLEDGE": "example-company", "AGENT_INCIDENT_ISSUES": "example-issues"}
-    code, output = stepgate(tmp_path, "ask", "--room", "incident", prompt, settings=chosen)
+    code, output = stepgate(tmp_path, "ask", "--room", "incident", prompt)
     assert code == 0, output
     assert "Probable causes" in output
     assert "INC0010042" in output
@@ -269,7 +266,8 @@ def test_the_example_leaves_a_companys_own_documents_alone(tmp_path: Path) -> No
     (tmp_path / "notes" / "own.md").write_text("# Our own policy\n\nWe page nobody at night.\n")
     for name in ("company", "issues"):
         assert stepgate(tmp_path, "ingest", tmp_path / "notes", "--collection", name)[0] == 0
-    assert stepgate(tmp_path, "corpus", "example")[0] == 0
+    code, output = stepgate(tmp_path, "corpus", "example")
+    assert (code, "    collections: [example-company, example-issues]" in output) == (0, True), output
     code, output = stepgate(tmp_path, "collections", "list")
     assert {name for name in ("company", "issues", "example-company", "example-issues") if f"{name} " in output} == {
         "company", "issues", "example-company", "example-issues",

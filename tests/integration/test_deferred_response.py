@@ -53,7 +53,7 @@ async def test_a_turn_under_way_holds_nothing_of_the_body_it_came_in(tmp_path: P
 
 @doors
 async def test_a_defect_while_an_answer_is_awaited_is_told_like_any_other(tmp_path: Path, door: str) -> None:
-    settings = Settings(_env_file=None, data_dir=tmp_path, port=0, skills_user_dir=False, drain_seconds=1)
+    settings = Settings(_env_file=None, data_dir=tmp_path, port=0, skills_dirs=(), drain_seconds=1)
     body = BODIES[door] | {"metadata": {"tool_calls": [{"tool": "calculator", "args": {"expression": "1+1"}}]}}
 
     async def defective(*_: Any, **__: Any) -> Any:

@@ -32,7 +32,7 @@ def read_commands(page: str) -> list[str]:
 async def test_the_commands_of_a_page_work(serve: Serve, tmp_path: Path, page: str) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{clean['PATH']}"
-    environment = {**clean, "PATH": path, "PYTHONPATH": str(ROOT), "AGENT_SKILLS_USER_DIR": "false"}
+    environment = {**clean, "PATH": path, "PYTHONPATH": str(ROOT), "AGENT_SKILLS_DIRS": "none"}
     outputs = []
     async with serve() as url:
         for command in read_commands(page):

@@ -82,7 +82,7 @@ async def test_a_confirmed_value_is_not_asked_about_again_in_its_conversation(
 
 
 async def test_every_own_tool_that_changes_something_says_what_each_of_its_arguments_is(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, data_dir=tmp_path, skills_user_dir=False)
+    settings = Settings(_env_file=None, data_dir=tmp_path, skills_dirs=())
     async with build_gateway(settings) as stepgate:
         specs = [tool.spec for tool in stepgate.registry]
     names = {spec.name: set(spec.input_schema.get("properties") or {}) for spec in specs}  # type: ignore[arg-type]

@@ -79,7 +79,7 @@ def environment(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
         "AGENT_DATA_DIR": str(folder / "data"),
         "AGENT_ROOMS_DIR": str(rooms),
         "AGENT_PORT": "0",
-        "AGENT_SKILLS_USER_DIR": "false",
+        "AGENT_SKILLS_DIRS": "none",
     }
 
 

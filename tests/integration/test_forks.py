@@ -67,7 +67,7 @@ class World:
 async def world(tmp_path: Path, server: ScriptedServer, *rules: Any, **options: Any) -> AsyncIterator[World]:
     server.load(script(*rules))
     settings = Settings(
-        _env_file=None, data_dir=tmp_path / "data", port=0, skills_user_dir=False, drain_seconds=1,
+        _env_file=None, data_dir=tmp_path / "data", port=0, skills_dirs=(), drain_seconds=1,
         llm_base_url=server.url, model_fast="small", model_high="large", **options,
     )  # fmt: skip
     tools = {
@@ -185,7 +185,7 @@ async def test_a_fork_after_the_effect_takes_it_over_and_can_be_forked_again(
         ({"step": "s9"}, 400, "there is no step 's9'"),
         ({"step": "s2", "args": {"nothing": 1}}, 400, "unknown input 'nothing'"),
         ({"step": "s2", "plan": {"steps": []}}, 400, 'a list "steps"'),
-        ({"plan": {"steps": [{"id": "s1", "tool": "fly"}]}}, 400, "no skill or tool here"),
+        ({"plan": {"steps": [{"id": "s1", "tool": "fly"}]}}, 400, "neither a skill nor a tool here"),
         ({"step": "s1", "output": "x" * 20_000}, 413, "16,000 characters"),
         ({"step": "s1", "output": 1, "args": {}}, 400, "args or output"),
         ({"output": 1}, 400, "name it"),

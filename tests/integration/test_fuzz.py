@@ -38,7 +38,7 @@ async def furnished(tmp_path: Path) -> AsyncIterator[Furnished]:
     files.mkdir()
     (files / "leave.md").write_text("# Leave\n\nEverybody has 25 days of leave.\n")
     settings = Settings(
-        _env_file=None, data_dir=tmp_path / "data", port=0, skills_user_dir=False, drain_seconds=1,
+        _env_file=None, data_dir=tmp_path / "data", port=0, skills_dirs=(), drain_seconds=1,
         file_roots=(files,), conversations_require_llm=False,
     )  # fmt: skip
     async with build_gateway(settings) as stepgate:

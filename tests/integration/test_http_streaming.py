@@ -22,7 +22,7 @@ from tests.support.tools import FunctionTool
 @asynccontextmanager
 async def gateway(folder: Path, *tools: Tool, **options: Any) -> AsyncIterator[str]:
     """A gateway in rules mode with tools of the test's own."""
-    settings = Settings(_env_file=None, data_dir=folder, port=0, skills_user_dir=False, drain_seconds=1, **options)
+    settings = Settings(_env_file=None, data_dir=folder, port=0, skills_dirs=(), drain_seconds=1, **options)
     async with build_gateway(settings) as stepgate:
         stepgate.registry.register(*tools)
         async with serving(settings, stepgate) as url:

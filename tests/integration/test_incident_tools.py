@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,9 @@ from gateway.features.documents.engine.ingest.corpus import CorpusDocument
 from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping
 from gateway.features.documents.engine.ingest.corpus_prepare import prepare
 from gateway.features.documents.engine.search.severity import parse_severity
+from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS, OWN_COLLECTIONS
 from gateway.features.incident.tools.brief import BuildIncidentBriefOutput
-from gateway.features.incident.tools.evidence import extract_snippet
+from gateway.features.incident.tools.evidence import choose_collections, extract_snippet
 from gateway.features.incident.tools.text import remove_pasted_logs
 from gateway.packaged_files import PACKAGE_ROOT
 from tests.support.engine import Bench, engine_bench
@@ -437,3 +439,27 @@ def test_a_snippet_is_a_part_of_its_text_within_its_length(text: str, query: str
 )  # fmt: skip
 def test_what_people_wrote_of_a_report_is_searched_for(report: str, kept: str | None) -> None:
     assert remove_pasted_logs(report) == (report if kept is None else kept)
+
+
+async def test_a_room_names_its_collections_and_the_example_stands_in_while_there_are_none(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "paging.md").write_text("# Paging policy\n\nPage the database team for replication lag.\n")
+    async with engine_bench(tmp_path / "data", None, room=ROOM) as bench:
+        library = bench.library
+        assert await choose_collections(library, "local", None) == OWN_COLLECTIONS, "errors name what to create"
+        await library.ingest("local", EXAMPLE_COLLECTIONS.knowledge, tmp_path / "notes")
+        assert await choose_collections(library, "local", None) == OWN_COLLECTIONS, "half an example is none"
+        await library.ingest("local", EXAMPLE_COLLECTIONS.issues, tmp_path / "notes")
+        assert await choose_collections(library, "local", None) == EXAMPLE_COLLECTIONS
+        assert await choose_collections(library, "anna", None) == OWN_COLLECTIONS, "the example is another owner's"
+        await library.ingest("local", "issues", tmp_path / "notes")
+        assert await choose_collections(library, "local", ()) == OWN_COLLECTIONS, "own documents stay apart from it"
+        for named, expected in ((("a",), ("a", "a")), (("a", "b"), ("a", "b")), (("a", "b", "c"), ("a", "c"))):
+            assert await choose_collections(library, "local", named) == expected
+        await library.ingest("local", "handbook", tmp_path / "notes")
+        context = replace(CONTEXT, collections=("handbook", "tickets"))
+        tool = bench.engine.registry.get("search_incident_knowledge")
+        found = await tool.call({"query": "replication lag of the database"}, context)
+        assert "Page the database team" in found.text
+        with pytest.raises(ToolSetupError, match=r"'tickets'.*`collections` of the room names others"):
+            await bench.engine.registry.get("search_previous_issues").call({"query": "replication lag"}, context)

@@ -228,7 +228,7 @@ from gateway.features.documents.parts import get_documents
 from agent.core.settings import Settings
 
 async def main():
-    settings = Settings(_env_file=None, data_dir=Path(sys.argv[1]), skills_user_dir=False)
+    settings = Settings(_env_file=None, data_dir=Path(sys.argv[1]), skills_dirs=())
     async with build_gateway(settings, recover=False, foreign="ignored") as stepgate:
         def tell(name, done, total):
             print(f"done {done}.", flush=True)

@@ -24,7 +24,7 @@ CHAT = {"model": "chat", "messages": [{"role": "user", "content": "Hello"}]}
 
 
 def settings(folder: Path, **options: object) -> Settings:
-    given = {"data_dir": folder, "skills_user_dir": False, "drain_seconds": 1, "require_key": "always", "port": 0}
+    given = {"data_dir": folder, "skills_dirs": (), "drain_seconds": 1, "require_key": "always", "port": 0}
     return Settings(_env_file=None, **{**given, **options})  # type: ignore[arg-type]
 
 
@@ -125,7 +125,7 @@ async def test_the_tools_of_a_key_are_those_of_its_tasks_too(tmp_path: Path) -> 
 def stepgate(folder: Path, *words: str, **options: str) -> list[str]:
     """What a command says, stdout and stderr together."""
     environment = {f"AGENT_{name.upper()}": value for name, value in options.items()}
-    environment |= {"AGENT_DATA_DIR": str(folder), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "250"}
+    environment |= {"AGENT_DATA_DIR": str(folder), "AGENT_SKILLS_DIRS": "none", "COLUMNS": "250"}
     process = start([sys.executable, "-m", "gateway", *words], environment=environment)
     assert process.wait(60) == 0, process.output
     return process.output

@@ -12,7 +12,7 @@ HANDBOOK = "# Handbook\n\n## Holidays\n\nEvery employee has 28 days of paid holi
 
 
 def stepgate(folder: Path, *words: str, cold: bool = False) -> tuple[int, str]:
-    environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"}
+    environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_DIRS": "none", "COLUMNS": "200"}
     process = start([sys.executable, "-m", "gateway.cli", *words], environment=environment, cold=cold)
     return process.wait(90), "\n".join(process.output)
 

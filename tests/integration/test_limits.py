@@ -202,7 +202,7 @@ async def test_a_body_that_breaks_off_is_not_kept_under_its_key(serve: Serve) ->
 
 
 async def test_what_fails_outside_of_every_door_is_told_in_shape(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, data_dir=tmp_path, port=0, skills_user_dir=False, metrics=False)
+    settings = Settings(_env_file=None, data_dir=tmp_path, port=0, skills_dirs=(), metrics=False)
     app = create_app(settings)  # never wired: the keys of requests are looked up in a store that is not there
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:

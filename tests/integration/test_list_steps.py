@@ -224,7 +224,7 @@ async def test_an_empty_a_huge_and_a_missing_list(tmp_path: Path, reply: Any, to
 @pytest.mark.parametrize(
     ("inputs", "problem"),
     [
-        ({"for_each": "nothing", "to": "$item", "x": "y"}, "for_each is no list"),
+        ({"for_each": "nothing", "to": "$item", "x": "y"}, "for_each is not a list"),
         ({"for_each": json.dumps(list(range(51))), "to": "$item", "x": "y"}, "at most 50"),
         ({"for_each": '["a"]', "to": "b", "x": "y"}, "no input says what to do with an item"),
     ],

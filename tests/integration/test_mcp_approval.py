@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -115,11 +116,12 @@ def furnished(over: str, serve: Serve, tmp_path: Path, model_server: ScriptedSer
                 yield client
             return
         model_server.load(rules)
+        (tmp_path / "data").mkdir(exist_ok=True)
+        shutil.copy(servers, tmp_path / "data" / "mcp_servers.json")
         environment = {
             "AGENT_DATA_DIR": str(tmp_path / "data"),
-            "AGENT_SKILLS_USER_DIR": "false",
+            "AGENT_SKILLS_DIRS": "none",
             "AGENT_ROOMS_DIR": str(tmp_path / "rooms"),
-            "AGENT_MCP_SERVERS": str(servers),
             "AGENT_LLM_BASE_URL": model_server.url,
             "AGENT_MODEL_FAST": "m",
             "AGENT_MODEL_PROFILE": "capable",

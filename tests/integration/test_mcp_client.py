@@ -200,7 +200,7 @@ def test_the_file_is_read_in_every_form_people_have(tmp_path: Path) -> None:
     path.write_text('{"servers": {"v": {"url": "http://v.test"}}}')
     assert list(read_servers(path)[0]) == ["v"]
     path.write_text("{broken")
-    with pytest.raises(ConfigError, match="AGENT_MCP_SERVERS"):
+    with pytest.raises(ConfigError, match="is not valid JSON"):
         read_servers(path)
     assert read_servers(tmp_path / "none.json") == ({}, [])
 

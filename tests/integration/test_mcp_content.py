@@ -168,7 +168,7 @@ async def test_a_client_that_starts_the_gateway_itself_gets_them_too(tmp_path: P
             done.touch()
 
     program, *arguments = warm.command("gateway.cli", "mcp")
-    environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_USER_DIR": "false"}
+    environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_DIRS": "none"}
     command = StdioServerParameters(command=program, args=arguments, env=environment, cwd=ROOT)
     with offered("mcp_server_media", "http") as entry:
         (tmp_path / "data" / "mcp_servers.json").write_text(json.dumps({"mcpServers": {"srv": entry}}))

@@ -35,7 +35,7 @@ def connect(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path, model_
             async with serve(rules) as url, Client(f"{url}/mcp/all", mode=request.param) as client:
                 yield client
             return
-        environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_USER_DIR": "false"}
+        environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_DIRS": "none"}
         if rules is not None:
             model_server.load(rules)
             environment |= {

@@ -130,7 +130,7 @@ async def test_every_built_in_tool_belongs_to_one_named_toolset(serve: Serve) ->
     ],
 )
 async def test_stdio_lists_the_same(tmp_path: Path, words: tuple[str, ...], expected: set[str] | None) -> None:
-    environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_USER_DIR": "false"}
+    environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_DIRS": "none"}
     program, *args = warm.command("gateway.cli", "mcp", *words)
     command = StdioServerParameters(command=program, args=args, env=environment, cwd=ROOT)
     async with Client(command) as client:

@@ -172,7 +172,7 @@ def test_a_view_that_cannot_be_says_where(tmp_path: Path, name: str, text: str, 
 
 async def test_a_view_of_a_room_that_is_not_stops_the_start(tmp_path: Path) -> None:
     folder = view(tmp_path / "views", "lost", "room: nowhere\n")
-    settings = Settings(_env_file=None, data_dir=tmp_path / "data", mcp_views_dir=folder, skills_user_dir=False)
+    settings = Settings(_env_file=None, data_dir=tmp_path / "data", mcp_views_dir=folder, skills_dirs=())
     with pytest.raises(ConfigError, match="'lost': room: there is no room named 'nowhere'"):
         async with build_gateway(settings):
             pass

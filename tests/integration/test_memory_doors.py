@@ -27,7 +27,7 @@ async def test_memories_are_listed_found_and_forgotten_over_http(serve: Serve) -
 
 
 def stepgate(folder: Path, words: Sequence[str], *, cold: bool = False) -> tuple[int, str]:
-    environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"}
+    environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_DIRS": "none", "COLUMNS": "200"}
     process = start([sys.executable, "-m", "gateway.cli", "memory", *words], environment=environment, cold=cold)
     return process.wait(60), "\n".join(process.output)
 

@@ -18,7 +18,7 @@ def list_databases(folder: Path) -> list[Path]:
 
 @pytest.mark.row("S004-13")
 async def test_a_gateway_runs_on_a_store_in_memory(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, data_dir=tmp_path / "data", port=0, skills_user_dir=False)
+    settings = Settings(_env_file=None, data_dir=tmp_path / "data", port=0, skills_dirs=())
     for _ in range(2):
         config = uvicorn.Config(create_app(settings, storage=open_in_memory()), port=0, log_config=None, lifespan="on")
         async with running(config) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:

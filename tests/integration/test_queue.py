@@ -36,11 +36,11 @@ class Fleet:
             "AGENT_MODEL_PROFILE": "capable",
             "AGENT_DISCOVER": "off",
             "AGENT_LEASE_SECONDS": "1.5",
-            "AGENT_SKILLS_USER_DIR": "false",
+            "AGENT_SKILLS_DIRS": "none",
         }
         self._stack = stack
         gateway = {name.removeprefix("AGENT_").lower(): value for name, value in self._settings.items()}
-        del gateway["data_dir"], gateway["skills_user_dir"]
+        del gateway["data_dir"], gateway["skills_dirs"]
         self.gateway = stack.enter_context(GatewayProcess(folder / "data", **gateway, queue_slots="0"))
 
     def start_worker(self, *options: str, **settings: str) -> Process:

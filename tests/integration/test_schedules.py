@@ -80,7 +80,7 @@ class Fleet:
 
 @pytest.fixture
 async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
-    settings = Settings(_env_file=None, data_dir=tmp_path, skills_user_dir=False, drain_seconds=1)
+    settings = Settings(_env_file=None, data_dir=tmp_path, skills_dirs=(), drain_seconds=1)
     settings.rooms_path.mkdir()
     (settings.rooms_path / "careful.yaml").write_text("name: Careful\napproval: always\n", "utf-8")
     clock = Clock()
@@ -314,9 +314,7 @@ async def test_what_cannot_run_is_refused_when_it_is_made(fleet: Fleet) -> None:
 
 
 async def test_a_secret_of_the_gateway_is_not_stored_with_a_schedule(tmp_path: Path) -> None:
-    settings = Settings(
-        _env_file=None, data_dir=tmp_path, llm_api_key="sk-very-secret-1234567890", skills_user_dir=False
-    )
+    settings = Settings(_env_file=None, data_dir=tmp_path, llm_api_key="sk-very-secret-1234567890", skills_dirs=())
     async with build_gateway(settings, recover=False, foreign="ignored") as gateway:
         spec = DAILY.model_copy(update={"prompt": "say sk-very-secret-1234567890"})
         made = await get_schedules(gateway).service.create(spec, Principal())
@@ -375,7 +373,7 @@ async def test_schedules_over_http(serve: Serve) -> None:
 
 async def test_a_due_schedule_of_a_stopped_gateway_runs_at_the_next_start(serve: Serve, tmp_path: Path) -> None:
     """With the real clock and the ticker of a served gateway."""
-    settings = Settings(_env_file=None, data_dir=tmp_path / "data", skills_user_dir=False)
+    settings = Settings(_env_file=None, data_dir=tmp_path / "data", skills_dirs=())
     async with build_gateway(settings, recover=False, foreign="ignored") as gateway:
         await get_schedules(gateway).service.create(DAILY, Principal())
     store = await open_store(settings)

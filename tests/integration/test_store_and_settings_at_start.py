@@ -51,7 +51,7 @@ def test_settings_are_read_under_other_names(tmp_path: Path, model_server: Scrip
         f"{prefix}LLM_BASE_URL": model_server.url,
         f"{prefix}LLM_MODEL": "their-model",
         "AGENT_DATA_DIR": str(tmp_path / "data"),
-        "AGENT_SKILLS_USER_DIR": "false",
+        "AGENT_SKILLS_DIRS": "none",
     }
     command = [sys.executable, "-m", "gateway", "ask", "say something nice about boats and their crews"]
     asking = start(command, environment=environment)

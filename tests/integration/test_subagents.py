@@ -14,7 +14,7 @@ from agent.core.events import Event, ModelReturned, SubAgentStarted, ToolCalled,
 from agent.core.models import AgentRequest, Budgets, JsonObject, Room, Usage
 from agent.core.subagent_result import SubAgentResult
 from agent.runs.response import build_response
-from agent.subagents.registry import SubAgentClass
+from agent.subagents import SubAgentClass
 from agent.tools import Tool
 from gateway.features.documents.engine.prompts import PROMPTS
 from gateway.features.documents.engine.subagents.researcher import Researcher

@@ -284,7 +284,7 @@ async def test_the_rules_take_over_and_it_is_told_why(
 @pytest.mark.row("S004-27", "S004-28")
 async def test_modes_are_chosen_apart(serve: Serve) -> None:
     model = script(plans({"tool": "completion"}), says("By the model.", to="completion"), WRITES)
-    async with client_of(serve, model, planner_mode="deterministic") as client:
+    async with client_of(serve, model, planner_mode="deterministic", executor_mode="auto") as client:
         written = await run_task(client, PLAIN)
     async with client_of(serve, model, executor_mode="rules") as client:
         planned = await run_task(client, PLAIN)
@@ -447,8 +447,8 @@ async def test_the_tools_and_the_health_are_at_their_old_places(serve: Serve) ->
 
 
 async def test_a_room_for_tasks_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, data_dir=tmp_path, skills_user_dir=False, task_room="nowhere")
-    with pytest.raises(ConfigError, match="AGENT_TASK_ROOM: there is no room 'nowhere'; known rooms: "):
+    settings = Settings(_env_file=None, data_dir=tmp_path, skills_dirs=(), task_room="nowhere")
+    with pytest.raises(ConfigError, match="tasks need the room 'nowhere'; known rooms: "):
         async with build_gateway(settings):
             pass
 

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from agent.core.errors import AuthError, ConfigError, StoreError
 from agent.core.settings import Settings
+from gateway.auth import issuer_metadata
 from gateway.auth.external_tokens import JwtVerifier, TokenGrant, build_token_verifier
 from tests.integration.conftest import Serve
 from tests.support.canned import Canned, CannedServer, canned_server
@@ -156,8 +157,59 @@ async def test_a_verifier_of_ones_own_is_plugged_in_by_name(serve: Serve) -> Non
         ({"token_verifier": "json"}, "package.module:factory"),
         ({"jwt_issuer": ISSUER}, "AGENT_JWT_AUDIENCE"),
         ({"jwt_issuer": ISSUER, "token_verifier": "a:b"}, "AGENT_JWT_ISSUER"),
+        ({"jwt_issuer": "file:///etc", "jwt_audience": AUDIENCE}, "AGENT_JWT_ISSUER: must begin with"),
     ],
 )
 def test_settings_that_name_no_verifier_are_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         build_token_verifier(Settings(_env_file=None, **settings))  # type: ignore[arg-type]
+
+
+def metadata(**fields: Any) -> Canned:
+    return Canned(body=json.dumps(fields).encode(), headers={"content-type": "application/json"})
+
+
+MISSING = Canned(status=404, body=b"<html>not here</html>")
+
+
+async def test_the_issuers_metadata_names_its_keys(issuer: CannedServer) -> None:
+    issuer.load(metadata(issuer=f"{issuer.url}/", jwks_uri=f"{issuer.url}/realm/certs"), key_set())
+    verifier = build_token_verifier(Settings(_env_file=None, jwt_issuer=issuer.url, jwt_audience=AUDIENCE))
+    assert verifier is not None
+    grant = await verifier.verify(token(iss=issuer.url))
+    assert grant is not None
+    assert grant.owner == "anna"
+    assert issuer.paths == ["/.well-known/openid-configuration", "/realm/certs"]
+    await verifier.verify(token(iss=issuer.url))
+    assert len(issuer.seen) == 2, "the issuer is asked once"
+
+
+@pytest.mark.parametrize("answer", [MISSING, Canned(body=b"<html>"), Canned(body=b"[]"), Canned(body=b" " * 1_000_001)])
+async def test_an_issuer_without_metadata_has_its_keys_at_the_usual_path(issuer: CannedServer, answer: Canned) -> None:
+    issuer.load(answer, MISSING, key_set())
+    assert await JwtVerifier(issuer.url, AUDIENCE).verify(token(iss=issuer.url)) is not None
+    assert issuer.paths[-1] == "/.well-known/jwks.json"
+
+
+async def test_metadata_that_cannot_be_trusted_is_refused_and_asked_for_again(issuer: CannedServer) -> None:
+    verifier = JwtVerifier(issuer.url, AUDIENCE)
+    keys = f"{issuer.url}/certs"
+    for bad, said in (
+        (metadata(issuer="https://evil.example", jwks_uri=keys), "not of AGENT_JWT_ISSUER"),
+        (metadata(jwks_uri=keys), "not of AGENT_JWT_ISSUER"),
+        (metadata(issuer=issuer.url), "no usable `jwks_uri`"),
+        (metadata(issuer=issuer.url, jwks_uri="file:///etc/passwd"), "no usable `jwks_uri`"),
+        (Canned(status=503), "HTTP 503; try again"),
+    ):
+        issuer.load(bad)
+        with pytest.raises(StoreError, match=said):
+            await verifier.verify(token(iss=issuer.url))
+    issuer.load(metadata(issuer=issuer.url, jwks_uri=keys), key_set())
+    assert await verifier.verify(token(iss=issuer.url)) is not None
+
+
+async def test_keys_of_an_https_issuer_are_not_fetched_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {"issuer": ISSUER, "jwks_uri": "http://login.example/certs"}
+    monkeypatch.setattr(issuer_metadata, "_read_metadata", lambda url: named)
+    with pytest.raises(StoreError, match="no usable `jwks_uri`"):
+        await JwtVerifier(ISSUER, AUDIENCE).verify(token())

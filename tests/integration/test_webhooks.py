@@ -221,7 +221,7 @@ async def test_a_slow_receiver_does_not_hold_up_runs(serve: Serve) -> None:
 
 
 async def test_a_deleted_run_or_owner_leaves_no_delivery(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, data_dir=tmp_path, skills_user_dir=False)
+    settings = Settings(_env_file=None, data_dir=tmp_path, skills_dirs=())
     async with build_gateway(settings, recover=False, foreign="ignored") as gateway:
         await gateway.keys.create("anna", "k", ["agent"])
         spec = ScheduleSpec.model_validate(

@@ -84,7 +84,7 @@ async def test_the_probe_measures_the_model(client: HttpModelClient, model: str)
 async def test_the_first_example_of_the_readme_is_right(url: str, model: str, tmp_path: Path) -> None:
     settings = Settings(
         _env_file=None, data_dir=tmp_path, port=0, llm_base_url=url, model_fast=model, llm_timeout_s=SECONDS,
-        model_profile="auto", model_probe="off", skills_user_dir=False,
+        model_profile="auto", model_probe="off", skills_dirs=(),
     )  # fmt: skip
     async with serving(settings) as gateway, httpx.AsyncClient(base_url=gateway, timeout=SECONDS) as http:
         answer = (await http.post("/v1/agent", json={"prompt": README_EXAMPLE})).json()

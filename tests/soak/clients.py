@@ -10,6 +10,8 @@ from typing import Any, Literal
 import httpx
 
 ROOM = "soak"
+TASK_ROOM = "incident"
+"""The room that executes tasks."""
 Kind = Literal["chat", "chat stream", "agent", "agent stream", "task"]
 KINDS: tuple[Kind, ...] = ("chat", "chat stream", "agent", "agent stream", "task")
 RETRY_S = 0.2

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from tests.soak.clients import ROOM, Load, Target
+from tests.soak.clients import ROOM, TASK_ROOM, Load, Target
 from tests.soak.gateway import POINTS
 from tests.soak.judge import Verdict, judge, unfinished
 from tests.soak.ledger import Ledger, ledger
@@ -104,7 +104,8 @@ def furnish(folder: Path) -> None:
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text(SKILL)
     (folder / "rooms").mkdir()
-    (folder / "rooms" / f"{ROOM}.yaml").write_text("name: Soak\nmemory: false\nsupervision: checks\n")
+    for room in (ROOM, TASK_ROOM):
+        (folder / "rooms" / f"{room}.yaml").write_text("name: Soak\nmemory: false\nsupervision: checks\n")
 
 
 def _database(folder: Path) -> Path:
@@ -117,13 +118,11 @@ async def _begin(folder: Path, upstream: ScriptedServer, kept: Ledger, target: T
         "AGENT_DATA_DIR": str(folder / "data"),
         "AGENT_ROOMS_DIR": str(folder / "rooms"),
         "AGENT_SKILLS_DIRS": str(folder / "skills"),
-        "AGENT_SKILLS_USER_DIR": "false",
         "AGENT_PORT": "0",
         "AGENT_LLM_BASE_URL": upstream.url,
         "AGENT_MODEL_FAST": "scripted",
         "AGENT_MODEL_PROFILE": "capable",
         "AGENT_DISCOVER": "off",
-        "AGENT_TASK_ROOM": ROOM,
         "AGENT_DEFAULT_ROOM": ROOM,
         "AGENT_DRAIN_SECONDS": "0.5",
         "AGENT_LEASE_SECONDS": "2",

@@ -27,6 +27,7 @@ class CannedServer:
     url: str = ""
     answers: deque[Canned] = field(default_factory=deque)
     seen: list[bytes] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
 
     def load(self, *answers: Canned) -> None:
         """Give these from now on; asked for more, it answers 500."""
@@ -35,6 +36,7 @@ class CannedServer:
     async def answer(self, request: web.Request) -> web.Response:
         """The next answer."""
         self.seen.append(await request.read())
+        self.paths.append(request.path)
         canned = self.answers.popleft() if self.answers else Canned(500, b"no answer is left")
         if canned.hangs:
             await asyncio.sleep(canned.hangs)

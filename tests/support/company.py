@@ -76,7 +76,7 @@ def read_in(folder: Path, data_dir: Path, *, issues: bool = True) -> None:
             target = folder / name / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, "utf-8")
-        environment = {"AGENT_DATA_DIR": str(data_dir), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"}
+        environment = {"AGENT_DATA_DIR": str(data_dir), "AGENT_SKILLS_DIRS": "none", "COLUMNS": "200"}
         command = [sys.executable, "-m", "gateway.cli", "ingest", str(folder / name), "--collection", name]
         process = start(command, environment=environment)
         assert process.wait(120) == 0, "\n".join(process.output)

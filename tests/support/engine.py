@@ -16,7 +16,7 @@ from agent.execution.subagent_runner import SubAgentRunner
 from agent.execution.workflow import drive
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
-from agent.memory.store import MemoryStore
+from agent.memory import MemoryStore
 from agent.net import SafeClient
 from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
@@ -28,8 +28,7 @@ from agent.runs.run_worker import ServiceLimits, make_worker_name
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary, SkillRoot
 from agent.storage.journal_sqlite import SqliteStore
-from agent.subagents.registry import RegisteredSubAgent, SubAgentClass, register_subagents
-from agent.subagents.spawn import make_spawn_tools
+from agent.subagents import RegisteredSubAgent, SubAgentClass, make_spawn_tools, register_subagents
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store
@@ -107,7 +106,7 @@ async def engine_bench(
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
-    configured = Settings(_env_file=None, data_dir=folder, skills_user_dir=False, stream_coalesce_ms=0, **settings)
+    configured = Settings(_env_file=None, data_dir=folder, skills_dirs=(), stream_coalesce_ms=0, **settings)
     store = await open_store(configured)
     vectors = build_vector_index(configured, store)
     memory = MemoryStore(vectors, embedder, time.time)
@@ -115,7 +114,7 @@ async def engine_bench(
     library = build_library(configured, store, vectors, embedder, client_of_sources)
     builtins = make_builtin_tools(configured, memory)
     registry = ToolRegistry()
-    registry.register(*make_document_tools(configured, library), *make_incident_tools(configured, library))
+    registry.register(*make_document_tools(configured, library), *make_incident_tools(library))
     registry.register(*builtins.tools, *make_spawn_tools(kinds), *tools)
     roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(PACKAGE_ROOT / "skills", "shipped")]
     client = ScriptedClient(script or Script())

@@ -117,7 +117,7 @@ class GatewayProcess:
 
     def __init__(self, data_dir: Path, **settings: str) -> None:
         environment = {get_variable(key): value for key, value in settings.items()}
-        environment |= {"AGENT_DATA_DIR": str(data_dir), "AGENT_PORT": "0", "AGENT_SKILLS_USER_DIR": "false"}
+        environment |= {"AGENT_DATA_DIR": str(data_dir), "AGENT_PORT": "0", "AGENT_SKILLS_DIRS": "none"}
         self.process = start([sys.executable, "-m", "gateway.cli", "serve"], environment=environment, cold=self.cold)
         self.url = self.process.line_with("Stepgate listens on ").rsplit(" ", 1)[1]
 

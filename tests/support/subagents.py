@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, JsonValue
 from agent.core.events import Event, StepOutput, SubAgentFinished
 from agent.core.models import JsonObject, Room
 from agent.core.subagent_result import SubAgentResult
-from agent.subagents.base import SubAgent, ToolCalls
+from agent.subagents import SubAgent, ToolCalls
 from agent.tools import Tool
 from gateway.features.documents.engine.prompts import PROMPTS
 from tests.support.script import Call, Rule, says

@@ -76,7 +76,7 @@ def compare(name: str, text: str) -> str:
 
 
 def _make_settings(folder: Path) -> Settings:
-    return Settings(_env_file=None, data_dir=folder, port=0, skills_user_dir=False, drain_seconds=1)
+    return Settings(_env_file=None, data_dir=folder, port=0, skills_dirs=(), drain_seconds=1)
 
 
 def _to_json(value: Any) -> str:

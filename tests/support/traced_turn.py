@@ -61,7 +61,7 @@ async def trace_turn(folder: Path, model: ScriptedServer, features: str = "") ->
     """Serves a gateway in `folder`, sends the request twice, and traces the second one: the first one imports."""
     model.load(MODEL)
     settings = Settings(
-        _env_file=None, data_dir=folder, port=0, skills_user_dir=False, drain_seconds=1,
+        _env_file=None, data_dir=folder, port=0, skills_dirs=(), drain_seconds=1,
         llm_base_url=model.url, model_fast="small", model_high="large", model_profile="capable", features=features,
     )  # fmt: skip
     with _collect_codes() as codes:

@@ -23,7 +23,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("LLM_TIMEOUT_S", "0", "must be a number above 0, not '0'"),
         ("LLM_MAX_TOKENS", "1", "must be a whole number of at least 16, not '1'"),
         ("LOG_LEVEL", "loud", "must be one of debug, info, warning, error, not 'loud'"),
-        ("TRUST_PROJECT_SKILLS", "maybe", "must be true or false, not 'maybe'"),
+        ("WEB", "maybe", "must be true or false, not 'maybe'"),
         (
             "FILE_ROOTS",
             "[/srv/docs]",

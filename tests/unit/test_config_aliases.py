@@ -8,6 +8,7 @@ from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from agent.core.settings.aliases import ALIASES, list_alias_names, list_removed_names
 from agent.core.settings.constants import ConstantSettings
+from agent.core.settings.derived import DerivedSettings
 from agent.core.settings.loading import find_unknown_settings, load_settings
 from gateway.settings_reference_page import FIRST, SUBJECTS, build_settings_page
 
@@ -52,7 +53,7 @@ def test_an_alias_may_stand_in_the_env_file_and_an_empty_one_is_none(monkeypatch
 
 def test_a_wrong_value_is_told_by_our_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORCHESTRATOR_PLANNER_MODE", "magic")
-    with pytest.raises(ConfigError, match="AGENT_PLANNER_MODE: must be one of auto, llm, rules, not 'magic'"):
+    with pytest.raises(ConfigError, match=r"^AGENT_PLANNER_MODE: must be one of auto, llm, rules, not 'magic'$"):
         load_settings()
 
 
@@ -89,7 +90,8 @@ def test_no_variable_sets_a_constant_and_a_program_may(monkeypatch: pytest.Monke
 
 def test_a_removed_name_is_reported_with_what_replaces_it(tmp_path: Path) -> None:
     removed = list_removed_names()
-    assert removed.keys() >= {f"AGENT_{name.upper()}" for name in ConstantSettings.model_fields}
+    fixed = {*ConstantSettings.model_fields, *DerivedSettings.model_fields}
+    assert removed.keys() >= {f"AGENT_{name.upper()}" for name in fixed}
     lines = find_unknown_settings(dict.fromkeys(removed, "1"), tmp_path / "none")
     assert lines == [f"{name} has no effect: {instead}" for name, instead in sorted(removed.items())]
     assert "AGENT_FETCH_TIMEOUT_S has no effect: it is fixed at 20" in lines
@@ -97,7 +99,8 @@ def test_a_removed_name_is_reported_with_what_replaces_it(tmp_path: Path) -> Non
 
 def test_the_page_has_each_setting_under_one_subject_and_ten_first() -> None:
     named = [name for subject in SUBJECTS.values() for name in subject.model_fields]
-    assert sorted([*named, *ConstantSettings.model_fields]) == sorted(Settings.model_fields)
+    unnamed = [*ConstantSettings.model_fields, *DerivedSettings.model_fields]
+    assert sorted([*named, *unnamed]) == sorted(Settings.model_fields)
     assert len(FIRST) == 10
     page = build_settings_page()
     assert page.count("| `AGENT_HOST` |") == 2
@@ -131,3 +134,28 @@ def test_the_secret_of_the_store_may_be_a_file(monkeypatch: pytest.MonkeyPatch, 
     settings = load_settings()
     assert settings.objects_secret is not None
     assert settings.objects_secret.get_secret_value() == "from-a-file"
+
+
+def test_the_executor_works_as_the_planner_does_unless_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().executor_mode == "auto"
+    monkeypatch.setenv("AGENT_EXECUTOR_MODE", "llm")
+    monkeypatch.setenv("AGENT_PLANNER_MODE", "deterministic")
+    settings = load_settings()
+    assert (settings.planner_mode, settings.executor_mode) == ("rules", "rules"), "the former name has no effect"
+    monkeypatch.setenv("ORCHESTRATOR_EXECUTOR_MODE", "auto")
+    assert load_settings().executor_mode == "auto"
+    monkeypatch.delenv("AGENT_PLANNER_MODE")
+    monkeypatch.setenv("ORCHESTRATOR_PLANNER_MODE", "rules")
+    monkeypatch.delenv("ORCHESTRATOR_EXECUTOR_MODE")
+    assert load_settings().executor_mode == "rules"
+    assert load_settings(executor_mode="llm").executor_mode == "llm"
+
+
+def test_files_are_in_the_data_folder_whatever_former_names_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MCP_SERVERS", "MCP_VIEWS_DIR", "CREDENTIALS_PATH", "TASK_ROOM", "RUN_PYTHON_TIMEOUT_S"):
+        monkeypatch.setenv(f"AGENT_{name}", "5")
+    settings = load_settings(data_dir=Path("d"))
+    assert settings.mcp_servers_path == Path("d/mcp_servers.json")
+    assert settings.mcp_views_path == Path("d/mcp_views")
+    assert settings.credentials_file == Path("d/credentials.json")
+    assert (settings.task_room, settings.run_python_timeout_s) == ("incident", 10)

@@ -17,7 +17,7 @@ planner's reply; names of files and texts of servers."""
 
 
 class PlanRejected(EventBody):
-    """A planner's reply that is no valid plan, with every problem found."""
+    """A planner's reply that is not a valid plan, with every problem found."""
 
     type = "plan.rejected"
     problems: tuple[str, ...]

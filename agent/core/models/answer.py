@@ -30,14 +30,14 @@ class Usage(FrozenModel):
         return self.prompt_tokens + self.completion_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
-        known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        known_costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage.build_unchecked(
             model_calls=self.model_calls + other.model_calls,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            cost_usd=sum(known) if known else None,
+            cost_usd=sum(known_costs) if known_costs else None,
             estimated=self.estimated or other.estimated,
         )
 

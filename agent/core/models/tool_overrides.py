@@ -66,7 +66,7 @@ class ToolOverrides(BaseModel):
 
     def list_ignored_settings(self, offered: Mapping[str, Collection[str]]) -> list[str]:
         """A message for each setting that has no effect on the offered tools and their arguments."""
-        known = {*offered, *(self.get_local_name(name) for name in offered)}
+        known_tools = {*offered, *(self.get_local_name(name) for name in offered)}
         approve = () if isinstance(self.approve, bool) else self.approve
         open_world = self.open_world if isinstance(self.open_world, tuple) else ()
         named = {
@@ -80,7 +80,7 @@ class ToolOverrides(BaseModel):
             f"tools.{key} names {name!r}, which the server does not offer or which is excluded"
             for key, names in named.items()
             for name in names
-            if name not in (known if key == "approve" else offered)
+            if name not in (known_tools if key == "approve" else offered)
         ]
         names = [self.get_local_name(name) for name in offered]
         messages += [

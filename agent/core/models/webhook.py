@@ -1,4 +1,4 @@
-"""`Webhook`: the address that is told about the end of a run."""
+"""`Webhook`: the address that is notified of the end of a run."""
 
 from pydantic import Field
 

@@ -1,6 +1,6 @@
 """`Settings`: every option of the gateway, read once from the environment and `.env`, validated and passed down.
 
-The options stand in the modules of this package, one for each subject.
+The options are in the modules of this package, one for each subject.
 """
 
 from functools import cache
@@ -14,6 +14,7 @@ from agent.core.settings.access import AccessSettings
 from agent.core.settings.aliases import STANDARD, AliasSource, get_variable
 from agent.core.settings.constants import ConstantSettings, remove_names
 from agent.core.settings.conversations import ConversationsSettings
+from agent.core.settings.derived import DerivedSettings
 from agent.core.settings.guards import GuardSettings
 from agent.core.settings.limits import LimitSettings
 from agent.core.settings.models import ModelSettings
@@ -32,6 +33,7 @@ PREFIX = "AGENT_"
 
 class Settings(
     # Pydantic orders fields from the last base to the first: docs/settings.md begins with `ServerSettings`.
+    DerivedSettings,
     ConstantSettings,
     ConversationsSettings,
     WorkerSettings,
@@ -48,7 +50,7 @@ class Settings(
     ServerSettings,
     BaseSettings,
 ):
-    """Each field but those of `ConstantSettings` and `STANDARD` is the setting `AGENT_<FIELD>`.
+    """Each field but those of `ConstantSettings`, `DerivedSettings` and `STANDARD` is the setting `AGENT_<FIELD>`.
 
     Lists are separated by commas or written as JSON.
 
@@ -70,7 +72,7 @@ class Settings(
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Orders the sources: arguments, environment, secret files, `.env`, then the names other orchestrators use."""
         for source in (env_settings, dotenv_settings):
-            remove_names(source, (*ConstantSettings.model_fields, *STANDARD))
+            remove_names(source, (*ConstantSettings.model_fields, *DerivedSettings.model_fields, *STANDARD))
         files = SecretFileSource(settings_cls, env_settings, dotenv_settings)
         aliases = AliasSource(settings_cls, env_settings, dotenv_settings)
         return init_settings, env_settings, files, dotenv_settings, file_secret_settings, aliases
@@ -109,11 +111,16 @@ class Settings(
 
     @property
     def mcp_servers_path(self) -> Path:
-        """The file that lists foreign MCP servers: the configured one, else the data folder's, else the working
-        folder's. If none exists, the path in the data folder is where to create it.
+        """The file that lists foreign MCP servers: the data folder's, else the working folder's. If none exists, the
+        path in the data folder is where to create it.
         """
         own, shared = self.data_dir / "mcp_servers.json", Path("config/mcp_servers.json")
         return self.mcp_servers or (shared if shared.is_file() and not own.exists() else own)
+
+    @property
+    def mcp_views_path(self) -> Path:
+        """The folder of the operator's view files, which may not exist."""
+        return self.mcp_views_dir or self.data_dir / "mcp_views"
 
     @property
     def saved_models_path(self) -> Path:

@@ -15,10 +15,8 @@ class AccessSettings(BaseModel):
         default=None,
         description="factory of a verifier for bearer tokens that are not API keys, as package.module:factory",
     )
-    jwt_issuer: str | None = Field(default=None, description="issuer whose signed tokens are accepted as bearer tokens")
-    jwt_audience: str | None = Field(default=None, description="audience that those tokens must have")
-    jwt_keys_url: str | None = Field(
+    jwt_issuer: str | None = Field(
         default=None,
-        description="where the issuer publishes its keys (JWKS); unset: /.well-known/jwks.json below the issuer",
+        description="issuer whose signed tokens are accepted as bearer tokens; its metadata names its keys",
     )
-    jwt_owner_claim: str = Field(default="sub", description="claim of those tokens that names the owner")
+    jwt_audience: str | None = Field(default=None, description="audience that those tokens must have")

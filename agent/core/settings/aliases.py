@@ -30,15 +30,13 @@ ALIASES: Final[Mapping[str, str]] = {
     "EMBEDDING_BASE_URL": "embedder_url",
     "RAG_RETRIEVAL_MODE": "retrieval_mode",
 }
-"""The name after a prefix, and our setting. OPENAI_API_KEY without a prefix is no alias: a key in the shell's
+"""The name after a prefix, and our setting. OPENAI_API_KEY without a prefix is not an alias: a key in the shell's
 environment must not be sent to an endpoint that was configured for something else."""
 
 
 REPLACED: Final[Mapping[str, str]] = {
-    "COMPANY_SIM_ROOT": "documents are in a collection: `stepgate ingest FOLDER --collection company` "
-    "(AGENT_INCIDENT_KNOWLEDGE)",
-    "RAG_INDEX_PATH": "issues are in a collection: `stepgate corpus build FILE.jsonl --collection issues` "
-    "(AGENT_INCIDENT_ISSUES)",
+    "COMPANY_SIM_ROOT": "documents are in a collection: `stepgate ingest FOLDER --collection company`",
+    "RAG_INDEX_PATH": "issues are in a collection: `stepgate corpus build FILE.jsonl --collection issues`",
     "CHROMA_PERSIST_PATH": "vectors are in the database, or in Qdrant (AGENT_QDRANT_URL, AGENT_QDRANT_PATH)",
     "CHROMA_COLLECTION": "every collection has its own vectors; no name is needed",
     "LLM_MAX_RETRIES": "how often a model call is retried depends on the failure; see docs/failures.md",
@@ -60,6 +58,17 @@ STANDARD: Final[Mapping[str, tuple[str, ...]]] = {
 REMOVED: Final[Mapping[str, str]] = {
     **{field.upper(): f"set {names[0]}" for field, names in STANDARD.items()},
     "OBJECTS_SECRET_FILE": "set AWS_SECRET_ACCESS_KEY_FILE",
+    "EXECUTOR_MODE": "AGENT_PLANNER_MODE covers skills and answers too",
+    "TASK_ROOM": "tasks run in the room `incident`; a file `incident.yaml` in AGENT_ROOMS_DIR replaces it",
+    "INCIDENT_KNOWLEDGE": "the room `incident` names it: the first one of its `collections`",
+    "INCIDENT_ISSUES": "the room `incident` names it: the last one of its `collections`",
+    "MCP_SERVERS": "move the file to `mcp_servers.json` in AGENT_DATA_DIR",
+    "MCP_VIEWS_DIR": "move its files to the folder `mcp_views` in AGENT_DATA_DIR",
+    "CREDENTIALS_PATH": "move the file to `credentials.json` in AGENT_DATA_DIR",
+    "JWT_KEYS_URL": "the metadata of AGENT_JWT_ISSUER names its keys",
+    "JWT_OWNER_CLAIM": "the owner is the token's `sub`; AGENT_TOKEN_VERIFIER can choose another one",
+    "TRUST_PROJECT_SKILLS": "name the folders .agents/skills and .claude/skills in AGENT_SKILLS_DIRS",
+    "SKILLS_USER_DIR": "AGENT_SKILLS_DIRS names every folder besides the shipped one, or none",
 }
 """Former settings of ours, without the prefix, and what replaces them. Constants are not repeated here."""
 
@@ -107,5 +116,5 @@ class AliasSource(PydanticBaseSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         """Every setting that has an alias set."""
-        found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
+        return {name: value for name, value in values.items() if value is not None}

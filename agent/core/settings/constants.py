@@ -61,6 +61,13 @@ class ConstantSettings(BaseModel):
     conversation_messages_per_minute: int = Field(
         default=30, ge=1, description="messages that one user may send to conversations in a minute"
     )
+    run_python_timeout_s: float = Field(default=10, gt=0, le=60, description="time limit of a program, in seconds")
+    run_python_memory_mb: int = Field(
+        default=512, ge=64, le=65_536, description="memory (address space) of a program, in MB"
+    )
+    run_python_parallel: int = Field(
+        default=2, ge=1, le=64, description="programs that run at the same time; further ones wait"
+    )
     schedules_per_owner: int = Field(default=100, ge=0, description="most schedules of one owner; 0 allows no new ones")
     queue_adopt_seconds: float = Field(
         default=60,

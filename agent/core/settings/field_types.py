@@ -28,6 +28,11 @@ def _split_list(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
+def _map_deterministic(value: object) -> object:
+    """The seed's word for `rules`."""
+    return "rules" if isinstance(value, str) and value.strip().lower() == "deterministic" else value
+
+
 def _check_http_url(value: str) -> str:
     if not value.startswith(("http://", "https://")):
         raise ValueError("must begin with http:// or https://")
@@ -80,4 +85,4 @@ NameList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
 HostList = Annotated[NameList, AfterValidator(_check_hosts)]
 OriginList = Annotated[NameList, AfterValidator(_check_origins)]
 PathList = Annotated[tuple[HomePath, ...], NoDecode, BeforeValidator(_split_list)]
-WorkMode = Literal["auto", "llm", "rules"]
+WorkMode = Annotated[Literal["auto", "llm", "rules"], BeforeValidator(_map_deterministic)]

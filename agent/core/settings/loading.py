@@ -16,6 +16,7 @@ from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings.aliases import get_variable, list_alias_names, list_removed_names, list_replaced_names
 from agent.core.settings.constants import ConstantSettings
+from agent.core.settings.derived import DerivedSettings
 from agent.core.settings.secret_files import SUFFIX, is_secret
 from agent.core.value_faults import describe_fault
 
@@ -39,8 +40,8 @@ def load_valid_settings() -> tuple[Settings, list[str]]:
 
 
 def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
-    """A line for every `AGENT_` name that is no setting, with the nearest known name, and for every line of
-    `.env` that sets nothing.
+    """A line for every `AGENT_` name that is not a setting, with the nearest known name, and for every line of `.env`
+    that sets nothing.
     """
     names = set(os.environ if environment is None else environment)
     lines = []
@@ -50,15 +51,18 @@ def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file
         elif binding.key is not None:
             names.add(binding.key)
     removed = list_removed_names()
-    known = {get_variable(name) for name in Settings.model_fields if name not in ConstantSettings.model_fields}
-    known |= list_alias_names().keys()
-    known |= {f"{get_variable(name)}{SUFFIX}" for name, field in Settings.model_fields.items() if is_secret(field)}
+    fixed = {*ConstantSettings.model_fields, *DerivedSettings.model_fields}
+    known_variables = {get_variable(name) for name in Settings.model_fields if name not in fixed}
+    known_variables |= list_alias_names().keys()
+    known_variables |= {
+        f"{get_variable(name)}{SUFFIX}" for name, field in Settings.model_fields.items() if is_secret(field)
+    }
     replaced = {**list_replaced_names(), **removed}
     lines += [f"{name} has no effect: {replaced[name]}" for name in sorted(names & replaced.keys())]
-    for name in sorted(names - known - replaced.keys()):
+    for name in sorted(names - known_variables - replaced.keys()):
         if not name.startswith(PREFIX):
             continue
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(name, known_variables, n=1)
         lines.append(f"{name} is not a setting of Stepgate" + (f"; did you mean {near[0]}?" if near else ""))
     return lines
 
@@ -73,15 +77,17 @@ def _format_errors(error: ValidationError) -> dict[str, str]:
     """One line in plain words for each field that failed validation."""
     faults: dict[str, str] = {}
     for fault in error.errors():
+        if fault["type"] == "default_factory_not_called":  # a value that follows from one that is wrong
+            continue
         name = str(fault["loc"][0])
         if name == "model_endpoints":  # without the input: somebody may have written a key there
             place = ".".join(str(part) for part in fault["loc"][1:])
-            said = describe_fault(fault, quote=False)
-            faults[name] = f"{PREFIX}{name.upper()}: {place + ': ' if place else ''}{said}"
+            description = describe_fault(fault, quote=False)
+            faults[name] = f"{PREFIX}{name.upper()}: {place + ': ' if place else ''}{description}"
             continue
         expected = _describe_expected(Settings.model_fields[name])
-        told = f"must be {expected}" if expected else describe_fault(fault, quote=False)
-        faults[name] = f"{get_variable(name)}: {told}, not {fault['input']!r}"
+        requirement = f"must be {expected}" if expected else describe_fault(fault, quote=False)
+        faults[name] = f"{get_variable(name)}: {requirement}, not {fault['input']!r}"
     return faults
 
 

@@ -1,10 +1,13 @@
 """Rooms and skills."""
 
+from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from agent.core.settings.field_types import HomePath, PathList
+
+USER_SKILLS = Path("~/.agents/skills")
 
 
 class RoomSettings(BaseModel):
@@ -19,10 +22,15 @@ class RoomSettings(BaseModel):
         description="where the operator's rooms are kept: files in the folder above, or AGENT_DATABASE_URL, which "
         "several gateways share",
     )
-    skills_dirs: PathList = Field(default=(), description="further folders of skills; the first one with a name wins")
-    trust_project_skills: bool = Field(
-        default=False, description="also load .agents/skills and .claude/skills of the working directory"
-    )
-    skills_user_dir: bool = Field(default=True, description="also load ~/.agents/skills")
 
+    skills_dirs: PathList = Field(
+        default=(USER_SKILLS,),
+        description="trusted folders of skills besides the shipped one; the first one with a name wins. none: no other "
+        "folder. Those of a project, such as .agents/skills and .claude/skills of the working folder, are named here",
+    )
     default_room: str = Field(default="stepgate", description="room of requests that name none")
+
+    @field_validator("skills_dirs", mode="before")
+    @classmethod
+    def _read_none(cls, value: object) -> object:
+        return () if isinstance(value, str) and value.strip().lower() == "none" else value

@@ -36,17 +36,17 @@ class SecretFileSource(PydanticBaseSettingsSource):
             path = source.env_vars.get(f"{name}{SUFFIX}".lower())
             if path is None or not path.strip():
                 continue
-            shown = f"{name}{SUFFIX}".upper()
+            variable = f"{name}{SUFFIX}".upper()
             if (source.env_vars.get(name.lower()) or "").strip():
-                raise ConfigError(f"{shown} and {name.upper()} are both set; unset one of them")
-            return _read_secret(shown, Path(path.strip()).expanduser()), field_name, False
+                raise ConfigError(f"{variable} and {name.upper()} are both set; unset one of them")
+            return _read_secret(variable, Path(path.strip()).expanduser()), field_name, False
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
         """Every secret that has a file."""
         fields = {name: field for name, field in self.settings_cls.model_fields.items() if is_secret(field)}
-        found = {name: self.get_field_value(field, name)[0] for name, field in fields.items()}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {name: self.get_field_value(field, name)[0] for name, field in fields.items()}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def is_secret(field: FieldInfo) -> bool:

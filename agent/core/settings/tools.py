@@ -4,26 +4,16 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from agent.core.settings.field_types import HomePath, HttpUrl, NameList, PathList
+from agent.core.settings.field_types import HttpUrl, NameList, PathList
 
 
 class ToolSettings(BaseModel):
     """Tools: foreign MCP servers, files, web pages, programs."""
 
-    mcp_views_dir: HomePath | None = Field(
-        default=None, description="folder of view files; each is a choice of tools served at /mcp/NAME"
-    )
     mcp_toolsets: NameList = Field(
         default=("default",),
         description="the toolsets that /mcp and `stepgate mcp` list, such as default,schedules (docs/mcp-tools.md); "
         "tools of others stay callable and are found by tools_find",
-    )
-    mcp_servers: HomePath | None = Field(
-        default=None,
-        description=(
-            "file of foreign MCP servers; unset: <data_dir>/mcp_servers.json, or config/mcp_servers.json "
-            "in the working folder if that does not exist"
-        ),
     )
     allow_programs: bool = Field(
         default=False,
@@ -36,10 +26,6 @@ class ToolSettings(BaseModel):
             "when the tools of foreign MCP servers are accepted: on first use, only after `stepgate "
             "mcp-servers review`, or off: always as they are offered"
         ),
-    )
-    credentials_path: HomePath | None = Field(
-        default=None,
-        description="file of named credentials of sources and webhooks, mode 600; unset: <data_dir>/credentials.json",
     )
     file_roots: PathList = Field(
         default=(), description="folders that the file tools may read; unset: <data_dir>/files"
@@ -64,13 +50,6 @@ class ToolSettings(BaseModel):
     )
     run_python: Literal["auto", "off"] = Field(
         default="auto", description="whether plans may run Python programs: auto: where the machine can sandbox them"
-    )
-    run_python_timeout_s: float = Field(default=10, gt=0, le=60, description="time limit of a program, in seconds")
-    run_python_memory_mb: int = Field(
-        default=512, ge=64, le=65_536, description="memory (address space) of a program, in MB"
-    )
-    run_python_parallel: int = Field(
-        default=2, ge=1, le=64, description="programs that run at the same time; further ones wait"
     )
     generated_tools: Literal["auto", "off"] = Field(
         default="auto",

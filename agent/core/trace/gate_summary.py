@@ -52,7 +52,7 @@ def _summarize_replans(state: RunState) -> JsonObject:
 
 
 def _summarize_modes(state: RunState) -> JsonObject:
-    """Returns planner and executor, each with the requested and the effective mode."""
+    """Planner and executor, each with the requested and the effective mode."""
     runtime = build_run_summary(state)
     modes: JsonObject = {}
     for name in ("planner", "executor"):

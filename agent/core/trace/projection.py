@@ -100,8 +100,8 @@ class Projection:
         self._lines.add_line(event, "plan", f"calls tools of the client: {names}", detail=calls)
 
     def _open_approval(self, event: ev.Event, body: ev.ApprovalRequested) -> None:
-        asked = "the plan" if body.call_id is None else body.items[0].tool
-        key, title = ("approval", body.approval_id, None), f"asked for approval of {asked}"
+        subject = "the plan" if body.call_id is None else body.items[0].tool
+        key, title = ("approval", body.approval_id, None), f"asked for approval of {subject}"
         self._lines.open_line(event, key, "approval", title, details.describe_approval(body))
 
     def _close_approval(self, event: ev.Event, body: ev.ApprovalDecided) -> None:
@@ -196,9 +196,9 @@ class Projection:
         self, event: ev.Event, title: str, problem: str | None, detail: JsonObject, seconds: float
     ) -> None:
         usage = _drop_empty_usage(self._lines.calls.get_usage(("translation", None, None)))
-        shown = {**detail, "reason": problem} if problem is not None else detail
+        with_reason = {**detail, "reason": problem} if problem is not None else detail
         status: TraceStatus = "failed" if problem is not None else "done"
-        self._lines.add_line(event, "translation", title, status, shown, duration=seconds, usage=usage)
+        self._lines.add_line(event, "translation", title, status, with_reason, duration=seconds, usage=usage)
 
     def _open_attempt(self, event: ev.Event, body: ev.StepStarted) -> None:
         step_id = event.step_id or ""

@@ -108,9 +108,9 @@ def _summarize_retrieval(state: RunState, retrieved: ev.MemoryRetrieved) -> Json
     for step_id, step in state.steps.items():
         for call in (call for attempt in step.attempts for call in attempt.calls):
             value = call.result.output if call.result is not None else None
-            found = value.get("results") if isinstance(value, dict) else None
-            if isinstance(found, list):
-                searches.append({"step_id": step_id, "tool": call.intent.tool, "hits": len(found)})
+            results = value.get("results") if isinstance(value, dict) else None
+            if isinstance(results, list):
+                searches.append({"step_id": step_id, "tool": call.intent.tool, "hits": len(results)})
     return {
         "history": {"source": retrieved.source, "messages": len(retrieved.history)},
         "memories": len(retrieved.items),

@@ -115,7 +115,7 @@ class TraceLines:
         return [self._lines[index] for index in self.sort_by_start(range(len(self._lines)))]
 
     def sort_by_start(self, indices: Iterable[int]) -> list[int]:
-        """Returns these ascending indices of lines in order of start time. Some lines are added only at their end."""
+        """These ascending indices of lines in order of start time. Some lines are added only at their end."""
         return sorted(indices, key=self._began.__getitem__)
 
     def list_running(self) -> list[tuple[LineKey, int, TraceLine]]:

@@ -18,11 +18,11 @@ async def approve(run: Run) -> None:
     if feedback:
         words = feedback if len(feedback) <= MAX_QUOTED_CHARS else f"{feedback[:MAX_QUOTED_CHARS]}..."
         reason = f'{reason}. It could not be changed as you said ("{words}"); approve it as it is, or reject it'
-    asked = build_approval_request(
+    request = build_approval_request(
         list_plan_items(state),
         reason,
         plan_version=state.plan.version,
         pin=make_tool_fingerprinter(run),
         expires_at=compute_approval_deadline(run),
     )
-    await run.emit(asked)
+    await run.emit(request)

@@ -88,9 +88,9 @@ def _only_told_of_doors(state: RunState) -> bool:
     """Whether a message to be carried out was answered by rules alone, with where people do it themselves."""
     steps = state.plan.steps if state.plan is not None else ()
     outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
-    asked = state.understanding is not None and state.understanding.route in ("plan", "direct")
+    is_request = state.understanding is not None and state.understanding.route in ("plan", "direct")
     by_rules = [one is not None and one.effective == "rules" for one in outputs]
-    return asked and len(outputs) == len(steps) == 1 and all(by_rules)
+    return is_request and len(outputs) == len(steps) == 1 and all(by_rules)
 
 
 def _get_completeness(state: RunState) -> Completeness:
@@ -138,14 +138,14 @@ def _find_failure(state: RunState) -> AgentFailure | None:
 
 
 def _build_verification_failure(state: RunState, gates: tuple[GateChecked, ...]) -> AgentFailure:
-    said = "; ".join(f"{gate.gate}: {gate.reason}" for gate in gates)
+    gate_reasons = "; ".join(f"{gate.gate}: {gate.reason}" for gate in gates)
     tried = f" after {format_count(state.replan_count, 'new plan')}" if state.replan_count else ""
     if tried and state.replan_count < state.room.budgets.max_replans and state.plans[-1].final:
         tried += ", and another would be the same"
     return AgentFailure(
         agent_id="verifier",
         error_code="ERR_VERIFICATION",
-        message=f"the run did not pass verification{tried}: {said}",
+        message=f"the run did not pass verification{tried}: {gate_reasons}",
         recoverable=FAILURES["ERR_VERIFICATION"].recoverable,
         stage="verify",
         details={"gates": [gate.gate for gate in gates], "replans": state.replan_count},
@@ -189,8 +189,8 @@ async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) ->
         return
     if run.room.memory and state.retrieval is not None and state.retrieval.requested:
         try:
-            asked, said = replace_with_kinds(state, state.prompt), replace_with_kinds(state, answer.text)
-            await run.engine.memory.save_exchange(state.owner, conversation, asked, said, tainted=tainted)
+            prompt, said = replace_with_kinds(state, state.prompt), replace_with_kinds(state, answer.text)
+            await run.engine.memory.save_exchange(state.owner, conversation, prompt, said, tainted=tainted)
         except AgentError as error:  # a failed memory does not fail the run
             log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)
         except Exception:  # nor does a defect of a driver

@@ -117,8 +117,8 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
     """Raises `TooLargeError` and names the setting. The doors limit bytes; this limits characters and messages."""
     messages, most = request.messages or (), settings.max_message_chars
     if len(messages) > settings.max_messages:
-        told = f"{len(messages):,} messages are given; at most {settings.max_messages:,} are taken"
-        raise TooLargeError(told, param="messages")
+        problem = f"{len(messages):,} messages are given; at most {settings.max_messages:,} are taken"
+        raise TooLargeError(problem, param="messages")
     for where, what, given, limit in (
         ("client_tools", "tools", len(request.client_tools), MAX_CLIENT_TOOLS),
         ("metadata", "entries of metadata", len(request.metadata), MAX_METADATA_ENTRIES),
@@ -127,18 +127,18 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
             raise TooLargeError(f"{given:,} {what} are given; at most {limit:,} are taken", param=where)
     for where, text in (("prompt", request.prompt), *((f"messages[{i}]", m.content) for i, m in enumerate(messages))):
         if len(text) > most:
-            told = f"{where} has {len(text):,} characters; the limit is {most:,}"
-            raise TooLargeError(told, param=where)
+            problem = f"{where} has {len(text):,} characters; the limit is {most:,}"
+            raise TooLargeError(problem, param=where)
 
 
 def _check_options(request: AgentRequest) -> None:
-    """Raises `BadRequestError` for options that are no parameters of the answer. `model`, `messages` or `api_base`
+    """Raises `BadRequestError` for options that are not parameters of the answer. `model`, `messages` or `api_base`
     would replace the gateway's own.
     """
     unknown = next((name for name in request.options if name not in MODEL_OPTIONS), None)
     if unknown is not None:
-        known = ", ".join(sorted(MODEL_OPTIONS))
-        raise BadRequestError(f"options.{unknown[:100]} is unknown; the options are {known}", param="options")
+        option_names = ", ".join(sorted(MODEL_OPTIONS))
+        raise BadRequestError(f"options.{unknown[:100]} is unknown; the options are {option_names}", param="options")
 
 
 def _check_call_fields(request: AgentRequest) -> None:

@@ -7,7 +7,7 @@ from agent.core.errors import AgentError
 from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.models import ChatMessage, Role
 from agent.execution.earlier_run import find_confirmed_values, find_earlier_results
-from agent.memory.store import MemorySearchResult, format_exchange
+from agent.memory import MemorySearchResult, format_exchange
 from agent.policy.redaction.inbound import HistoryRedactor, restore_text
 from agent.policy.redaction.requests import redact_history
 from agent.run_context.message_labels import label_messages, label_prompt
@@ -51,19 +51,19 @@ async def retrieve(run: Run) -> None:
         )
         return
     recall = await _search_memory(run)
-    shown = redactor.anonymize_messages(history[-SHOWN_MESSAGES:])
-    exchanges = {format_exchange(asked, said) for asked, said in pairwise(shown)}
+    visible_history = redactor.anonymize_messages(history[-SHOWN_MESSAGES:])
+    exchanges = {format_exchange(user_text, reply_text) for user_text, reply_text in pairwise(visible_history)}
     items = tuple(
         [
             MemoryItem(
-                id=found.id,
-                text=await redactor.redact_text(found.text),
-                source=found.source,
-                score=_round_score(found.score),
-                tainted=found.tainted,
+                id=recalled.id,
+                text=await redactor.redact_text(recalled.text),
+                source=recalled.source,
+                score=_round_score(recalled.score),
+                tainted=recalled.tainted,
             )
-            for found in recall.memories
-            if found.text not in exchanges
+            for recalled in recall.memories
+            if recalled.text not in exchanges
         ]
     )
     await run.note(

@@ -16,7 +16,7 @@ RETRIES = 3
 """Calls made again after a limit or a fault that may pass; a time-out is not waited for twice, a search waits here."""
 FIRST_BACKOFF_S = 0.25
 LONGEST_WAIT_S = 20.0
-"""An endpoint that wants more is not waited for: its caller is told at once."""
+"""An endpoint that wants more is not waited for: its caller gets the error at once."""
 
 Sleep = Callable[[float], Awaitable[None]]
 

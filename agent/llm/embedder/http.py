@@ -18,7 +18,7 @@ _TOO_MANY = re.compile(r"batch|too many|inputs?\b.*\b(?:exceed|limit|maximum|les
 
 
 def build_pooled_transport() -> httpx.AsyncBaseTransport:
-    """Returns aiohttp's transport behind httpx's API: a fifth of the CPU per call of httpx's own pool."""
+    """Aiohttp's transport behind httpx's API: a fifth of the CPU per call of httpx's own pool."""
     from httpx_aiohttp import AiohttpTransport  # noqa: PLC0415 - 0.2 s of start-up that most need not pay
 
     return AiohttpTransport(limits=httpx.Limits(max_connections=100, max_keepalive_connections=20))

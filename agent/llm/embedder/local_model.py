@@ -237,7 +237,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _hash_file(path: Path) -> str:
-    """Returns eight hexadecimal digits that identify the model: vectors of two models are never compared."""
+    """Eight hexadecimal digits that identify the model: vectors of two models are never compared."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:8]
 

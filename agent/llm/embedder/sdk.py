@@ -52,10 +52,10 @@ class LiteLLMEmbedder:
         except TimeoutError as error:
             raise self._make_error(f"gave no vectors within {self._timeout_s:g} s") from error
         except Exception as error:  # the SDK lets errors of many libraries through
-            told = translate_error(litellm, error)
-            failed = self._make_error(f"failed: {told.message}")
-            failed.passing = isinstance(told, ModelDownError | ModelRateLimitError)
-            failed.retry_after_s = told.retry_after_s
+            translated = translate_error(litellm, error)
+            failed = self._make_error(f"failed: {translated.message}")
+            failed.passing = isinstance(translated, ModelDownError | ModelRateLimitError)
+            failed.retry_after_s = translated.retry_after_s
             raise failed from error
         return read_vectors(response.model_dump(), len(texts), self._model, self._model)
 

@@ -230,7 +230,7 @@ def select_order_spans(hashed: HashedText, spans: Ints, parts: Ints) -> Ints:
 
 
 def find_quoted_spans(text: str, spans: Ints) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Returns which spans lie within quotation marks: a request to translate a sentence does not say it.
+    """Which spans lie within quotation marks: a request to translate a sentence does not say it.
 
     The words around them are still classified with the whole text.
     """
@@ -266,7 +266,7 @@ def dump_model(model: InjectionModel) -> str:
 def parse_model(text: str) -> InjectionModel:
     """A model from the output of `dump_model`. Raises ValueError for another format or size."""
     # Not as JSON: 200,000 numbers would be objects for a moment, whose memory stays with the process.
-    levels = [np.fromstring(found[1], np.float32, sep=",") for found in _WEIGHT_LIST.finditer(text)]
+    levels = [np.fromstring(match[1], np.float32, sep=",") for match in _WEIGHT_LIST.finditer(text)]
     data = json.loads(_WEIGHT_LIST.sub('"weights": []', text))
     if data["format"] != FORMAT or data["slots"] != SIZE:
         raise ValueError(f"weights of format {data['format']} with {data['slots']} slots do not fit this version")

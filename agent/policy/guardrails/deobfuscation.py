@@ -235,7 +235,7 @@ def _decode_escapes(code: str) -> str | None:
 
 
 def _join_spaced_letters(code: str) -> str | None:
-    """Returns spaced letters as words, split at wider gaps, or else into known words."""
+    """Spaced letters as words, split at wider gaps, or else into known words."""
     if not code[0].isalpha():
         return None
     words = re.split(r"[ .\-_*·]{2,}", code)

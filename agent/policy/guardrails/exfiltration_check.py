@@ -74,12 +74,12 @@ class ExfiltrationCheck:
     def list_leaks(self, address: str) -> tuple[str, ...]:
         """The words and numbers of an address that were read, decoded, in order; for people."""
         values, answers = _split_address(address[:MAX_ADDRESS_CHARS])
-        found: dict[str, None] = {}
+        leaks: dict[str, None] = {}
         for value in (*values[:MAX_PARTS], "".join(answers)):
             for decoded in _iter_decodings(value):
                 pieces = (*self._extract_significant_words(decoded), *re.findall(rf"\d{{{MIN_DIGITS},}}", decoded))
-                found |= dict.fromkeys(piece for piece in pieces if self._is_outside_text(piece))
-        return tuple(found)
+                leaks |= dict.fromkeys(piece for piece in pieces if self._is_outside_text(piece))
+        return tuple(leaks)
 
     def has_long_leak(self, address: str) -> bool:
         """The same for a host that the caller named: only parts of `MIN_JOINED_CHARS` characters count."""

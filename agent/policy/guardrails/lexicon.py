@@ -235,8 +235,8 @@ def _index_concepts() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, 
     """The concepts by whole word and by beginning of a word."""
     words: dict[str, list[str]] = {}
     stems: dict[str, list[str]] = {}
-    for concept, said in CONCEPTS.items():
-        for word in said.split():
+    for concept, concept_words in CONCEPTS.items():
+        for word in concept_words.split():
             ideas = (stems if word.endswith("*") else words).setdefault(word.rstrip("*"), [])
             if concept not in ideas:
                 ideas.append(concept)
@@ -255,11 +255,11 @@ CJK_WORDS: Final = tuple(
 @lru_cache(maxsize=1 << 14)
 def find_concepts(word: str) -> tuple[str, ...]:
     """The concepts of a lower-case word: whole, by its beginning, by its parts, or without Arabic articles."""
-    if (found := CONCEPTS_BY_WORD.get(word)) is not None:
-        return found
+    if (concepts := CONCEPTS_BY_WORD.get(word)) is not None:
+        return concepts
     for size in range(min(len(word), _MAX_STEM_CHARS), MIN_STEM_CHARS - 1, -1):
-        if (found := _CONCEPTS_BY_STEM.get(word[:size])) is not None:
-            return found
+        if (concepts := _CONCEPTS_BY_STEM.get(word[:size])) is not None:
+            return concepts
     if "-" in word:
         return tuple(dict.fromkeys(idea for part in word.split("-") for idea in CONCEPTS_BY_WORD.get(part, ())))
     if "\u0600" <= word[:1] <= "\u06ff":

@@ -211,8 +211,8 @@ def _scan_tag(links: AddressPolicy, text: str, at: int, *, final: bool) -> tuple
     if inner.startswith("!"):
         return "", end + 1
     if _LOADING_TAG.match(tag) or _LOADING_ATTRIBUTE.search(tag):
-        found = re.search(r"(?:https?:)?//[^\s\"'<>)]+", html.unescape(tag))
-        return (f"[removed: content of {links.get_host(found[0])}]" if found and tag[1] != "/" else ""), end + 1
+        match = re.search(r"(?:https?:)?//[^\s\"'<>)]+", html.unescape(tag))
+        return (f"[removed: content of {links.get_host(match[0])}]" if match and tag[1] != "/" else ""), end + 1
     href = _HREF.search(tag)
     if href is not None and not links.can_link(href[1] or href[2] or href[3] or ""):
         return f"{_format_removed_link(links, href[1] or href[2] or href[3] or '')} <a>", end + 1
@@ -258,7 +258,7 @@ def _find_closing(text: str, opening: int, opens: str, closes: str, most: int) -
 def _find_tag_end(text: str, at: int) -> int | None:
     """The end of a tag as browsers read it, outside quotes; a comment ends with `-->`.
 
-    Returns None if the tag is not complete yet, and -1 if it is no tag or too long.
+    Returns None if the tag is not complete yet, and -1 if it is not a tag or is too long.
     """
     limit = at + TAG
     late = None if len(text) < limit else -1

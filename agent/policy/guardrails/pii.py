@@ -122,7 +122,7 @@ class PiiDetector:
     categories: frozenset[GuardedCategory] = frozenset({"pii"})
 
     def find(self, request: GuardrailsInput) -> list[Finding]:
-        """Returns findings without overlaps, in the order of the text."""
+        """Findings without overlaps, in the order of the text."""
         return [
             Finding(category="pii", kind=name, start=span.start, end=span.end, detail=span.reason)
             for name, span in find_personal_data(request.content)

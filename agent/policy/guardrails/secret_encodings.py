@@ -147,7 +147,7 @@ def _unescape(source: str, starts: Ints, ends: Ints) -> tuple[str, Ints, Ints]:
 
 
 def _decode_escape(escape: re.Match[str]) -> str:
-    """Returns exactly one character, so that positions stay correct."""
+    """Exactly one character, so that positions stay correct."""
     for name, base in _NUMBER_BASES.items():
         if escape[name] is not None:
             number = int(escape[name], base)

@@ -100,7 +100,7 @@ _NAMED_VALUE: Final = re.compile(
     r"(?P<secret>(?=[^\s\"'<>,;]{0,80}[\d!#$%&*+/=?@^_~.-])[^\s\"'<>,;]{8,400})",
     re.IGNORECASE,
 )  # fmt: skip
-"""A name for a secret, and a value that is no plain word."""
+"""A name for a secret, and a value that is not a plain word."""
 _STATED_PASSWORD: Final = re.compile(
     r"\b(?:pass(?:word|phrase|code)|pwd|passwort|kennwort|lösenord(?:et)?|mot de passe|contraseña|wachtwoord)"
     r"[ \t]{1,3}(?:is|was|ist|war|lautet|är|var|es|est)[ \t:]{1,3}[\"'`]?"
@@ -188,7 +188,7 @@ class SecretScanner:
         self._longest_loose = max(map(len, self._squeezed_encodings), default=0)
 
     def find(self, request: GuardrailsInput) -> list[Finding]:
-        """Returns findings; spans may overlap."""
+        """Findings; spans may overlap."""
         return [
             Finding(category="secret", kind=span.kind, start=span.start, end=span.end, detail=span.reason)
             for span in self.find_spans(request.content)

@@ -79,15 +79,15 @@ async def check_answer(
     `is_redacted` is whether the text was searched already for the secrets and the personal data that its room removes,
     and held none.
     """
-    found = await _find_in_answer(text, state, secrets, is_redacted=is_redacted)
-    if found.is_safe:
-        return CheckedAnswer(found.sanitized_content)
+    findings = await _find_in_answer(text, state, secrets, is_redacted=is_redacted)
+    if findings.is_safe:
+        return CheckedAnswer(findings.sanitized_content)
     failure = None
-    if found.action == "block":
-        failure = UnsafeAnswerError(_describe_refusal(found), agent_id="guardrails").to_failure()
-    action = found.action if found.action != "pass" else "flag"
-    event = OutputGuarded(action=action, findings=(found.reasoning,), failure=failure)
-    return CheckedAnswer(found.sanitized_content, event)
+    if findings.action == "block":
+        failure = UnsafeAnswerError(_describe_refusal(findings), agent_id="guardrails").to_failure()
+    action = findings.action if findings.action != "pass" else "flag"
+    event = OutputGuarded(action=action, findings=(findings.reasoning,), failure=failure)
+    return CheckedAnswer(findings.sanitized_content, event)
 
 
 def release_answer(answer: AnswerFinished, text: str, state: RunState, secrets: tuple[str, ...]) -> AnswerFinished:
@@ -128,12 +128,12 @@ class AnswerFilters:
 
 
 def remove_personal_data(text: str, own_text: str) -> str:
-    """The text without personal data, except what stands in `own_text`."""
+    """The text without personal data, except what `own_text` contains."""
     from agent.policy.guardrails.pii import find_personal_data  # noqa: PLC0415 - loaded with the first request
     from agent.policy.guardrails.spans import replace_spans  # noqa: PLC0415 - as above
 
-    found = [(span.start, span.end, f"[removed: {kind}]") for kind, span in find_personal_data(text)]
-    return replace_spans(text, [span for span in found if text[span[0] : span[1]] not in own_text])
+    spans = [(span.start, span.end, f"[removed: {kind}]") for kind, span in find_personal_data(text)]
+    return replace_spans(text, [span for span in spans if text[span[0] : span[1]] not in own_text])
 
 
 def _create_pii_stream(own_text: str) -> StreamFilter:
@@ -156,15 +156,17 @@ def collect_caller_text(state: RunState) -> str:
     recalled = state.retrieval
     # Where answers may hold what the caller alone reads, an earlier answer may be repeated too.
     roles = ("user", "assistant") if state.room.guard_output.pii == "auto" else ("user",)
-    said = [message.content for message in recalled.history if message.role in roles] if recalled is not None else []
+    own_texts = (
+        [message.content for message in recalled.history if message.role in roles] if recalled is not None else []
+    )
     items = [item.text for item in recalled.items if not item.tainted] if recalled is not None else []
     calls = (call for step in state.steps.values() for attempt in step.attempts for call in attempt.calls)
     results = [call.result.text for call in calls if call.result is not None and not call.result.tainted]
-    return "\n".join((*written, *said, *items, *results))
+    return "\n".join((*written, *own_texts, *items, *results))
 
 
 def _explain_removal(text: str, guards: OutputGuards) -> list[Uncertainty]:
-    """Returns which personal data an answer lacks, and what leaves it in: a published contact is not told apart."""
+    """Which personal data an answer lacks, and what leaves it in: a published contact is not told apart."""
     kinds = sorted(set(_REMOVED_PERSONAL.findall(text))) if guards.pii in ("redact", "redact_answer") else []
     if not kinds:
         return []
@@ -206,10 +208,12 @@ async def _find_in_answer(
     removes_all = guards.redacts_secrets and guards.pii != "flag"  # what is only flagged was not searched for
     known_clean = is_redacted and removes_all
     pipeline = make_output_guardrails(guards, None if known_clean else make_secret_finder(secrets, "all"))
-    found = await pipeline.collect_findings(GuardrailsInput(content=text, check_type="output_safety"))
-    own = collect_caller_text(state) if any(finding.category == "pii" for finding in found) else ""
-    kept = [finding for finding in found if finding.category != "pii" or text[finding.start : finding.end] not in own]
-    return pipeline.apply_policy(text, kept, None)
+    findings = await pipeline.collect_findings(GuardrailsInput(content=text, check_type="output_safety"))
+    own = collect_caller_text(state) if any(finding.category == "pii" for finding in findings) else ""
+    reported = [
+        finding for finding in findings if finding.category != "pii" or text[finding.start : finding.end] not in own
+    ]
+    return pipeline.apply_policy(text, reported, None)
 
 
 @cache

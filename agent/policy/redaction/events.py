@@ -153,8 +153,10 @@ class EventRedactor:
         words: JsonValue = [*bare]
         clean = ResultParts("", words, ())
         clean = self.redact_result(clean) if self.may_hold_secret(clean) else clean
-        kept = [block for block in clean.value if isinstance(block, dict)] if isinstance(clean.value, list) else []
-        whole = restore_bytes(kept, parts)
+        clean_blocks = (
+            [block for block in clean.value if isinstance(block, dict)] if isinstance(clean.value, list) else []
+        )
+        whole = restore_bytes(clean_blocks, parts)
         if not self._own:
             return whole
         why = "it holds a secret of this gateway"
@@ -194,8 +196,8 @@ class EventRedactor:
             arguments: JsonValue = json.loads(written, parse_int=number)
         except (ValueError, RecursionError):  # no JSON: the client will say so
             return self.redact_text(written)
-        kept = map_json_texts(arguments, lambda text, _: self.redact_text(text))
-        return written if kept == json.loads(written) else json.dumps(kept, ensure_ascii=False)
+        redacted_args = map_json_texts(arguments, lambda text, _: self.redact_text(text))
+        return written if redacted_args == json.loads(written) else json.dumps(redacted_args, ensure_ascii=False)
 
     # The rules, in the order of a run.
 
@@ -210,10 +212,10 @@ class EventRedactor:
     def _redact_intent_classified(self, body: ev.IntentClassified) -> ev.IntentClassified:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
-        found: JsonValue = body.model_dump(mode="json")
-        if not any(map(has_live_parts, iter_texts(found))) and not self._suspects(iter_texts(found)):
+        tree: JsonValue = body.model_dump(mode="json")
+        if not any(map(has_live_parts, iter_texts(tree))) and not self._suspects(iter_texts(tree)):
             return body
-        clean = map_json_texts(found, lambda text, _: remove_live_parts(self.redact_text(text)))
+        clean = map_json_texts(tree, lambda text, _: remove_live_parts(self.redact_text(text)))
         return type(body).model_validate(clean)
 
     def _redact_plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
@@ -258,10 +260,10 @@ class EventRedactor:
     def _redact_subagent_finished(self, body: ev.SubAgentFinished) -> ev.SubAgentFinished:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
-        found: JsonValue = body.result.model_dump(mode="json")
-        if not self._suspects(iter_texts(found)):
+        tree: JsonValue = body.result.model_dump(mode="json")
+        if not self._suspects(iter_texts(tree)):
             return body
-        clean = map_json_texts(found, lambda text, _: self.redact_text(text))
+        clean = map_json_texts(tree, lambda text, _: self.redact_text(text))
         return body.model_copy(update={"result": type(body.result).model_validate(clean)})
 
     def _redact_step_finished(self, body: ev.StepFinished) -> ev.StepFinished:
@@ -269,8 +271,8 @@ class EventRedactor:
         if output.error is not None:
             error = self.redact_error_message(output.error)
             return body.model_copy(update={"output": output.model_copy(update={"error": error})})
-        shown = self.replace_output_text(output, self.redact_answer_text(output.text))
-        return body if shown is output else body.model_copy(update={"output": shown})
+        redacted = self.replace_output_text(output, self.redact_answer_text(output.text))
+        return body if redacted is output else body.model_copy(update={"output": redacted})
 
     def _redact_step_judged(self, body: ev.StepJudged) -> ev.StepJudged:
         verdict = body.verdict
@@ -319,9 +321,9 @@ def _remove_live_parts_of_plan(body: ev.PlanProposed) -> ev.PlanProposed:
     if not any(map(has_live_parts, words)):
         return body
     steps = tuple(step.model_copy(update={"intent": remove_live_parts(step.intent)}) for step in plan.steps)
-    shown = {"goal": remove_live_parts(plan.goal), "reasoning": remove_live_parts(plan.reasoning), "steps": steps}
+    cleaned = {"goal": remove_live_parts(plan.goal), "reasoning": remove_live_parts(plan.reasoning), "steps": steps}
     clean = {name: remove_live_parts(reason) for name, reason in reasons.items() if reason}
-    return body.model_copy(update={"plan": plan.model_copy(update=shown), **clean})
+    return body.model_copy(update={"plan": plan.model_copy(update=cleaned), **clean})
 
 
 def read_arguments(call: JsonValue) -> str:

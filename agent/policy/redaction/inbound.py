@@ -1,7 +1,7 @@
 """What a model may read: text in which personal data and credentials are replaced by placeholders.
 
-The placeholders of a run stand in its log. Tools get the values back, and people what is personal; credentials come
-back to tools only. The secrets of this gateway's settings get no placeholder: they are removed for good.
+The placeholders of a run are in its log. Tools get the values back, and people what is personal; credentials come back
+to tools only. The secrets of this gateway's settings get no placeholder: they are removed for good.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ CREDENTIAL = "CREDENTIAL"
 CACHED_CHARS = 4_000
 """The findings of messages up to this length are kept for the next turn of their conversation."""
 _OPAQUE = frozenset({"image_url", *OPAQUE_FIELDS})
-"""Keys of messages under which pictures and signatures stand, which are no text."""
+"""Keys of messages that hold pictures and signatures, which are not text."""
 
 
 class HistoryRedactor:
@@ -46,9 +46,9 @@ class HistoryRedactor:
     @property
     def new_placeholders(self) -> dict[str, str]:
         """The placeholders that the log does not hold yet, with their values."""
-        known = self._known_placeholders.entries if self._known_placeholders is not None else {}
+        former = self._known_placeholders.entries if self._known_placeholders is not None else {}
         entries = self._placeholders.entries if self._placeholders is not None else {}
-        return {sign: value for sign, value in entries.items() if sign not in known}
+        return {sign: value for sign, value in entries.items() if sign not in former}
 
     async def redact_messages(self, messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
         """The messages with their texts and their calls of a client's tools redacted."""
@@ -68,10 +68,10 @@ class HistoryRedactor:
         if self._placeholders.entries:
             text = self._placeholders.escape_foreign_placeholders(text)
         if len(text) > CACHED_CHARS:
-            found = await asyncio.to_thread(_find_private.__wrapped__, text, self._kinds)
+            spans = await asyncio.to_thread(_find_private.__wrapped__, text, self._kinds)
         else:
-            found = _find_private(text, self._kinds)
-        return self._placeholders.replace_findings(text, found)
+            spans = _find_private(text, self._kinds)
+        return self._placeholders.replace_findings(text, spans)
 
     def anonymize_messages(self, messages: Iterable[ChatMessage]) -> list[str]:
         """The texts of redacted messages as a memory keeps them: the kind of a value, not the value."""
@@ -80,7 +80,7 @@ class HistoryRedactor:
         return [self._placeholders.anonymize_placeholders(message.content) for message in messages]
 
     async def add_tool_texts(self, tools: Iterable[JsonObject]) -> None:
-        """Makes placeholders for what stands in a client's tools; `redact_for_model` puts them there."""
+        """Makes placeholders for what a client's tools contain; `redact_for_model` puts them there."""
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - as above
 
         texts: list[str] = []
@@ -168,8 +168,10 @@ def get_placeholders_for_people(state: RunState) -> "PlaceholderMap | None":
     if placeholders is None or not any(sign.startswith(CREDENTIAL) for sign in placeholders.entries):
         return placeholders
     removed = f"[removed: {CREDENTIAL}]"
-    shown = {sign: removed if sign.startswith(CREDENTIAL) else value for sign, value in placeholders.entries.items()}
-    return type(placeholders)(shown)
+    visible_values = {
+        sign: removed if sign.startswith(CREDENTIAL) else value for sign, value in placeholders.entries.items()
+    }
+    return type(placeholders)(visible_values)
 
 
 def restore_args(state: RunState, args: JsonObject) -> JsonObject:
@@ -211,5 +213,5 @@ def _find_private(text: str, kinds: tuple[str, ...]) -> "tuple[Finding, ...]":
     from agent.policy.guardrails.models import GuardrailsInput  # noqa: PLC0415 - as above
 
     policy = RoomGuards(**{name: "redact" if name in kinds else "off" for name in ("pii", "secret")})
-    found = make_input_guardrails(policy).run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
-    return tuple(select_placeholder_findings(found))
+    findings = make_input_guardrails(policy).run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
+    return tuple(select_placeholder_findings(findings))

@@ -47,8 +47,8 @@ def redact_request(request: AgentRequest, values: tuple[str, ...]) -> AgentReque
         return request
 
     def clean(tree: JsonObject) -> JsonObject:
-        found = secrets.redact_tree(tree)
-        return found if isinstance(found, dict) else tree
+        redacted = secrets.redact_tree(tree)
+        return redacted if isinstance(redacted, dict) else tree
 
     messages = request.messages
     if messages is not None:
@@ -96,16 +96,16 @@ async def check_prompt(prompt: str, guards: RoomGuards) -> CheckedPrompt:
     if pipeline is None:
         pipeline = await asyncio.to_thread(make_input_guardrails, guards)
     placeholders = PlaceholderMap()
-    found = await pipeline.check(GuardrailsInput(content=prompt, check_type="input_validation"), placeholders)
-    findings = () if found.is_safe else (found.reasoning,)
-    if found.action == "block":
-        return CheckedPrompt("", findings, blocked=make_blocked_failure(found))
-    return CheckedPrompt(found.sanitized_content, findings, placeholders.entries or None)
+    check = await pipeline.check(GuardrailsInput(content=prompt, check_type="input_validation"), placeholders)
+    findings = () if check.is_safe else (check.reasoning,)
+    if check.action == "block":
+        return CheckedPrompt("", findings, blocked=make_blocked_failure(check))
+    return CheckedPrompt(check.sanitized_content, findings, placeholders.entries or None)
 
 
 async def scan_request(request: AgentRequest, guards: RoomGuards) -> "tuple[tuple[str, ...], AgentFailure | None]":
     """Returns what was found beside the prompt, and why the room refuses the request, or None."""
-    texts = [found for found in _iter_texts(request) if found.text]
+    texts = [text for text in _iter_texts(request) if text.text]
     if not texts:
         return (), None
     policy = _get_policy_beside_prompt(guards)
@@ -113,9 +113,9 @@ async def scan_request(request: AgentRequest, guards: RoomGuards) -> "tuple[tupl
         return (), None
     new = sum(len(one.text) for one in texts if (policy, one.is_instruction, _digest(one.text)) not in _CACHE)
     scan = asyncio.to_thread(_scan_texts, policy, texts) if new > INLINE_CHARS else None
-    found = await scan if scan is not None else _scan_texts(policy, texts)
-    reported = tuple(f"{where}: {output.reasoning}" for where, output in found[:MAX_REPORTED])
-    return reported, next((make_blocked_failure(output) for _, output in found if output.action == "block"), None)
+    outputs = await scan if scan is not None else _scan_texts(policy, texts)
+    reported = tuple(f"{where}: {output.reasoning}" for where, output in outputs[:MAX_REPORTED])
+    return reported, next((make_blocked_failure(output) for _, output in outputs if output.action == "block"), None)
 
 
 def redact_history(request: AgentRequest, guards: RoomGuards) -> tuple[ChatMessage, ...]:
@@ -178,8 +178,10 @@ def _is_active(guards: RoomGuards) -> bool:
 def _redact_tree(guards: RoomGuards, tree: JsonObject) -> JsonObject:
     from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
-    found = map_json_texts(tree, lambda text, under: _redact_injections(guards, text, orders=True) if under else text)
-    return found if isinstance(found, dict) else tree
+    redacted = map_json_texts(
+        tree, lambda text, under: _redact_injections(guards, text, orders=True) if under else text
+    )
+    return redacted if isinstance(redacted, dict) else tree
 
 
 def _redact_injections(guards: RoomGuards, text: str, orders: bool) -> str:
@@ -191,12 +193,14 @@ def _redact_injections(guards: RoomGuards, text: str, orders: bool) -> str:
 
 def _get_policy_beside_prompt(guards: RoomGuards) -> RoomGuards:
     """The policy for texts beside the prompt: placeholders are put in only when a model is shown the text."""
-    kept = {name: getattr(guards, name) for name in ("pii", "secret")}
-    return guards.model_copy(update={name: "block" if kept[name] == "block" else "off" for name in kept})
+    policy_fields = {name: getattr(guards, name) for name in ("pii", "secret")}
+    return guards.model_copy(
+        update={name: "block" if policy_fields[name] == "block" else "off" for name in policy_fields}
+    )
 
 
 class _RequestText(NamedTuple):
-    """One text of a request, and where it stands in it."""
+    """One text of a request, and its place there."""
 
     location: str
     text: str
@@ -230,21 +234,21 @@ def _scan_texts(guards: RoomGuards, texts: Sequence[_RequestText]) -> "list[tupl
 def _scan_cached(guards: RoomGuards, text: str, orders: bool) -> "GuardrailsOutput":
     """The findings of a text, without the text."""
     key = (guards, orders, _digest(text))
-    known = _CACHE.get(key)
-    if known is None:
-        known = _scan_text(guards, text, orders).model_copy(update={"sanitized_content": "", "findings": ()})
-        _CACHE[key] = known
+    cached = _CACHE.get(key)
+    if cached is None:
+        cached = _scan_text(guards, text, orders).model_copy(update={"sanitized_content": "", "findings": ()})
+        _CACHE[key] = cached
         while len(_CACHE) > MAX_CACHED:
             _CACHE.popitem(last=False)
-    return known
+    return cached
 
 
 def _scan_text(guards: RoomGuards, text: str, orders: bool) -> "GuardrailsOutput":
     from agent.policy.guardrails import GuardrailsInput  # noqa: PLC0415 - loaded with the first request
 
     guardrails = make_input_guardrails(guards)
-    found = guardrails.run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
-    return guardrails.apply_policy(text, [f for f in found if not (orders and f.kind in _CLASSIFIER_KINDS)], None)
+    findings = guardrails.run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
+    return guardrails.apply_policy(text, [f for f in findings if not (orders and f.kind in _CLASSIFIER_KINDS)], None)
 
 
 def _digest(text: str) -> bytes:

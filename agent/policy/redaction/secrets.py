@@ -22,9 +22,9 @@ def make_secret_finder(values: tuple[str, ...], scope: "SecretScope") -> "Secret
     """
     from agent.policy.guardrails import SecretScanner  # noqa: PLC0415 - loaded with the first request
 
-    found = {part for value in values for part in (value, _find_password_in_url(value))}
+    parts = {part for value in values for part in (value, _find_password_in_url(value))}
     return SecretScanner(
-        [part for part in found if len(part) >= MIN_SECRET_CHARS and not _PLAIN_WORD.fullmatch(part)], scope
+        [part for part in parts if len(part) >= MIN_SECRET_CHARS and not _PLAIN_WORD.fullmatch(part)], scope
     )
 
 

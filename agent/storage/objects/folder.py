@@ -94,8 +94,8 @@ class FolderObjectStore:
                 top.stat()
             except FileNotFoundError:
                 return
-            found = sorted(self._walk(top), key=lambda one: one.name)
-        yield from found
+            objects = sorted(self._walk(top), key=lambda one: one.name)
+        yield from objects
 
     def check(self, *, writes: bool = False) -> str:
         """See `ObjectStore.check`."""

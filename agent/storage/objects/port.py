@@ -50,7 +50,7 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, name: str) -> None:
-        """Deletes an object; deleting a missing one is no error."""
+        """Deletes an object; deleting a missing one succeeds."""
         ...
 
     def delete_all(self, prefix: str) -> None:

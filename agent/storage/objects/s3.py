@@ -99,9 +99,9 @@ class S3ObjectStore:
     def fetch(self, name: str, path: Path) -> None:
         """See `ObjectStore.fetch`."""
         with self._translate_errors(name):
-            found = obstore.get(self._store, validate_object_name(name))
+            reply = obstore.get(self._store, validate_object_name(name))
             with open_for_writing(path) as out:
-                for piece in found.stream(min_chunk_size=PIECE_BYTES):
+                for piece in reply.stream(min_chunk_size=PIECE_BYTES):
                     out.write(piece)
 
     def delete(self, name: str) -> None:
@@ -184,5 +184,5 @@ class _RawObject(io.RawIOBase):
 
 
 def _find_reason(error: BaseException) -> str:
-    found = _REASON.search(str(error))
-    return next(part for part in found.groups() if part) if found else type(error).__name__
+    match = _REASON.search(str(error))
+    return next(part for part in match.groups() if part) if match else type(error).__name__

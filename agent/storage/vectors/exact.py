@@ -187,23 +187,23 @@ class ExactIndex:
 
     async def _load_block(self, name: str, owner: str) -> _Block | None:
         key = (name, owner)
-        known = self._blocks.get(key)
-        changes = await self._rows.read_changes(name, owner, known.version if known else None)
+        block = self._blocks.get(key)
+        changes = await self._rows.read_changes(name, owner, block.version if block else None)
         if changes is None:
             return None
-        if known is not None and changes.version == known.version:
-            return known
+        if block is not None and changes.version == block.version:
+            return block
         async with self._merging.setdefault(key, asyncio.Lock()):
-            known = self._blocks.get(key)  # a concurrent search may have updated it, further even
-            if known is None or not changes.version.has_only_additions_until(known.version):
-                if _count_numbers(known, changes) > THREAD_THRESHOLD:
-                    known = await asyncio.to_thread(_merge_changes, known, changes)
+            block = self._blocks.get(key)  # a concurrent search may have updated it, further even
+            if block is None or not changes.version.has_only_additions_until(block.version):
+                if _count_numbers(block, changes) > THREAD_THRESHOLD:
+                    block = await asyncio.to_thread(_merge_changes, block, changes)
                 else:
-                    known = _merge_changes(known, changes)
-                self._blocks[key] = known
+                    block = _merge_changes(block, changes)
+                self._blocks[key] = block
             self._blocks.move_to_end(key)
             self._evict_blocks()
-        return known
+        return block
 
     def _evict_blocks(self) -> None:
         size = sum(block.matrix.nbytes for block in self._blocks.values())

@@ -109,11 +109,11 @@ class PgvectorIndex(ExactIndex):
     async def list_outgrown(self) -> dict[str, int]:
         """See `VectorIndex.list_outgrown`. With pgvector, only sets with vectors too long for its index."""
         outgrown = dict(await super().list_outgrown())
-        known = {name: await self._read_large_set(name) for name in outgrown}
+        large_sets = {name: await self._read_large_set(name) for name in outgrown}
         return {
             name: count
             for name, count in outgrown.items()
-            if (large := known[name]) is None or large.dimension > MAX_INDEXED_DIMENSION
+            if (large := large_sets[name]) is None or large.dimension > MAX_INDEXED_DIMENSION
         }
 
     async def drop(self, name: str) -> None:
@@ -297,7 +297,7 @@ class PgvectorIndex(ExactIndex):
 
 
 def _to_halfvec(vector: bytes) -> bytes:
-    """Returns pgvector's binary form: the dimension and an unused number, of 16 bits each, then the halves."""
+    """Pgvector's binary form: the dimension and an unused number, of 16 bits each, then the halves."""
     numbers = np.frombuffer(vector, "<f4").astype(">f2")
     return len(numbers).to_bytes(2, "big") + b"\0\0" + numbers.tobytes()
 

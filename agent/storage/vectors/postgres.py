@@ -42,7 +42,7 @@ class PostgresVectorRows:
             check_dimension(name, await _read_space(db, name), dimension)
             ids = [entry.id for entry, _ in entries]
             cursor = await db.execute("SELECT id, owner FROM vectors WHERE name = %s AND id = ANY(%s)", (name, ids))
-            owners = {str(found[0]): str(found[1]) for found in await cursor.fetchall()}
+            owners = {str(existing[0]): str(existing[1]) for existing in await cursor.fetchall()}
             replaced = check_owners(owners, [entry for entry, _ in entries])
             if replaced:
                 await db.execute("UPDATE vector_sets SET removed = removed + %s WHERE name = %s", (replaced, name))
@@ -89,8 +89,8 @@ class PostgresVectorRows:
                 f"SELECT {ITEM_COLUMNS} FROM vectors WHERE name = %s AND owner = %s AND id = ANY(%s)",  # noqa: S608 - constants
                 (name, owner, list(ids)),
             )
-            found = [parse_item(row) for row in await cursor.fetchall()]
-        return {item.id: item for item in found}
+            items = [parse_item(row) for row in await cursor.fetchall()]
+        return {item.id: item for item in items}
 
     async def read_vectors(
         self, name: str, owner: str, ids: Sequence[str]

@@ -28,7 +28,7 @@ _ID_NAMESPACE = uuid.UUID("6c0f3f5e-8f0d-4a53-9f0c-5a2b6f6f2f57")
 """Qdrant's ids are numbers or UUIDs. Our ids become UUIDs in this namespace."""
 TIMEOUT_SECONDS = 10
 _JSON_ERRORS = (json.JSONDecodeError, UnicodeDecodeError)
-"""What the client raises if a 200 is no valid reply, such as the page of a proxy or half a reply."""
+"""What the client raises if a 200 is not a valid reply, such as the page of a proxy or half a reply."""
 
 
 class QdrantIndex:
@@ -80,9 +80,9 @@ class QdrantIndex:
                 collection, [_build_point_id(entry.id) for entry in entries], with_payload=True
             )
             owners = {record.payload["id"]: record.payload["owner"] for record in there if record.payload}
-            taken = next((entry for entry in entries if owners.get(entry.id, entry.owner) != entry.owner), None)
-            if taken is not None:
-                raise ConflictError(f"the id {taken.id!r} belongs to another owner", agent_id="memory")
+            foreign_entry = next((entry for entry in entries if owners.get(entry.id, entry.owner) != entry.owner), None)
+            if foreign_entry is not None:
+                raise ConflictError(f"the id {foreign_entry.id!r} belongs to another owner", agent_id="memory")
             points = [
                 models.PointStruct(
                     id=_build_point_id(e.id),
@@ -107,14 +107,14 @@ class QdrantIndex:
                     f"the query has {len(query)} numbers, the vectors of {name!r} have {space.dimension}",
                     agent_id="memory",
                 )
-            found = await client.query_points(
+            points = await client.query_points(
                 self._build_collection_name(name),
                 query=[float(x) for x in query],
                 query_filter=_build_filter(models, owner, scopes),
                 limit=limit,
                 with_payload=True,
             )
-        return [Hit(_parse_point(point), point.score) for point in found.points]
+        return [Hit(_parse_point(point), point.score) for point in points.points]
 
     async def get_vectors(self, name: str, ids: Sequence[str], *, owner: str) -> StoredVectors:
         """See `VectorIndex.stored`."""
@@ -226,15 +226,15 @@ class QdrantIndex:
         return VectorSpace(str(metadata["embedder"]), int(metadata["dimension"]))
 
     def _to_store_error(self, error: Exception) -> StoreError:
-        said = " ".join(str(error).split())[:200] or type(error).__name__
-        if self._url is None and "already accessed" in said:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if self._url is None and "already accessed" in reason:
             return StoreError(
                 f"{self._path} is open in another process, and Qdrant's local mode lets only one in; set "
                 "AGENT_QDRANT_URL to a server, or unset AGENT_QDRANT_PATH to keep vectors in the data folder",
                 agent_id="memory",
             )
         setting = "AGENT_QDRANT_URL" if self._url else "AGENT_QDRANT_PATH"
-        return StoreError(f"Qdrant at {self.location} failed: {said}; check {setting}", agent_id="memory")
+        return StoreError(f"Qdrant at {self.location} failed: {reason}; check {setting}", agent_id="memory")
 
 
 async def _create_collection(client: "AsyncQdrantClient", models: Any, collection: str, space: VectorSpace) -> None:
@@ -267,8 +267,8 @@ def _build_filter(models: Any, owner: str | None, scopes: Sequence[str] | None) 
         must.append(models.FieldCondition(key="owner", match=models.MatchValue(value=owner)))
     if scopes is not None:
         must.append(models.FieldCondition(key="scope", match=models.MatchAny(any=list(scopes))))
-    found: Filter = models.Filter(must=must)
-    return found
+    condition: Filter = models.Filter(must=must)
+    return condition
 
 
 def _to_array(vector: object) -> NDArray[np.float32]:

@@ -120,13 +120,11 @@ class SqliteVectorRows:
         """See `VectorRows.delete`."""
 
         def unit(db: sqlite3.Connection) -> int:
-            found = _select_by_ids(
-                db, "SELECT id FROM vectors WHERE name = ? AND owner = ? AND id IN", name, owner, ids
-            )
-            db.executemany("DELETE FROM vectors WHERE name = ? AND id = ?", [(name, row[0]) for row in found])
-            if found:
-                db.execute("UPDATE vector_sets SET removed = removed + ? WHERE name = ?", (len(found), name))
-            return len(found)
+            rows = _select_by_ids(db, "SELECT id FROM vectors WHERE name = ? AND owner = ? AND id IN", name, owner, ids)
+            db.executemany("DELETE FROM vectors WHERE name = ? AND id = ?", [(name, row[0]) for row in rows])
+            if rows:
+                db.execute("UPDATE vector_sets SET removed = removed + ? WHERE name = ?", (len(rows), name))
+            return len(rows)
 
         return await self._database.write(unit)
 
@@ -158,8 +156,8 @@ def _read_space(db: sqlite3.Connection, name: str) -> VectorSpace | None:
 def _select_by_ids(db: sqlite3.Connection, query: str, *values: Any) -> list[Any]:
     """The rows of a query that ends in `IN`, for any number of ids: the last of `values`."""
     *fixed, ids = values
-    found: list[Any] = []
+    rows: list[Any] = []
     for start in range(0, len(ids), 500):  # SQLite limits the number of parameters
         part = ids[start : start + 500]
-        found += db.execute(f"{query} ({','.join('?' * len(part))})", [*fixed, *part]).fetchall()
-    return found
+        rows += db.execute(f"{query} ({','.join('?' * len(part))})", [*fixed, *part]).fetchall()
+    return rows

@@ -8,7 +8,7 @@ from functools import partial
 
 from agent.run_context.extensions import Extension
 from agent.run_context.ground import GroundCollections
-from agent.subagents.registry import RegisteredSubAgent, register_subagents
+from agent.subagents import RegisteredSubAgent, register_subagents
 from agent.tools import Tool
 from gateway.feature_host import FeatureHost
 from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION

@@ -45,11 +45,11 @@ def run_answerer(
 ) -> tuple[tuple[TaskResult, ...], str]:
     """The result of every task, and the place of Inspect's log. Tasks in `progress` are not run again.
 
-    `report` is told each result as it comes.
+    `report` gets each result as it comes.
     """
-    known = {task.id: progress.find(answerer.name, task.id) for task in tasks} if progress is not None else {}
-    missing = [task for task in tasks if known.get(task.id) is None]
-    kept = [result for result in known.values() if result is not None]
+    earlier_results = {task.id: progress.find(answerer.name, task.id) for task in tasks} if progress is not None else {}
+    missing = [task for task in tasks if earlier_results.get(task.id) is None]
+    stored_results = [result for result in earlier_results.values() if result is not None]
 
     def add(result: TaskResult) -> None:
         if progress is not None:
@@ -61,8 +61,8 @@ def run_answerer(
         log = run_evaluation(
             missing, answerer.settings, log_dir=log_dir, parallel=parallel, room=answerer.room, progress=add
         )
-        kept += read_results(log)
-    ordered = sorted(kept, key=lambda result: (result.family, result.id))
+        stored_results += read_results(log)
+    ordered = sorted(stored_results, key=lambda result: (result.family, result.id))
     return tuple(ordered), str(log.location) if log is not None else ""
 
 

@@ -44,7 +44,7 @@ class Outcome(BaseModel):
     tokens: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    """Tokens of the prompts that the endpoint had in its cache, where it tells."""
+    """Tokens of the prompts that the endpoint had in its cache, where it reports them."""
     seconds: float = 0.0
     trace: dict[str, Any] = {}
     error: str = ""

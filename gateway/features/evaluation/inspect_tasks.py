@@ -154,7 +154,7 @@ def _to_message(turn: ChatTurn) -> ChatMessage:
 
 @scorer(metrics=[grouped(accuracy(), "family", all_label="all"), stderr()])
 def check_outcome(progress: Progress | None = None) -> Scorer:
-    """Grades the stored outcome by the task's checks, and tells `progress`."""
+    """Grades the stored outcome by the task's checks, and reports it to `progress`."""
     tasks = {one.id: one for one in select_tasks()}
 
     async def score(state: TaskState, target: Target) -> Score:

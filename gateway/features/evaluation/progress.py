@@ -38,10 +38,10 @@ class ProgressFile:
             lines = self._path.read_text("utf-8").splitlines()
             head = json.loads(lines[0])["about"]
             for line in lines[1:]:
-                kept = _parse_line(line)
-                if kept is not None:
-                    result = TaskResult.model_validate(kept["result"])
-                    self._results[kept["answerer"], result.id] = result
+                parsed_line = _parse_line(line)
+                if parsed_line is not None:
+                    result = TaskResult.model_validate(parsed_line["result"])
+                    self._results[parsed_line["answerer"], result.id] = result
         except (OSError, ValueError, LookupError, TypeError, ValidationError) as error:
             raise ConfigError(f"{self._path} is not a file written by `stepgate eval --resume`") from error
         if head != about:
@@ -55,7 +55,7 @@ class ProgressFile:
 def _parse_line(line: str) -> dict[str, Any] | None:
     """A kept result; None for the half line of a process that was killed while it wrote."""
     try:
-        kept: dict[str, Any] = json.loads(line)
+        record: dict[str, Any] = json.loads(line)
     except ValueError:
         return None
-    return kept
+    return record

@@ -30,7 +30,7 @@ class TaskResult(BaseModel):
     least_model_calls: int = 0
     tokens: int = 0
     computed_tokens: int = 0
-    """Tokens of prompts that the endpoint had to read anew."""
+    """Tokens of prompts that the endpoint had to read again."""
     cached_tokens: int = 0
     seconds: float = 0.0
     status: str = ERROR_STATUS
@@ -145,7 +145,7 @@ class Comparison(BaseModel):
 
     @property
     def is_worse(self) -> bool:
-        """Whether a task that was solved is not solved any more."""
+        """Whether a task that was solved is no longer solved."""
         return bool(self.lost)
 
 

@@ -141,14 +141,14 @@ def select_tasks(families: Iterable[str] = (), ids: Iterable[str] = (), limit: i
     known_families = {task.family for task in tasks}
     unknown = (chosen_families - known_families) | (chosen_ids - {task.id for task in tasks})
     if unknown:
-        known = ", ".join(sorted(known_families))
-        raise ConfigError(f"there is no task or family {min(unknown)!r}; families: {known}")
-    taken: dict[str, int] = {}
+        family_names = ", ".join(sorted(known_families))
+        raise ConfigError(f"there is no task or family {min(unknown)!r}; families: {family_names}")
+    family_counts: dict[str, int] = {}
     selected = []
     for task in tasks:
         if (chosen_families or chosen_ids) and task.family not in chosen_families and task.id not in chosen_ids:
             continue
-        taken[task.family] = taken.get(task.family, 0) + 1
-        if limit is None or taken[task.family] <= limit:
+        family_counts[task.family] = family_counts.get(task.family, 0) + 1
+        if limit is None or family_counts[task.family] <= limit:
             selected.append(task)
     return selected

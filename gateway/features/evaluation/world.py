@@ -37,7 +37,7 @@ HASHED_BYTES = 65_536
 """A snapshot holds the SHA-256 of longer files in place of their text."""
 OWN_SETTINGS = frozenset({
     "host", "port", "data_dir", "database_url", "file_roots", "mcp_servers", "mcp_pin", "fetch_allow_hosts",
-    "skills_user_dir", "require_key", "redis_url", "qdrant_url", "qdrant_path", "open_webui", "web", "drain_seconds",
+    "skills_dirs", "require_key", "redis_url", "qdrant_url", "qdrant_path", "open_webui", "web", "drain_seconds",
     "discover", "model_probe",
 })  # fmt: skip
 """Settings that the world makes for its gateway, or that would reach stores outside it. All others are passed on."""
@@ -106,7 +106,10 @@ def prepare_world(spec: WorldSpec) -> Iterator[World]:
         for path, text in spec.files.items():
             (files / path).parent.mkdir(parents=True, exist_ok=True)
             (files / path).write_text(text, "utf-8")
-        (folder / "mcp_servers.json").write_text(json.dumps({"mcpServers": _build_servers(spec, folder)}), "utf-8")
+        (folder / "data").mkdir(exist_ok=True)
+        (folder / "data" / "mcp_servers.json").write_text(
+            json.dumps({"mcpServers": _build_servers(spec, folder)}), "utf-8"
+        )
         yield World(folder, site_url=stack.enter_context(_serve_site()) if spec.site else "")
 
 
@@ -186,8 +189,8 @@ async def _run_gateway(world: World, settings: Mapping[str, str]) -> AsyncIterat
     own = {
         "HOST": "127.0.0.1", "PORT": "0", "DISCOVER": "off", "MODEL_PROBE": "off",
         "DATA_DIR": str(world.folder / "data"), "REQUIRE_KEY": "never",
-        "FILE_ROOTS": str(world.folder / "files"), "MCP_SERVERS": str(world.folder / "mcp_servers.json"),
-        "FETCH_ALLOW_HOSTS": world.site_url.removeprefix("http://"), "SKILLS_USER_DIR": "false", "WEB": "false",
+        "FILE_ROOTS": str(world.folder / "files"),
+        "FETCH_ALLOW_HOSTS": world.site_url.removeprefix("http://"), "SKILLS_DIRS": "none", "WEB": "false",
         "DRAIN_SECONDS": "1", "OPEN_WEBUI": "never",
     }  # fmt: skip
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}

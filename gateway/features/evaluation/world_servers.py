@@ -51,7 +51,7 @@ class StateFile:
             draft.replace(self._path)
 
     def count_call(self, name: str) -> int:
-        """Returns how often this was called with this name, this call included. Calls are no part of the state."""
+        """Returns how often this was called with this name, this call included. Calls are not part of the state."""
         with (self.folder / f"calls-{name}").open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.write("x")
@@ -73,9 +73,9 @@ def build_desk(file: StateFile) -> MCPServer:
     def list_tickets(status: str = "") -> list[dict[str, str]]:
         """List tickets with title, status, priority and assignee; status: open, waiting, closed, or empty for all."""
         tickets = file.load()["tickets"]
-        shown = ("title", "status", "priority", "assignee")
+        ticket_fields = ("title", "status", "priority", "assignee")
         return [
-            {"id": key, **{name: ticket[name] for name in shown}}
+            {"id": key, **{name: ticket[name] for name in ticket_fields}}
             for key, ticket in tickets.items()
             if status in ("", ticket["status"])
         ]

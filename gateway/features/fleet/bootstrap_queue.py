@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
 from agent.core.settings import Settings
-from agent.dispatch.port import RUN_JOB, Dispatcher, Lane
+from agent.dispatch import RUN_JOB, Dispatcher, Lane
 from agent.rooms import Rooms
 from agent.run_context.run import Run
 from agent.runs.run_worker import RunWorker, is_dead_worker
@@ -91,13 +91,13 @@ def compute_digest(settings: Settings, rooms: Rooms, skills: SkillLibrary) -> st
 
     Rooms in the database are the same everywhere and are left out.
     """
-    shown = [] if settings.room_store == "database" else sorted(room.model_dump_json() for room in rooms)
+    room_texts = [] if settings.room_store == "database" else sorted(room.model_dump_json() for room in rooms)
     try:
         servers = settings.mcp_servers_path.read_text("utf-8")
     except OSError:
         servers = ""
     parts = {
-        "rooms": shown,
+        "rooms": room_texts,
         "roots": sorted(str(root.resolve()) for root in settings.readable_roots),
         "servers": servers,
         "skills": sorted(f"{skill.name} {hashlib.sha256(skill.read_body().encode()).hexdigest()}" for skill in skills),

@@ -9,7 +9,7 @@ from gateway.features.incident.tools import INCIDENT_EXTENSION, make_incident_to
 
 def list_tools(host: FeatureHost) -> tuple[Tool, ...]:
     """The eight tools."""
-    return make_incident_tools(host.settings, get_documents(host).library)
+    return make_incident_tools(get_documents(host).library)
 
 
 def list_extensions(_: FeatureHost) -> tuple[Extension, ...]:

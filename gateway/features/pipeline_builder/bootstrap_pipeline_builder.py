@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from agent.core.settings import Settings
 from agent.storage.ttl_store import LocalTtlStore, TtlStore
-from agent.subagents.registry import RegisteredSubAgent, register_subagents
+from agent.subagents import RegisteredSubAgent, register_subagents
 from agent.text.language import LanguageDetector
 from agent.tools import Tool
 from gateway.feature_host import FeatureHost, RunServices

@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from agent.runs.run_intake import RequestHandler
-from agent.subagents.registry import RegisteredSubAgent
-from agent.subagents.spawn import KeepResult
+from agent.subagents import KeepResult, RegisteredSubAgent
 from agent.text.language import LanguageDetector
 from agent.tools import Tool
 from gateway.feature_host import FeatureHost

@@ -13,7 +13,7 @@ FEATURE = Feature(
     commands={
         "runs save": Command(
             "gateway.features.recipes.commands.save_run:save",
-            "Save a run that succeeded as a recipe: a skill with parameters that runs without planning anew.",
+            "Save a run that succeeded as a recipe: a skill with parameters that runs without another plan.",
         ),
         "recipes": Command(
             "gateway.features.recipes.commands.recipes:app",

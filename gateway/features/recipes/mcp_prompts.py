@@ -40,8 +40,8 @@ class RecipePrompts:
 
 def build_call_prompt(recipe: Recipe, arguments: Mapping[str, str]) -> types.GetPromptResult:
     """A message that has the client's model call the recipe through `agent_run`."""
-    known = [one.name for one in recipe.parameters if one.name in arguments]
-    values = " ".join(f"{name}={_quote(arguments[name])}" for name in known)
+    given_names = [one.name for one in recipe.parameters if one.name in arguments]
+    values = " ".join(f"{name}={_quote(arguments[name])}" for name in given_names)
     call = f"/{recipe.name} {values}".strip()
     text = f"Call the tool agent_run with exactly this prompt, and give me its answer:\n\n{call}"
     return make_prompt_result(recipe.description, text)

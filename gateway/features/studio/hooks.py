@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent.core.cancellation import cancel_and_wait
 from agent.run_context.extensions import Extension
-from agent.subagents.registry import RegisteredSubAgent, register_subagents
+from agent.subagents import RegisteredSubAgent, register_subagents
 from gateway.bootstrap_rooms import list_checked_rooms
 from gateway.feature_host import FeatureHost
 from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION

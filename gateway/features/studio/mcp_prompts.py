@@ -32,8 +32,8 @@ class SavedPrompts:
         if not get_current_principal().may_call("prompt_show"):
             return None
         try:
-            found = await self._library.get_prompt(get_current_owner(), name)
+            prompt = await self._library.get_prompt(get_current_owner(), name)
         except NotFoundError:
             return None
         task = arguments.get("task", "")
-        return make_prompt_result(found.description, f"{found.text}\n\nTask: {task}" if task else found.text)
+        return make_prompt_result(prompt.description, f"{prompt.text}\n\nTask: {task}" if task else prompt.text)

@@ -1,7 +1,7 @@
 """What of rendered HTML may reach a reader: an allow-list of elements, attributes, classes and addresses.
 
 The HTML comes from our own parser, which writes none other. This is the second judgement, by a kept library, so that a
-fault of the first one is no hole. The page copies the result element by element with a list of its own.
+fault of the first one is not a hole. The page copies the result element by element with a list of its own.
 """
 
 import re
@@ -37,7 +37,7 @@ _IDS: Final = re.compile(r"fn(?:ref)?-[\w.-]{1,80}-\d{1,4}(?::\d{1,4})?")
 
 
 def clean_html(html: str) -> str:
-    """Returns HTML with nothing but what is allowed. Links get `rel="noopener noreferrer"`."""
+    """HTML with nothing but what is allowed. Links get `rel="noopener noreferrer"`."""
     return nh3.clean(
         html,
         tags=set(_TAGS),
@@ -51,8 +51,8 @@ def clean_html(html: str) -> str:
 def _filter_attribute(tag: str, name: str, value: str) -> str | None:
     match name:
         case "class":
-            kept = [one for one in value.split() if _is_known_class(tag, one)]
-            return " ".join(kept) or None
+            known_classes = [one for one in value.split() if _is_known_class(tag, one)]
+            return " ".join(known_classes) or None
         case "id":
             return value if _IDS.fullmatch(value) else None
         case "href":

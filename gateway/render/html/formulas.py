@@ -1,6 +1,6 @@
 """Formulas in LaTeX as MathML. They replace their placeholders after the HTML has been cleaned.
 
-The converter copies what stands in a formula, markup and addresses too. Its tree is therefore written out here: known
+The converter copies the content of a formula, markup and addresses too. Its tree is therefore written out here: known
 elements and attributes only, all text escaped.
 """
 
@@ -36,19 +36,19 @@ _ATTRIBUTES: Final = frozenset(
 
 def keep_formula(latex: str, env: dict[str, Any], *, block: bool) -> str:
     """Notes a formula in the environment of a rendering, and returns its placeholder: a text that no one can guess."""
-    kept = env.setdefault(_KEY, {})
+    formulas = env.setdefault(_KEY, {})
     mark = f"formula{secrets.token_hex(8)}x"
-    kept[mark] = (latex.strip(), block)
+    formulas[mark] = (latex.strip(), block)
     return f"<p>{mark}</p>\n" if block else mark
 
 
 def put_formulas(cleaned: str, env: dict[str, Any]) -> str:
-    """Returns clean HTML with the formulas in place of their placeholders."""
-    kept: dict[str, tuple[str, bool]] = env.get(_KEY, {})
-    if not kept:
+    """Clean HTML with the formulas in place of their placeholders."""
+    formulas: dict[str, tuple[str, bool]] = env.get(_KEY, {})
+    if not formulas:
         return cleaned
-    marks = re.compile("|".join(kept))
-    return marks.sub(lambda found: _convert(*kept[found[0]]), cleaned)
+    marks = re.compile("|".join(formulas))
+    return marks.sub(lambda found: _convert(*formulas[found[0]]), cleaned)
 
 
 @lru_cache(maxsize=500)

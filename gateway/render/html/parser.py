@@ -84,7 +84,7 @@ def is_shown_as_link(url: str) -> bool:
 
 def is_raw(html: str) -> bool:
     """Whether every tag of some HTML is one that a text may write itself."""
-    return all(found[1] is not None and found[1].lower() in RAW_TAGS for found in _TAG.finditer(html))
+    return all(match[1] is not None and match[1].lower() in RAW_TAGS for match in _TAG.finditer(html))
 
 
 def _is_artifact(url: str) -> bool:
@@ -105,8 +105,8 @@ def _render_raw(self: RendererHTML, tokens: Sequence[Token], at: int, options: O
     html = tokens[at].content
     if is_raw(html) or _CHECKBOX.fullmatch(html):
         return html
-    shown = html.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"<p>{shown.strip()}</p>\n" if tokens[at].type == "html_block" else shown
+    escaped = html.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"<p>{escaped.strip()}</p>\n" if tokens[at].type == "html_block" else escaped
 
 
 def _render_image(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:

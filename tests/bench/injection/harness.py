@@ -140,7 +140,7 @@ class Harness:
             "AGENT_DATA_DIR": str(data), "AGENT_PORT": str(self._gateway_port), "AGENT_LOG_LEVEL": "warning",
             "AGENT_LLM_BASE_URL": f"http://{host}/v1", "AGENT_MODEL_FAST": "fast",
             "AGENT_MODEL_PROFILE": self._profile, "AGENT_SKILLS_DIRS": str(self._folder / "skills"),
-            "AGENT_SKILLS_USER_DIR": "false", "AGENT_FETCH_ALLOW_HOSTS": host,
+            "AGENT_FETCH_ALLOW_HOSTS": host,
         }  # fmt: skip
         log = (self._folder / "gateway.log").open("ab")
         command = [*self._stepgate.split(), "serve"]

@@ -173,7 +173,7 @@ async def test_a_file_and_an_endpoint_together_are_refused(file: Path) -> None:
 async def test_a_gateway_serves_its_file_and_lists_it(file: Path, tmp_path: Path) -> None:
     settings = Settings(
         _env_file=None, data_dir=tmp_path / "data", port=0, model_file=file, model_context=512, drain_seconds=1,
-        llm_timeout_s=SECONDS, skills_user_dir=False,
+        llm_timeout_s=SECONDS, skills_dirs=(),
     )  # fmt: skip
     async with serving(settings) as url, httpx.AsyncClient(base_url=url, timeout=SECONDS) as client:
         body = {"model": "chat", "max_tokens": 4, "messages": [{"role": "user", "content": "Tell me a story"}]}

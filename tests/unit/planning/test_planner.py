@@ -24,8 +24,8 @@ from tests.unit.planning.kitchen import asking, wire_plan, wire_step
 GOOD = wire_plan(wire_step("s1"), wire_step("s2", "completion", "s1"))
 BAD = wire_plan(wire_step("s1", "rocket", "s9"))
 BAD_PROBLEMS = (
-    "step s1 names 'rocket', which is no skill or tool here",
-    "step s1 depends on 's9', which is no step of this plan",
+    "step s1 names 'rocket', which is neither a skill nor a tool here",
+    "step s1 depends on 's9', which is not a step of this plan",
 )
 
 

@@ -24,10 +24,16 @@ def problems(*steps: JsonObject, known_ids: tuple[str, ...] = (), max_steps: int
 @pytest.mark.parametrize(
     ("tool", "problem"),
     [
-        ("deep_reserch", "step s1 names 'deep_reserch', which is no skill or tool here; did you mean 'deep_research'?"),
-        ("calculatr", "step s1 names 'calculatr', which is no skill or tool here; did you mean 'calculator'?"),
-        ("launch_rocket", "step s1 names 'launch_rocket', which is no skill or tool here"),
-        ("", "step s1 names '', which is no skill or tool here"),
+        (
+            "deep_reserch",
+            "step s1 names 'deep_reserch', which is neither a skill nor a tool here; did you mean 'deep_research'?",
+        ),
+        (
+            "calculatr",
+            "step s1 names 'calculatr', which is neither a skill nor a tool here; did you mean 'calculator'?",
+        ),
+        ("launch_rocket", "step s1 names 'launch_rocket', which is neither a skill nor a tool here"),
+        ("", "step s1 names '', which is neither a skill nor a tool here"),
     ],
 )
 def test_a_name_that_is_not_in_the_catalogue_is_refused_with_the_nearest_one(tool: str, problem: str) -> None:
@@ -38,7 +44,7 @@ def test_a_name_that_is_not_in_the_catalogue_is_refused_with_the_nearest_one(too
     ("steps", "problem"),
     [
         ([wire_step("s1", "calculator", "s1")], "step s1 depends on itself"),
-        ([wire_step("s1", "calculator", "s7")], "step s1 depends on 's7', which is no step of this plan"),
+        ([wire_step("s1", "calculator", "s7")], "step s1 depends on 's7', which is not a step of this plan"),
         ([wire_step("s1"), wire_step("s1", "current_time")], "the id 's1' is used twice"),
         (
             [wire_step("s1", "calculator", "s2"), wire_step("s2", "calculator", "s1")],
@@ -57,8 +63,8 @@ def test_a_name_that_is_not_in_the_catalogue_is_refused_with_the_nearest_one(too
             [wire_step("a", "web_fetch", url="$s2"), wire_step("s2", "web_fetch", "a", url="https://a.se")],
             "the steps a, s2 depend on one another in a circle",
         ),
-        ([wire_step("s1", "web_fetch", url="$s4.url")], "step s1 refers to $s4, which is no step of this plan"),
-        ([wire_step("s1", "web_fetch", url="${other}")], "step s1 refers to $other, which is no step of this plan"),
+        ([wire_step("s1", "web_fetch", url="$s4.url")], "step s1 refers to $s4, which is not a step of this plan"),
+        ([wire_step("s1", "web_fetch", url="${other}")], "step s1 refers to $other, which is not a step of this plan"),
         ([wire_step("s1", "web_fetch", url="$s1.url")], "step s1 depends on itself"),
         (
             [wire_step("s1", "completion"), wire_step("s2", "completion")],

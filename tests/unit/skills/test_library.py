@@ -147,20 +147,26 @@ def test_a_room_sees_what_it_allows_by_name_or_alias(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trusted", "user", "expected"),
+    ("value", "expected"),
     [
-        (True, True, ["first", "second", "cwd/.agents/skills", "cwd/.claude/skills", "home/.agents/skills", "ours"]),
-        (False, True, ["first", "second", "home/.agents/skills", "ours"]),
-        (False, False, ["first", "second", "ours"]),
+        (None, ["home/.agents/skills", "ours"]),
+        ("", ["home/.agents/skills", "ours"]),
+        ("first,second", ["first", "second", "ours"]),
+        ("first, ~/.agents/skills, .agents/skills", ["first", "home/.agents/skills", ".agents/skills", "ours"]),
+        ("None", ["ours"]),
     ],
 )
-def test_roots_are_the_operators_the_projects_the_users_ours(trusted: bool, user: bool, expected: list[str]) -> None:
-    settings = Settings(skills_dirs=(Path("first"), Path("second")), trust_project_skills=trusted, skills_user_dir=user)
-    roots = list_skill_roots(settings, shipped=Path("ours"), cwd=Path("cwd"), home=Path("home"))
-    assert [root.path.as_posix() for root in roots] == expected
-    assert roots[0].origin == "project"
-    assert roots[-1].origin == "shipped"
-    assert [root.required for root in roots] == [path in ("first", "second", "ours") for path in expected]
+def test_the_roots_are_those_of_the_setting_and_the_shipped_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None, expected: list[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    if value is not None:
+        monkeypatch.setenv("AGENT_SKILLS_DIRS", value)
+    roots = list_skill_roots(Settings(_env_file=None), shipped=Path("ours"))
+    assert [root.path.as_posix().removeprefix(f"{tmp_path}/") for root in roots] == expected
+    origins = {"home/.agents/skills": "user", "ours": "shipped"}
+    assert [root.origin for root in roots] == [origins.get(path, "project") for path in expected]
+    assert [root.required for root in roots] == [origins.get(path) != "user" for path in expected]
 
 
 def test_skills_in_dot_folders_are_reported(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ def upgrade() -> None:
             op.execute(f"DROP TABLE {name}")
     op.execute("DROP INDEX IF EXISTS chunks_words")
     op.execute("DROP INDEX IF EXISTS chunks_lengths")
-    known = {column["name"] for column in inspect(connection).get_columns("chunks")}
+    column_names = {column["name"] for column in inspect(connection).get_columns("chunks")}
     for column in ("words", "title_count", "text_count"):
-        if column in known:
+        if column in column_names:
             op.execute(f"ALTER TABLE chunks DROP COLUMN {column}")
     op.execute("CREATE INDEX IF NOT EXISTS chunks_by_number ON chunks (set_id, seq)")
     op.execute("DROP TABLE IF EXISTS chunk_facets")

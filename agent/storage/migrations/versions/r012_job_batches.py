@@ -23,9 +23,9 @@ def upgrade() -> None:
     connection = op.get_bind()
     for table in (job_batches, pending_passages):
         table.create(connection, checkfirst=True)
-    known = {column["name"] for column in inspect(connection).get_columns("jobs")}
+    column_names = {column["name"] for column in inspect(connection).get_columns("jobs")}
     for name, kind in _COLUMNS.items():
-        if name not in known:
+        if name not in column_names:
             op.execute(f"ALTER TABLE jobs ADD COLUMN {name} {kind}")
     rows = connection.execute(text("SELECT owner, collection, holder, pending FROM ingestions WHERE pending <> ''"))
     for owner, collection, holder, pending in rows.all():

@@ -23,7 +23,7 @@ _INSERT = text(
 def upgrade() -> None:
     """Creates what is missing, and records which blobs the logs refer to. Usage is summed by the running gateway."""
     connection = op.get_bind()
-    known = set(inspect(connection).get_table_names())
+    table_names = set(inspect(connection).get_table_names())
     for table in (blob_references, usage_days, housekeeping):
         table.create(connection, checkfirst=True)
     if "summed" not in {column["name"] for column in inspect(connection).get_columns("model_usage")}:
@@ -31,19 +31,19 @@ def upgrade() -> None:
         op.execute(f"ALTER TABLE model_usage ADD COLUMN summed BOOLEAN DEFAULT {false} NOT NULL")
     for index in (*runs.indexes, *model_usage.indexes):
         index.create(connection, checkfirst=True)
-    if "blob_references" not in known:
+    if "blob_references" not in table_names:
         _record_references(connection)
 
 
 def _record_references(connection: Connection) -> None:
-    found: list[dict[str, str]] = []
+    references: list[dict[str, str]] = []
     for run_id, data in _read_events(connection):
-        found += [{"run_id": run_id, "checksum": checksum} for checksum in _list_blobs(json.loads(data))]
-        if len(found) >= ROWS:
-            connection.execute(_INSERT, found)
-            found = []
-    if found:
-        connection.execute(_INSERT, found)
+        references += [{"run_id": run_id, "checksum": checksum} for checksum in _list_blobs(json.loads(data))]
+        if len(references) >= ROWS:
+            connection.execute(_INSERT, references)
+            references = []
+    if references:
+        connection.execute(_INSERT, references)
 
 
 def _read_events(connection: Connection) -> Iterator[tuple[str, str]]:

@@ -79,9 +79,9 @@ async def ingest(
 @gateway_command()
 async def list_collections(stepgate: "Stepgate") -> None:
     """List the collections."""
-    found = await get_documents(stepgate).library.list_collections(LOCAL_OWNER)
+    collections = await get_documents(stepgate).library.list_collections(LOCAL_OWNER)
     rows = []
-    for name, count in found.items():
+    for name, count in collections.items():
         row = await get_documents(stepgate).library.get_collection(LOCAL_OWNER, name)
         rows.append((name, str(count), row.pipeline.template or "its own", row.status, row.embedder or "none"))
     lazy_rich.print_rows(

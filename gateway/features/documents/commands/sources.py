@@ -59,17 +59,17 @@ async def list_sources(
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the registered sources."""
-    found = await get_documents(stepgate).sources.list(owner, limit=limit)
+    sources = await get_documents(stepgate).sources.list(owner, limit=limit)
     if as_json:
-        print_json([_to_row(one) for one in found])
+        print_json([_to_row(one) for one in sources])
         return
     table = lazy_rich.Table("source", "name", "type", "where", "added", box=None, pad_edge=False)
-    for one in found:
+    for one in sources:
         request = one.request
         words = (one.id, one.name, request.source_type, request.source_identifier, format_utc_time(one.created))
         table.add_row(*map(lazy_rich.escape, words))
         table.columns[0].no_wrap = True
-    if found:
+    if sources:
         lazy_rich.print_table(table)
     else:
         print("No sources yet; see `stepgate sources add --help`.")

@@ -55,8 +55,8 @@ async def verify_citation(citation_id: str, stepgate: Gateway, caller: CurrentCa
 
     A failed check is an answer, not an error. 404 if the caller has no such citation.
     """
-    found = await _find_citation(stepgate, caller.owner, citation_id)
-    return CitationProof(**dict(found), proof=await _verify_citation(stepgate, caller.owner, found.citation))
+    citation = await _find_citation(stepgate, caller.owner, citation_id)
+    return CitationProof(**dict(citation), proof=await _verify_citation(stepgate, caller.owner, citation.citation))
 
 
 async def _find_citation(stepgate: Stepgate, owner: str, citation_id: str) -> CitationDetail:
@@ -78,23 +78,23 @@ async def _find_citation(stepgate: Stepgate, owner: str, citation_id: str) -> Ci
 
 def _list_answers(events: Sequence[Event]) -> list[TailorOutput]:
     """The answers of a run, newest first."""
-    found = [event.body.tailored for event in events if isinstance(event.body, AnswerFinished)]
-    return [output for output in reversed(found) if output is not None]
+    answers = [event.body.tailored for event in events if isinstance(event.body, AnswerFinished)]
+    return [output for output in reversed(answers) if output is not None]
 
 
 async def _list_tool_answers(stepgate: Stepgate, events: Sequence[Event]) -> list[TailorOutput]:
     """The answers that the answering tool gave in a run."""
-    found = []
+    tool_answers = []
     for event in events:
         body = event.body
         if not isinstance(body, ToolReturned) or body.tool != ANSWERING_TOOL or body.error_code is not None:
             continue
         value = body.output if body.blob is None else (await stepgate.service.get_blob_result(body.blob))[0]
         try:
-            found.append(TailorOutput.model_validate(value))
+            tool_answers.append(TailorOutput.model_validate(value))
         except ValidationError:  # written by a version whose tool had another output format
             log.warning("an answer in run %s cannot be read", event.run_id)
-    return found
+    return tool_answers
 
 
 async def _verify_citation(stepgate: Stepgate, owner: str, cited: SourceCitation) -> Proof:
@@ -103,19 +103,22 @@ async def _verify_citation(stepgate: Stepgate, owner: str, cited: SourceCitation
         nothing = ProofCheck(check="document", result="not_checked", detail="it was not a document of a collection")
         return compare_with_index(cited, None, document=nothing, file=nothing.model_copy(update={"check": "file"}))
     try:
-        found = await get_documents(stepgate).library.get_document(owner, cited.source_id, cited.collection)
+        cited_document = await get_documents(stepgate).library.get_document(owner, cited.source_id, cited.collection)
     except NotFoundError:
         reason = "the document is no longer in the collection, or was read again after a change"
         document = ProofCheck(check="document", result="failed", detail=reason)
         file = ProofCheck(check="file", result="not_checked", detail="its file is no longer known")
         return compare_with_index(cited, None, document=document, file=file)
-    same = found.document.checksum == cited.file_checksum
+    same = cited_document.document.checksum == cited.file_checksum
     detail = "the document is unchanged in the index" if same else "the document was read from another file"
     document = ProofCheck(check="document", result="passed" if same else "failed", detail=detail)
-    passages = await get_documents(stepgate).library.list_passages(owner, found)
+    passages = await get_documents(stepgate).library.list_passages(owner, cited_document)
     passage = next((one for one in passages if one.chunk_id == cited.chunk_id), None)
     return compare_with_index(
-        cited, passage, document=document, file=await asyncio.to_thread(_check_file, stepgate, owner, found, cited)
+        cited,
+        passage,
+        document=document,
+        file=await asyncio.to_thread(_check_file, stepgate, owner, cited_document, cited),
     )
 
 

@@ -126,7 +126,7 @@ async def _search_everywhere(
             missed = error
     if not outputs:
         raise missed or MemoryNoResultsError("there are no documents yet", agent_id="memory")
-    found = sorted((one for output in outputs for one in output.results), key=lambda one: -one.relevance_score)
+    hits = sorted((one for output in outputs for one in output.results), key=lambda one: -one.relevance_score)
     notes = "; ".join(dict.fromkeys(output.note for output in outputs if output.note))
     total = sum(output.total_found for output in outputs)
-    return MemoryOutput(results=tuple(found[: query.top_k]), total_found=total, note=notes)
+    return MemoryOutput(results=tuple(hits[: query.top_k]), total_found=total, note=notes)

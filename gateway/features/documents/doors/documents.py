@@ -153,12 +153,12 @@ async def list_documents(
         if collection is not None
         else list(await get_documents(stepgate).library.list_collections(caller.owner))
     )
-    found = [
+    documents = [
         (name, document)
         for name in names
         for document in await get_documents(stepgate).library.list_documents(caller.owner, name)
     ]
-    return DocumentEntries(data=[to_document_entry(*one) for one in found[offset : offset + limit]])
+    return DocumentEntries(data=[to_document_entry(*one) for one in documents[offset : offset + limit]])
 
 
 @router.post(
@@ -195,13 +195,13 @@ async def get_document(
     document_id: str, stepgate: Gateway, caller: CurrentCaller, collection: str | None = None
 ) -> DocumentDetail:
     """Return a document and its passages; 404 if the caller has no such document."""
-    found = await get_documents(stepgate).library.get_document(caller.owner, document_id, collection)
-    passages = await get_documents(stepgate).library.list_passages(caller.owner, found)
-    entry = to_document_entry(found.collection, found.document)
+    document = await get_documents(stepgate).library.get_document(caller.owner, document_id, collection)
+    passages = await get_documents(stepgate).library.list_passages(caller.owner, document)
+    entry = to_document_entry(document.collection, document.document)
     return DocumentDetail(
         **entry.model_dump(),
-        processing_time_ms=found.document.processing_time_ms,
-        source_metadata=found.document.source_metadata,
+        processing_time_ms=document.document.processing_time_ms,
+        source_metadata=document.document.source_metadata,
         chunks=ChunkEntry.from_records(passages),
     )
 
@@ -227,16 +227,16 @@ async def get_file(
     """Return the bytes that were read, to open a citation at its page: uploads, and files on this machine that have not
     changed (else 409). 404 for web documents, which are at their `url`.
     """
-    found = await get_documents(stepgate).library.get_document(caller.owner, document_id, collection)
-    file = await asyncio.to_thread(get_documents(stepgate).library.open_file, caller.owner, found)
+    document = await get_documents(stepgate).library.get_document(caller.owner, document_id, collection)
+    file = await asyncio.to_thread(get_documents(stepgate).library.open_file, caller.owner, document)
     return StreamingResponse(
         _read_chunks(file),
-        media_type="application/pdf" if found.document.file_type == "pdf" else "application/octet-stream",
+        media_type="application/pdf" if document.document.file_type == "pdf" else "application/octet-stream",
         headers={
             **_SAFE_HEADERS,
-            "content-length": str(found.document.size),
-            "content-disposition": _build_content_disposition(found.document),
-            "etag": f'"{found.document.checksum}"',
+            "content-length": str(document.document.size),
+            "content-disposition": _build_content_disposition(document.document),
+            "etag": f'"{document.document.checksum}"',
         },
         background=BackgroundTask(file.close),
     )

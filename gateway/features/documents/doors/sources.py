@@ -91,8 +91,8 @@ async def list_sources(
     stepgate: Gateway, caller: CurrentCaller, limit: Annotated[int, Query(ge=1, le=1000)] = 200
 ) -> SourceList:
     """List the caller's sources."""
-    found = await get_documents(stepgate).sources.list(caller.owner, limit=limit)
-    return SourceList(data=[_to_source_item(one) for one in found])
+    sources = await get_documents(stepgate).sources.list(caller.owner, limit=limit)
+    return SourceList(data=[_to_source_item(one) for one in sources])
 
 
 @router.get("/folders", responses=ERRORS)
@@ -101,8 +101,8 @@ async def get_folders(
     path: Annotated[str | None, Query(min_length=1, max_length=4000, description="unset: the file roots")] = None,
 ) -> FolderItems:
     """List the folders in a folder that may be read. 403 for a path outside the folders that the operator allows."""
-    found = await asyncio.to_thread(list_folders, path, stepgate.settings.readable_roots)
-    return FolderItems.model_validate(found)
+    folders = await asyncio.to_thread(list_folders, path, stepgate.settings.readable_roots)
+    return FolderItems.model_validate(folders)
 
 
 @router.get("/{source_id}", responses=ERRORS)

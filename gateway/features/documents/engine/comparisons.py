@@ -61,9 +61,9 @@ def parse_comparison(question: str) -> tuple[Topic, ...]:
         if match is None:
             continue
         sides = match["all"] if "all" in match.groupdict() else f"{match['one']} and {match['other']}"
-        found = _parse_topics(_TAIL.sub("", sides, count=1))
-        if found:
-            return found
+        topics = _parse_topics(_TAIL.sub("", sides, count=1))
+        if topics:
+            return topics
     return ()
 
 

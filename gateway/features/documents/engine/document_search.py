@@ -89,8 +89,8 @@ async def plan_next_search(run: Run, request: PlanningRequest) -> Planned:
     made = {str(step.args.get("query")) for step in (one.step for one in request.completed)}
     new = tuple((query, f"{FIND} about {query}") for query in queries if query not in made)
     steps = _build_steps(run, new, taken=request.used_ids)
-    kept = tuple(one.step.id for one in request.completed)
-    answer = append_answer(steps, also=kept, taken=request.used_ids)
+    completed_ids = tuple(one.step.id for one in request.completed)
+    answer = append_answer(steps, also=completed_ids, taken=request.used_ids)
     plan = Plan(goal=_make_goal(run), steps=answer, origin="llm", origin_reason="the second round of a document search")
     return Planned(append_new_steps(plan, request), "llm", "rules" if reason else "llm", reason)
 
@@ -124,8 +124,8 @@ async def _plan_by_rules(run: Run, question: str) -> _Searches:
     """The searches without a model: each side of a comparison, or the message; a message that refers back
     together with the one before it."""
     if topics := parse_comparison(question):
-        found = tuple((topic.query, f"{FIND} about {topic.name}") for topic in topics)
-        return _Searches(found, why="a room of knowledge, asked to compare")
+        calls = tuple((topic.query, f"{FIND} about {topic.name}") for topic in topics)
+        return _Searches(calls, why="a room of knowledge, asked to compare")
     own = (cut_text(question, QUERY_CHARS), FIND)
     earlier = _list_earlier(run)
     if not earlier:
@@ -143,13 +143,13 @@ async def _plan_by_rules(run: Run, question: str) -> _Searches:
 def _list_earlier(run: Run) -> list[str]:
     """The user's messages that this one may refer to, oldest first: back to one that names its subject."""
     history = run.state.retrieval.history if run.state.retrieval else ()
-    asked = [message.content.strip() for message in history if message.role == "user" and message.content.strip()]
-    found: list[str] = []
-    for text in reversed(asked[-MAX_EARLIER:]):
-        found.insert(0, cut_text(text, EARLIER_CHARS))
+    questions = [message.content.strip() for message in history if message.role == "user" and message.content.strip()]
+    earlier_texts: list[str] = []
+    for text in reversed(questions[-MAX_EARLIER:]):
+        earlier_texts.insert(0, cut_text(text, EARLIER_CHARS))
         if names_subject(text) and not refers_back(text):
             break
-    return found
+    return earlier_texts
 
 
 async def _is_clear(run: Run, searches: _Searches) -> bool:

@@ -45,8 +45,8 @@ def build_search_messages(request: PlanningRequest, *, may_continue: bool) -> tu
     if lines := format_history(request):
         parts.append(format_block("history", "\n".join(lines)))
     if request.completed:
-        found = [cut_text(one.text, RESULT_CHARS) for one in request.completed]
-        parts.append(format_block("results", "\n".join(found)))
+        texts = [cut_text(one.text, RESULT_CHARS) for one in request.completed]
+        parts.append(format_block("results", "\n".join(texts)))
         parts.append("These were found already. Write only the searches for what is still missing.")
     parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
     example = _encode_example(request, may_continue=may_continue)
@@ -70,11 +70,11 @@ def build_search_schema(*, may_continue: bool) -> ResponseSchema:
 def read_searches(reply: ModelReply) -> SearchReply:
     """The searches of a reply, each once. Raises `PlanInvalidError` if it holds none."""
     data = _read_object(reply)
-    found = _list_texts(data.get("searches"))
-    if not found:
+    texts = _list_texts(data.get("searches"))
+    if not texts:
         raise PlanInvalidError(["the reply holds no searches"])
     then = data.get("then")
-    return SearchReply(tuple(found[:MAX_SEARCHES]), then.strip() if isinstance(then, str) else "")
+    return SearchReply(tuple(texts[:MAX_SEARCHES]), then.strip() if isinstance(then, str) else "")
 
 
 def _encode_example(request: PlanningRequest, *, may_continue: bool) -> str:

@@ -141,12 +141,12 @@ def _make_source(args: IngestInput) -> ConnectorInput:
     """The source that the arguments name. Raises `ToolInputError` if they name none or two."""
     if bool(args.source.strip()) == bool(args.source_identifier.strip()):
         raise ToolInputError("give either source (a path, a URL or gdrive:<id>), or source_type and source_identifier")
-    found = parse_source_address(args.source or args.source_identifier, args.recursive, args.credentials)
-    if args.source or args.source_type in (None, found.source_type):
-        return found
+    source_address = parse_source_address(args.source or args.source_identifier, args.recursive, args.credentials)
+    if args.source or args.source_type in (None, source_address.source_type):
+        return source_address
     identifier = args.source_identifier.strip()
     recursive = args.source_type != "web" if args.recursive is None else args.recursive
-    return found.model_copy(
+    return source_address.model_copy(
         update={"source_type": args.source_type, "source_identifier": identifier, "recursive": recursive}
     )
 

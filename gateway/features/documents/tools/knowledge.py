@@ -116,30 +116,30 @@ async def search_collections(
 
     Raises `ToolInputError` if there are no documents, or no collection has a field of the filters.
     """
-    known = await library.list_collections(owner)
-    if not known:
+    collections = await library.list_collections(owner)
+    if not collections:
         raise ToolInputError("there are no documents yet; `stepgate ingest FOLDER --collection NAME` reads some")
-    names = [args.collection] if args.collection else list(known)
-    if args.collection and args.collection not in known:
-        raise ToolInputError(f"there is no collection {args.collection!r}; there are {', '.join(known)}")
-    found, notes = await _search_parts(library, args, owner, names)
+    names = [args.collection] if args.collection else list(collections)
+    if args.collection and args.collection not in collections:
+        raise ToolInputError(f"there is no collection {args.collection!r}; there are {', '.join(collections)}")
+    parts, notes = await _search_parts(library, args, owner, names)
     clarify = ""
-    if not found:
+    if not parts:
         near, noted = await _search_query(
-            library, args, owner, list(known), None, min(BROADER_MIN_RELEVANCE, args.min_relevance_score or 1.0)
+            library, args, owner, list(collections), None, min(BROADER_MIN_RELEVANCE, args.min_relevance_score or 1.0)
         )
         # Results outside the requested filters and collection are no answer, but they can form a question.
         least = f", at least {args.min_relevance_score:g}" if args.min_relevance_score is not None else ""
         notes = [*noted, BROADENED_NOTE.format(least=least)]
         clarify = _make_clarifying_question(args.query, [result for _, result in near])
-    if args.use_llm_rerank and found:
+    if args.use_llm_rerank and parts:
         order, told = await rerank_with_model(
-            args.query, [one.content for _, one in found], model.ask if model else None
+            args.query, [one.content for _, one in parts], model.ask if model else None
         )
-        found = [found[at] for at in order]
+        parts = [parts[at] for at in order]
         notes += [told] if told else []
     return SearchKnowledgeOutput(
-        results=[_make_passage(*one) for one in found[: args.top_k]], note="; ".join(notes), clarify=clarify
+        results=[_make_passage(*one) for one in parts[: args.top_k]], note="; ".join(notes), clarify=clarify
     )
 
 
@@ -149,8 +149,8 @@ async def measure_relevance(library: Library, owner: str, room: Room, query: str
     Raises `ToolInputError` if there are no documents, or no such collection.
     """
     args = SearchKnowledgeInput(query=query[:QUERY_CHARS], collection=collection, top_k=1)
-    found = await search_collections(library.in_room(room.retrieval_mode, room.collections), args, owner)
-    return max((one.relevance_score for one in found.results), default=0.0)
+    hits = await search_collections(library.in_room(room.retrieval_mode, room.collections), args, owner)
+    return max((one.relevance_score for one in hits.results), default=0.0)
 
 
 async def _search_parts(
@@ -167,7 +167,7 @@ async def _search_parts(
         for part in split_questions(remove_form(args.query))
     ]
     mixed: dict[tuple[str, str], tuple[str, RetrievedContext]] = {}
-    for rank in zip_longest(*(found for found, _ in searches)):
+    for rank in zip_longest(*(hits for hits, _ in searches)):
         for one in rank:
             if one is not None:
                 mixed.setdefault((one[0], one[1].chunk_id), one)
@@ -192,7 +192,7 @@ async def _search_query(
         filters=filters,
     )
     unknown: list[BadRequestError] = []
-    found: list[tuple[str, RetrievedContext]] = []
+    hits: list[tuple[str, RetrievedContext]] = []
     notes: list[str] = []
     for name in names:
         try:
@@ -205,14 +205,14 @@ async def _search_query(
         except BadRequestError as error:  # no passage of the collection has a field of the filters
             unknown.append(error)
             continue
-        found += [(name, result) for result in output.results]
+        hits += [(name, result) for result in output.results]
         notes += [output.note] if output.note and output.note not in notes else []
     if len(unknown) == len(names):
         raise ToolInputError(unknown[0].message)
-    found.sort(key=lambda one: -one[1].relevance_score)
+    hits.sort(key=lambda one: -one[1].relevance_score)
     # A document that was read into two collections is found twice; its passages are listed once.
     once: dict[tuple[str, str], tuple[str, RetrievedContext]] = {}
-    for one in found:
+    for one in hits:
         once.setdefault((str(one[1].metadata.get("file_checksum") or one[1].chunk_id), one[1].content), one)
     return list(once.values()), notes
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from agent.core.errors import ConflictError
 from agent.core.models import DeferredModel, JsonObject, RunStatus
 from agent.core.record_item import RecordItem
-from agent.dispatch.port import Lane
+from agent.dispatch import Lane
 from agent.storage.audit import MAX_ID
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate

@@ -19,7 +19,7 @@ from procrastinate.worker import Worker
 from psycopg_pool import AsyncConnectionPool
 
 from agent.core.errors import StoreError
-from agent.dispatch.port import MAX_ATTEMPTS, DeadJobError, PostponeJobError
+from agent.dispatch import MAX_ATTEMPTS, DeadJobError, PostponeJobError
 from agent.storage.postgres import IDLE_SECONDS, Connection, add_options, check_connection
 
 log = logging.getLogger(__name__)
@@ -127,9 +127,9 @@ class LaneWorker(Worker):
         """Looks again if a notification came meanwhile: procrastinate forgets it when it has looked, but the job may
         have been stored after the server had answered, and would wait for the next poll.
         """
-        known = -1
-        while known != self._notifications and not self._stop_event.is_set():
-            known = self._notifications
+        handled_notifications = -1
+        while handled_notifications != self._notifications and not self._stop_event.is_set():
+            handled_notifications = self._notifications
             await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
 
     async def _shutdown(self, side_tasks: list[asyncio.Task[Any]]) -> None:
@@ -183,7 +183,7 @@ class RetryFailures(BaseRetryStrategy):
 
 
 def build_connector(url: str, idle_s: float) -> procrastinate.PsycopgConnector:
-    """Returns procrastinate's connections to our database. `idle_s` is how long a transaction may stand still."""
+    """Procrastinate's connections to our database. `idle_s` is how long a transaction may stand still."""
     # From its sixth call on, a function of PL/pgSQL uses a plan made without its arguments: a fetch beside 200,000
     # queued jobs then takes 150 ms instead of 1.
     return procrastinate.PsycopgConnector(

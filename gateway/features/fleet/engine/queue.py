@@ -22,7 +22,7 @@ from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import StoreError
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
-from agent.dispatch.port import LANES, Job, JobHandler, Lane, PostponeJobError, drain_tasks
+from agent.dispatch import LANES, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 from agent.storage.postgres import PostgresDatabase
 from gateway.features.fleet.engine.fair_queueing import take_priority
 from gateway.features.fleet.engine.lane_worker import LaneJobs, LaneWorker, RetryFailures, build_connector
@@ -32,7 +32,7 @@ from gateway.features.fleet.engine.run_jobs import QueuedRunJobs, announce_job, 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
-"""How often a lane looks for jobs that no notification told it of: those to be done again."""
+"""How often a lane looks for jobs that came without a notification: those to retry."""
 RESTART_SECONDS = 1.0
 """How long a lane that the database has thrown out waits before it begins again."""
 ABORT_SECONDS = 0.2

@@ -36,11 +36,11 @@ async def apply_queue_schema(database: PostgresDatabase) -> None:
         await db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         if await _is_current(db, installed):
             return
-        known = await _get_comment(db)
-        if known is None:
+        comment = await _get_comment(db)
+        if comment is None:
             await db.execute(SchemaManager.get_schema())
         else:
-            for script in list_migrations(Path(SchemaManager.get_migrations_path()), after=known):
+            for script in list_migrations(Path(SchemaManager.get_migrations_path()), after=comment):
                 await db.execute(script.read_bytes())
         for statement in _INDEXES:
             await db.execute(statement.encode())
@@ -50,8 +50,8 @@ async def apply_queue_schema(database: PostgresDatabase) -> None:
 
 def list_migrations(folder: Path, *, after: str) -> list[Path]:
     """The scripts of versions after `after`, in order: `03.04.00_01_pre_name.sql` belongs to 3.4.0."""
-    known = _to_numbers(after)
-    return sorted(path for path in folder.glob("*.sql") if _to_numbers(path.name.split("_")[0]) > known)
+    applied_numbers = _to_numbers(after)
+    return sorted(path for path in folder.glob("*.sql") if _to_numbers(path.name.split("_")[0]) > applied_numbers)
 
 
 def _to_numbers(text: str) -> tuple[int, ...]:

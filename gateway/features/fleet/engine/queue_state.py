@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import ENDED_STATUSES, LOCAL_OWNER, JsonObject, RunStatus
-from agent.dispatch.port import Lane
+from agent.dispatch import Lane
 from agent.storage.audit import AuditAction, AuditEvent, AuditLog
 from agent.storage.sql import SqlClient
 from gateway.features.fleet.engine.queue_names import get_lane
@@ -174,7 +174,7 @@ class QueueState:
 
     async def _change(self, statement: str, job_id: int, action: AuditAction, owner: str | None, by: str) -> None:
         if not await self._statements.write(statement, job_id):
-            raise NotFoundError(f"there is no dead letter {job_id} any more: somebody has just decided about it")
+            raise NotFoundError(f"the dead letter {job_id} is gone: somebody has just decided about it")
         await self._audit.record_afterwards(AuditEvent(action, str(job_id), owner=owner or LOCAL_OWNER, by=by))
 
 

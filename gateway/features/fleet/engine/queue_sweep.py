@@ -2,7 +2,7 @@
 
 Every process sweeps now and then; a lock in the database lets one do it at a time. It finds jobs of silent workers;
 runs that nobody holds and that have no job (their gateway died before it needed one, or a zombie deleted the job); and
-runs in queues that no process serves any more, because all with those rooms, roots, servers and skills are gone.
+runs in queues that no process serves now, because all with those rooms, roots, servers and skills are gone.
 """
 
 import asyncio

@@ -7,7 +7,7 @@ import procrastinate
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.manager import get_channel_for_queues
 
-from agent.dispatch.port import RUN_JOB
+from agent.dispatch import RUN_JOB
 from agent.storage.journal_rows import IS_WAITING_OVER
 from agent.storage.postgres import NOW_SQL, Connection, PostgresDatabase
 from gateway.features.fleet.engine.fair_queueing import get_head_priority, take_priority
@@ -32,7 +32,8 @@ _REMOVE_ENDED = (
 )
 
 _JOB_INSERTED = '{"type": "job_inserted", "job_id": 0}'
-"""What workers are told, as procrastinate's trigger would; the same for all jobs, so that many are one notification."""
+"""The notification of workers, like that of procrastinate's trigger; the same for all jobs, so that many are one
+notification."""
 
 
 def name_task(kind: str) -> str:
@@ -41,7 +42,7 @@ def name_task(kind: str) -> str:
 
 
 def announce_job(database: PostgresDatabase, db: Connection, queue: str) -> None:
-    """Tells the workers of a queue that it has a job, once the transaction of `db` has committed."""
+    """Notifies the workers of a queue that it has a job, once the transaction of `db` has committed."""
     (channel,) = get_channel_for_queues([queue])
     database.notify_after_commit(db, channel, _JOB_INSERTED)
 

@@ -44,16 +44,16 @@ class WorkerSessionMiddleware:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        found = _SUFFIX.search(headers.get(HEADER, ""))
-        if found is not None and int(found[1]) != self._worker.index and int(found[1]) < len(self._worker.forwarding):
-            await self._forward(int(found[1]), scope, receive, send)
+        match = _SUFFIX.search(headers.get(HEADER, ""))
+        if match is not None and int(match[1]) != self._worker.index and int(match[1]) < len(self._worker.forwarding):
+            await self._forward(int(match[1]), scope, receive, send)
             return
 
         async def add_index(message: Message) -> None:
             if message["type"] == "http.response.start":
-                shown = MutableHeaders(scope=message)
-                if HEADER in shown:
-                    shown[HEADER] += self._own_suffix
+                response_headers = MutableHeaders(scope=message)
+                if HEADER in response_headers:
+                    response_headers[HEADER] += self._own_suffix
             await send(message)
 
         await self._app(self._without_index(scope), receive, add_index)

@@ -12,6 +12,7 @@ from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import gateway_command, run_with_gateway
 from gateway.features.documents.parts import get_documents
+from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS
 from gateway.packaged_files import PACKAGE_ROOT
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ app = typer.Typer(
 
 MAX_SHOWN_FAULTS = 20
 EXAMPLE = PACKAGE_ROOT / "config" / "examples"
-EXAMPLE_COMPANY, EXAMPLE_ISSUES = "example-company", "example-issues"
-"""The collections of the example company: names of their own, so that it never mixes with a company's documents."""
+EXAMPLE_COMPANY, EXAMPLE_ISSUES = EXAMPLE_COLLECTIONS
 SAMPLE = "P1 incident: user profile picture errors causing latency and failures."
 
 
@@ -89,18 +89,18 @@ def query_collection(
 
     async def work(stepgate: "Stepgate") -> int:
         tool = SearchPreviousIssuesTool(get_documents(stepgate).library, collection)
-        asked = SearchPreviousIssuesInput(query=query, limit=limit, service=service, severity=severity)
-        found = await tool.run(asked, ToolContext(run_id="", owner=LOCAL_OWNER))
-        for number, hit in enumerate(found.results, start=1):
+        search_input = SearchPreviousIssuesInput(query=query, limit=limit, service=service, severity=severity)
+        output = await tool.run(search_input, ToolContext(run_id="", owner=LOCAL_OWNER))
+        for number, hit in enumerate(output.results, start=1):
             print(f"{number}. {hit.ticket}  {hit.relevance:.2f}  {hit.source}  ({hit.retrieval_mode}, {hit.match})")
             print(f"   {hit.summary}")
             print(f"   {' '.join(hit.snippet.split())[:200]}")
             print(f"   why: {hit.why_selected}")
-        if found.note:
-            print(f"note: {found.note}")
-        if not found.results:
+        if output.note:
+            print(f"note: {output.note}")
+        if not output.results:
             print(NO_SIMILAR_ISSUE)
-        return 0 if found.results else 1
+        return 0 if output.results else 1
 
     raise SystemExit(run_with_gateway(work))
 
@@ -120,6 +120,7 @@ def load_example(
 
     from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping  # noqa: PLC0415 - as above
     from gateway.features.documents.engine.ingest.corpus_prepare import prepare  # noqa: PLC0415 - as above
+    from gateway.features.incident.tools.evidence import choose_collections  # noqa: PLC0415 - as above
 
     async def work(stepgate: "Stepgate") -> None:
         read = await get_documents(stepgate).library.ingest(
@@ -136,10 +137,10 @@ def load_example(
                 corpora.append(report.path)
             _print_built(await get_documents(stepgate).corpus.build(LOCAL_OWNER, EXAMPLE_COMPANY, corpora[:1]))
             _print_built(await get_documents(stepgate).corpus.build(LOCAL_OWNER, EXAMPLE_ISSUES, corpora))
-        settings = stepgate.settings
-        if (settings.incident_knowledge, settings.incident_issues) != (EXAMPLE_COMPANY, EXAMPLE_ISSUES):
-            print("The incident room searches these collections if these settings name them:")
-            print(f"    export AGENT_INCIDENT_KNOWLEDGE={EXAMPLE_COMPANY} AGENT_INCIDENT_ISSUES={EXAMPLE_ISSUES}")
+        chosen = await choose_collections(get_documents(stepgate).library, LOCAL_OWNER, None)
+        if chosen != EXAMPLE_COLLECTIONS:
+            print(f"The room `incident` searches {chosen.knowledge} and {chosen.issues}, unless its `collections` are:")
+            print(f"    collections: [{EXAMPLE_COMPANY}, {EXAMPLE_ISSUES}]")
         print(f'Now: stepgate ask --room incident "{SAMPLE}"')
 
     print(f"The example company goes into the collections {EXAMPLE_COMPANY} and {EXAMPLE_ISSUES}, and nowhere else.")

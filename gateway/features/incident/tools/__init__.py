@@ -1,7 +1,6 @@
 """The incident tools: extract facts from a report, search what is known, write the brief. Only rooms that name them
 offer them."""
 
-from agent.core.settings import Settings
 from agent.run_context.extensions import Extension
 from agent.tools import Tool
 from gateway.features.documents.engine.ingest.collections import Library
@@ -24,7 +23,7 @@ INCIDENT_EXTENSION = Extension(
 """What incident rooms need of the engine."""
 
 
-def make_incident_tools(settings: Settings, library: Library) -> tuple[Tool, ...]:
+def make_incident_tools(library: Library) -> tuple[Tool, ...]:
     """The eight incident tools."""
     return (
         ExtractEntitiesTool(),
@@ -32,7 +31,7 @@ def make_incident_tools(settings: Settings, library: Library) -> tuple[Tool, ...
         SummarizeTool(),
         ExtractDeadlinesTool(),
         ExtractActionItemsTool(),
-        SearchIncidentKnowledgeTool(library, settings.incident_knowledge),
-        SearchPreviousIssuesTool(library, settings.incident_issues),
-        BuildIncidentBriefTool(library, settings.incident_knowledge, settings.incident_issues),
+        SearchIncidentKnowledgeTool(library),
+        SearchPreviousIssuesTool(library),
+        BuildIncidentBriefTool(library),
     )

@@ -98,14 +98,14 @@ class ExtractActionItemsTool(TypedTool[ExtractActionItemsInput, ExtractActionIte
 
 def extract_action_items(text: str) -> list[ActionItem]:
     """The action items of a text, at most `MAX_ITEMS`."""
-    found: dict[str, ActionItem] = {}
+    items: dict[str, ActionItem] = {}
     for sentence in split_into_sentences(text):
         item = _parse_item(sentence)
         if item is not None:
-            found.setdefault(" ".join(item.text.lower().split()), item)
-            if len(found) == MAX_ITEMS:
+            items.setdefault(" ".join(item.text.lower().split()), item)
+            if len(items) == MAX_ITEMS:
                 break
-    return list(found.values())
+    return list(items.values())
 
 
 def is_instruction(text: str) -> bool:
@@ -124,8 +124,8 @@ def _parse_item(sentence: Sentence) -> ActionItem | None:
     owner = None
     if is_instruction(sentence_text):
         pass
-    elif (asked := _ADDRESSED.match(sentence_text)) is not None and is_instruction(asked["what"]):
-        owner = asked["called"] or asked["able"] or asked["needed"]
+    elif (addressed := _ADDRESSED.match(sentence_text)) is not None and is_instruction(addressed["what"]):
+        owner = addressed["called"] or addressed["able"] or addressed["needed"]
     elif owned is not None and is_instruction(owned["what"]):
         owner = owned["owner"]
     else:

@@ -15,6 +15,7 @@ from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.documents.engine.search.severity import Severity
 from gateway.features.incident.tools.citations import SourceCitations
 from gateway.features.incident.tools.evidence import (
+    choose_collections,
     classify_passage,
     extract_snippet,
     format_source_name,
@@ -129,11 +130,9 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
         comes_first=True,
     )
 
-    def __init__(self, library: Library, knowledge_collection: str, issues_collection: str) -> None:
+    def __init__(self, library: Library) -> None:
         super().__init__()
         self._library = library
-        self._knowledge = knowledge_collection
-        self._issues = issues_collection
 
     async def run(self, args: BuildIncidentBriefInput, context: ToolContext) -> BuildIncidentBriefOutput:
         """Searches, then selects sentences."""
@@ -142,7 +141,8 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
         level, _ = classify(args.query, {name: value for name, value in given.items() if value.strip()})
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
         library, owner = self._library.in_room(context.retrieval_mode, context.collections), context.owner
-        where = (library, owner, self._knowledge)
+        collections = await choose_collections(library, owner, context.collections)
+        where = (library, owner, collections.knowledge)
         documents, _ = await find_documents(*where, args.query, args.limit, args.service, severity)
         runbooks = [one for one in documents if one.kind == "runbook"][:MAX_RUNBOOKS]
         details = [
@@ -152,7 +152,7 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
             *where, f"escalate page on-call {_LEVEL_CODES[level]} {args.service}", MAX_ESCALATIONS
         )
         issues, _, _ = await find_previous_issues(
-            library, owner, self._issues, args.query, args.limit, args.service, severity
+            library, owner, collections.issues, args.query, args.limit, args.service, severity
         )
         return build_brief(
             args.query, level, [one for one in documents if one not in runbooks] + details, rules, issues
@@ -280,7 +280,7 @@ def _make_lines(lines: Sequence[tuple[str, int]]) -> list[BriefLine]:
 
 
 def _join_lines(lines: Sequence[BriefLine]) -> BriefLine | None:
-    """Returns several lines as one, with the citations of all."""
+    """Several lines as one, with the citations of all."""
     if not lines:
         return None
     citations = dict.fromkeys(number for line in lines for number in line.citations)

@@ -58,7 +58,7 @@ class SourceSentence:
 
     @property
     def is_from_ticket(self) -> bool:
-        """Whether it says what was done, not what is to be done."""
+        """Whether it says what was done, not what has to be done."""
         return self.source.kind in _TICKETS
 
     @property
@@ -104,8 +104,8 @@ class SourceCitations:
     def add(self, name: str, kind: str, score: float, passages: Sequence[RetrievedContext]) -> None:
         """Adds a source, or more passages of a known one."""
         source = self._sources.setdefault(name, CitedSource(name, kind, score, []))
-        known = {one.chunk_id for one in source.passages}
-        source.passages += [one for one in passages if one.chunk_id not in known]
+        known_chunk_ids = {one.chunk_id for one in source.passages}
+        source.passages += [one for one in passages if one.chunk_id not in known_chunk_ids]
 
     def cite(self, name: str, quote: str) -> tuple[int, ...]:
         """The number of the source of this quote."""
@@ -127,9 +127,9 @@ class SourceCitations:
         """The best sentences without duplicates, each with its citation number."""
         ranked: list[tuple[float, SourceSentence]] = []
         for line in self._iterate_sentences():
-            found = score_sentence(line)
-            if found is not None:
-                ranked.append((found + self._score_proximity(line), line))
+            score = score_sentence(line)
+            if score is not None:
+                ranked.append((score + self._score_proximity(line), line))
         ranked.sort(key=lambda one: (-one[0], one[1].source.name, one[1].order))
         chosen: dict[str, tuple[str, int]] = {}
         for _, line in ranked:
@@ -146,10 +146,12 @@ class SourceCitations:
             for passage in source.passages:
                 for sentence in split_into_sentences(passage.content):
                     label = _LABEL.match(sentence.text)
-                    said = sentence.text[label.end() :] if label is not None else sentence.text
+                    sentence_text = sentence.text[label.end() :] if label is not None else sentence.text
                     order += 1
-                    if len(said.split()) >= MIN_SENTENCE_WORDS:
-                        yield SourceSentence(said, sentence.raw, label["label"] if label else "", source, order)
+                    if len(sentence_text.split()) >= MIN_SENTENCE_WORDS:
+                        yield SourceSentence(
+                            sentence_text, sentence.raw, label["label"] if label else "", source, order
+                        )
 
     def _score_proximity(self, line: SourceSentence) -> float:
         """The share of the incident's terms in the sentence plus the score of its source."""

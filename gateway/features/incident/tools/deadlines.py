@@ -192,10 +192,10 @@ class _DatePhrase:
 
 def _find_phrases(text: str) -> list[_DatePhrase]:
     """The phrases of a text in order; of overlapping ones the longest."""
-    found = [_DatePhrase(kind, match, meaning) for kind, form, meaning in _FORMS for match in form.finditer(text)]
+    phrases = [_DatePhrase(kind, match, meaning) for kind, form, meaning in _FORMS for match in form.finditer(text)]
     chosen: list[_DatePhrase] = []
     before = 0
-    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+    for one in sorted(phrases, key=lambda one: (one.start, -one.end)):
         if one.start < before:
             continue
         # A word for the past belongs to the date after it, not to those that follow.

@@ -138,7 +138,7 @@ def extract_entities(text: str) -> list[Entity]:
     """The entities of the text in order, at most `MAX_ENTITIES`."""
     text = cut_text(text)
     is_matched = bytearray(len(text))
-    found: dict[tuple[EntityType, str], Entity] = {}
+    entities: dict[tuple[EntityType, str], Entity] = {}
     for kind, form in _PATTERNS:
         for match in form.finditer(text):
             if any(is_matched[match.start() : match.end()]):
@@ -154,12 +154,12 @@ def extract_entities(text: str) -> list[Entity]:
                 if not text_form:
                     continue
             key = (kind, text_form.casefold())
-            known = found.get(key)
-            if known is not None:
-                found[key] = known.model_copy(update={"count": known.count + 1})
+            earlier = entities.get(key)
+            if earlier is not None:
+                entities[key] = earlier.model_copy(update={"count": earlier.count + 1})
             else:
-                found[key] = Entity(text=text_form, type=kind, start=start)
-    return sorted(found.values(), key=lambda entity: entity.start)[:MAX_ENTITIES]
+                entities[key] = Entity(text=text_form, type=kind, start=start)
+    return sorted(entities.values(), key=lambda entity: entity.start)[:MAX_ENTITIES]
 
 
 def _remove_calendar_words(name: str) -> tuple[str, int]:

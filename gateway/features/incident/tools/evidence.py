@@ -10,6 +10,7 @@ from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity
+from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS, OWN_COLLECTIONS, IncidentCollections
 
 SNIPPET_CHARS = 400
 MIN_RELEVANCE = 0.35
@@ -45,7 +46,7 @@ async def search_evidence(
     filters: JsonObject | None = None,
     min_relevance: float = MIN_RELEVANCE,
 ) -> tuple[Sequence[RetrievedContext], str]:
-    """Returns relevant passages in order of relevance, and a note of the search.
+    """Relevant passages in order of relevance, and a note of the search.
 
     Returns none if nothing is relevant or no passage has a field of the filters. A `min_relevance` of 0 returns
     every passage that shares a word with the query.
@@ -57,7 +58,7 @@ async def search_evidence(
         filters=filters,
     )
     try:
-        found = await library.search(owner, collection, memory_query)
+        passages = await library.search(owner, collection, memory_query)
     except MemoryNoResultsError:
         return (), ""
     except BadRequestError:
@@ -65,18 +66,31 @@ async def search_evidence(
             return (), ""
         raise
     if not min_relevance:
-        return found.results, found.note
+        return passages.results, passages.note
     telling_terms = frozenset(extract_query_terms(query)) - _GENERIC_TERMS
-    return [one for one in found.results if _is_evidence(one, telling_terms, min_relevance)], found.note
+    return [one for one in passages.results if _is_evidence(one, telling_terms, min_relevance)], passages.note
 
 
-async def require_collection(library: Library, owner: str, collection: str, setting: str, make: str) -> None:
+async def choose_collections(library: Library, owner: str, of_room: Sequence[str] | None) -> IncidentCollections:
+    """The collections that a room names, documents first and tickets last; else `company` and `issues`.
+
+    While neither of these two exists, those of the example company are used, if they were made.
+    """
+    if of_room:
+        return IncidentCollections(of_room[0], of_room[-1])
+    existing = {*await library.list_collections(owner)}
+    if existing.isdisjoint(OWN_COLLECTIONS) and existing.issuperset(EXAMPLE_COLLECTIONS):
+        return EXAMPLE_COLLECTIONS
+    return OWN_COLLECTIONS
+
+
+async def require_collection(library: Library, owner: str, collection: str, make: str) -> None:
     """Raises `ToolSetupError` with the command that creates the collection if it does not exist."""
     collections = await library.list_collections(owner)
     if collection not in collections:
         raise ToolSetupError(
             f"there is no collection {collection!r} to search; `{make}` creates it, `stepgate corpus example` creates "
-            f"an example in collections of its own, and {setting} selects another one"
+            "an example in collections of its own, and `collections` of the room names others"
         )
 
 

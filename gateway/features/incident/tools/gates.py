@@ -24,8 +24,8 @@ def check_summary_consistent(context: GateContext) -> GateResult | None:
     missing = [name for name in names if _normalize(name) not in summary]
     if 2 * len(missing) <= len(names):
         return pass_gate(f"the summary names {len(names) - len(missing)} of {len(names)} entities")
-    shown = ", ".join(missing[:5])
-    problem = f"the summary leaves out {len(missing)} of {len(names)} entities: {shown}"
+    missing_list = ", ".join(missing[:5])
+    problem = f"the summary leaves out {len(missing)} of {len(names)} entities: {missing_list}"
     return fail_gate(problem, redo=(SummarizeTool.name,))
 
 

@@ -16,6 +16,7 @@ from gateway.features.documents.engine.search.llm_rerank import rerank_with_mode
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity
 from gateway.features.incident.tools.evidence import (
+    choose_collections,
     extract_snippet,
     format_source_name,
     format_title,
@@ -98,7 +99,8 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
     )  # fmt: skip
     hints = PlanHints(intent="find similar tickets and incidents", heading="Earlier issues")
 
-    def __init__(self, library: Library, collection: str) -> None:
+    def __init__(self, library: Library, collection: str | None = None) -> None:
+        """`collection` is searched instead of the room's."""
         super().__init__()
         self._library = library
         self._collection = collection
@@ -106,10 +108,11 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
     async def run(self, args: SearchPreviousIssuesInput, context: ToolContext) -> SearchPreviousIssuesOutput:
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
         most = max(args.limit, CANDIDATES_OF_A_MODEL) if args.use_llm_rerank else args.limit
+        library = self._library.in_room(context.retrieval_mode, context.collections)
         issues, filters, note = await find_previous_issues(
-            self._library.in_room(context.retrieval_mode, context.collections),
+            library,
             context.owner,
-            self._collection,
+            self._collection or (await choose_collections(library, context.owner, context.collections)).issues,
             args.query,
             most,
             args.service,
@@ -152,16 +155,15 @@ async def find_previous_issues(
         library,
         owner,
         collection,
-        "AGENT_INCIDENT_ISSUES",
         f"stepgate corpus build FILE.jsonl --collection {collection}",
     )
     for filters in _list_relaxed_filters(service, severity):
         kept_service = service if "service" in filters else ""
         kept_severity = severity if "severity" in filters else ""
-        found, note = await _search_with_filters(library, owner, collection, query, kept_service, kept_severity)
-        if found:
+        passages, note = await _search_with_filters(library, owner, collection, query, kept_service, kept_severity)
+        if passages:
             dropped = "" if filters == _list_relaxed_filters(service, severity)[0] else f"; applied filters: {filters}"
-            issues = _select_best_per_ticket(found)
+            issues = _select_best_per_ticket(passages)
             if kept_severity and len(issues) < limit:
                 others, _ = await _search_with_filters(library, owner, collection, query, kept_service, "")
                 issues += _select_others(others, issues)
@@ -171,8 +173,8 @@ async def find_previous_issues(
 
 def _select_others(found: Sequence[RetrievedContext], issues: Sequence[Issue]) -> list[Issue]:
     """The issues that are not among `issues`, marked as those of another severity."""
-    known = {normalize_name(issue.ticket) for issue in issues}
-    others = [one for one in _select_best_per_ticket(found) if normalize_name(one.ticket) not in known]
+    known_tickets = {normalize_name(issue.ticket) for issue in issues}
+    others = [one for one in _select_best_per_ticket(found) if normalize_name(one.ticket) not in known_tickets]
     return [replace(one, has_severity=False) for one in others]
 
 
@@ -192,10 +194,10 @@ async def _search_with_filters(
     if not service and not severity:
         return await search_evidence(library, owner, collection, query, top_k=MAX_CANDIDATES)
     named = " ".join((query, *(word for word in (service, severity) if word)))
-    found, note = await search_evidence(library, owner, collection, named, top_k=MAX_CANDIDATES)
+    passages, note = await search_evidence(library, owner, collection, named, top_k=MAX_CANDIDATES)
     matching = [
         one
-        for one in found
+        for one in passages
         if (not service or matches_service(one, service)) and (not severity or matches_severity(one, severity))
     ]
     # This search is last, so that a passage keeps the score of the query itself.
@@ -205,8 +207,8 @@ async def _search_with_filters(
     if severity:
         fields["match_severity"] = parse_severity(severity) or normalize_name(severity)
     by_field, also = await search_evidence(library, owner, collection, query, top_k=MAX_CANDIDATES, filters=fields)
-    known = {one.chunk_id for one in by_field}
-    return [*by_field, *(one for one in matching if one.chunk_id not in known)], note or also
+    known_chunk_ids = {one.chunk_id for one in by_field}
+    return [*by_field, *(one for one in matching if one.chunk_id not in known_chunk_ids)], note or also
 
 
 def _select_best_per_ticket(found: Sequence[RetrievedContext]) -> list[Issue]:
@@ -248,24 +250,24 @@ def _is_strict_match(found: RetrievedContext) -> bool:
 
 
 def _make_hit(issue: Issue, args: SearchPreviousIssuesInput, filters: AppliedFilters) -> IssueHit:
-    found, why = issue.passage, [issue.passage.why_selected]
+    passage, why = issue.passage, [issue.passage.why_selected]
     if not issue.has_severity:
         why.append("another severity than the one asked for")
     elif filters != "none":
         why.append(f"matches the {filters.replace('+', ' and the ')} asked for")
     elif args.service or args.severity:
         why.append("nothing matched the filters, so they were dropped")
-    relevance = round(found.relevance_score, 3)
+    relevance = round(passage.relevance_score, 3)
     return IssueHit(
         ticket=issue.ticket,
-        summary=get_subject(found),
+        summary=get_subject(passage),
         relevance=relevance,
-        source=get_metadata_text(found, "source_type") or "documents",
-        doc_id=get_metadata_text(found, "doc_id") or found.source_id,
-        chunk_id=found.chunk_id,
+        source=get_metadata_text(passage, "source_type") or "documents",
+        doc_id=get_metadata_text(passage, "doc_id") or passage.source_id,
+        chunk_id=passage.chunk_id,
         score=relevance,
-        retrieval_mode=found.retrieval_mode,
+        retrieval_mode=passage.retrieval_mode,
         match="strict" if issue.is_strict else "relaxed",
-        snippet=extract_snippet(found.content, args.query),
+        snippet=extract_snippet(passage.content, args.query),
         why_selected="; ".join(why),
     )

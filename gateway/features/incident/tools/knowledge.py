@@ -14,6 +14,7 @@ from gateway.features.documents.engine.grounded_answers.footnote_marks import st
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.incident.tools.evidence import (
+    choose_collections,
     classify_name,
     classify_passage,
     extract_snippet,
@@ -99,24 +100,24 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
     )  # fmt: skip
     hints = PlanHints(intent="find policies, runbooks and documents", heading="Policies and runbooks")
 
-    def __init__(self, library: Library, collection: str) -> None:
+    def __init__(self, library: Library) -> None:
         super().__init__()
         self._library = library
-        self._collection = collection
 
     async def run(self, args: SearchIncidentKnowledgeInput, context: ToolContext) -> SearchIncidentKnowledgeOutput:
         """The documents, each with its best passage."""
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
-        found, note = await find_documents(
-            self._library.in_room(context.retrieval_mode, context.collections),
+        library = self._library.in_room(context.retrieval_mode, context.collections)
+        documents, note = await find_documents(
+            library,
             context.owner,
-            self._collection,
+            (await choose_collections(library, context.owner, context.collections)).knowledge,
             args.query,
             args.limit,
             args.service,
             args.severity,
         )
-        return SearchIncidentKnowledgeOutput(results=[_make_hit(one, args.query) for one in found], note=note)
+        return SearchIncidentKnowledgeOutput(results=[_make_hit(one, args.query) for one in documents], note=note)
 
     def format_text(self, output: SearchIncidentKnowledgeOutput) -> str:
         if not output.results:
@@ -142,12 +143,12 @@ async def find_documents(
     At most half are tickets if there are others; at least one is a policy or runbook if there is one.
     """
     make = f"stepgate ingest FOLDER --collection {collection}"
-    await require_collection(library, owner, collection, "AGENT_INCIDENT_KNOWLEDGE", make)
+    await require_collection(library, owner, collection, make)
     search_text = " ".join(
         (query, *(word for word in (service, severity) if word and word.lower() not in query.lower()))
     )
-    found, note = await search_evidence(library, owner, collection, search_text, top_k=MAX_CANDIDATES)
-    documents = _group_by_document(found, service)
+    passages, note = await search_evidence(library, owner, collection, search_text, top_k=MAX_CANDIDATES)
+    documents = _group_by_document(passages, service)
     documents_only = [one for one in documents if one.kind not in _TICKETS]
     tickets = [one for one in documents if one.kind in _TICKETS]
     max_tickets = max(limit // 2, limit - len(documents_only))
@@ -179,11 +180,11 @@ async def find_policies(
     names = [one.document_id for one in documents if is_policy(classify_name(one.name))]
     filters: JsonObject = {"document_id": [*names[:MAX_POLICY_DOCUMENTS]]}
     for words in (query, "incident severity escalation response policy runbook") if names else ():
-        found, _ = await search_evidence(
+        passages, _ = await search_evidence(
             library, owner, collection, words, top_k=top_k, filters=filters, min_relevance=0.0
         )
-        if found:
-            return found if words == query else [one.model_copy(update={"relevance_score": 0.0}) for one in found]
+        if passages:
+            return passages if words == query else [one.model_copy(update={"relevance_score": 0.0}) for one in passages]
     return ()
 
 
@@ -192,11 +193,13 @@ async def read_whole_document(
 ) -> Document:
     """A document with all its passages that share a word with the query."""
     filters: JsonObject = {"document_id": document.passages[0].source_id}
-    found, _ = await search_evidence(
+    passages, _ = await search_evidence(
         library, owner, collection, query, top_k=MAX_CANDIDATES, filters=filters, min_relevance=0.0
     )
-    known = {one.chunk_id for one in document.passages}
-    return replace(document, passages=(*document.passages, *(one for one in found if one.chunk_id not in known)))
+    known_chunk_ids = {one.chunk_id for one in document.passages}
+    return replace(
+        document, passages=(*document.passages, *(one for one in passages if one.chunk_id not in known_chunk_ids))
+    )
 
 
 def _group_by_document(found: Sequence[RetrievedContext], service: str) -> list[Document]:
@@ -219,20 +222,20 @@ def _group_by_document(found: Sequence[RetrievedContext], service: str) -> list[
 
 def compute_overlap(query: str, passage: str) -> float:
     """The lexical overlap of two texts, from 0 to 1, by their different words in lower case."""
-    asked, held = set(_WORD.findall(query.lower())), set(_WORD.findall(passage.lower()))
-    return round(len(asked & held) / math.sqrt(len(asked) * len(held)), 4) if asked and held else 0.0
+    query_words, held = set(_WORD.findall(query.lower())), set(_WORD.findall(passage.lower()))
+    return round(len(query_words & held) / math.sqrt(len(query_words) * len(held)), 4) if query_words and held else 0.0
 
 
 def _make_hit(document: Document, query: str) -> KnowledgeHit:
-    found = document.passages[0]
+    passage = document.passages[0]
     return KnowledgeHit(
-        title=format_title(found),
-        snippet=extract_snippet(found.content, query),
+        title=format_title(passage),
+        snippet=extract_snippet(passage.content, query),
         source_type=document.kind,
-        source_id=get_ticket(found) if document.kind in _TICKETS else document.name,
+        source_id=get_ticket(passage) if document.kind in _TICKETS else document.name,
         score=document.score,
-        scores={"relevance": document.score, "overlap": compute_overlap(query, found.content)},
+        scores={"relevance": document.score, "overlap": compute_overlap(query, passage.content)},
         why_selected=document.reason,
-        chunk_id=found.chunk_id,
-        retrieval_mode=found.retrieval_mode,
+        chunk_id=passage.chunk_id,
+        retrieval_mode=passage.retrieval_mode,
     )

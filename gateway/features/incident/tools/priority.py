@@ -86,13 +86,15 @@ class ClassifyPriorityTool(TypedTool[ClassifyPriorityInput, ClassifyPriorityOutp
 def classify(text: str, given: dict[str, str]) -> tuple[Severity, list[str]]:
     """The level and its reasons. If several are given, the worst counts."""
     text = cut_text(text)
-    known = {name: level for name, value in given.items() if (level := parse_severity(value)) is not None}
-    reasons = [f"the {name} {value!r} belongs to no known scale" for name, value in given.items() if name not in known]
+    known_levels = {name: level for name, value in given.items() if (level := parse_severity(value)) is not None}
+    reasons = [
+        f"the {name} {value!r} belongs to no known scale" for name, value in given.items() if name not in known_levels
+    ]
     reasons = [reason[:200] for reason in reasons]
     stated = _find_stated(text)
-    if known:
-        level = _get_worst(known.values())
-        reasons = [f"the {name} is {given[name][:60]}: {each}" for name, each in known.items()] + reasons
+    if known_levels:
+        level = _get_worst(known_levels.values())
+        reasons = [f"the {name} is {given[name][:60]}: {each}" for name, each in known_levels.items()] + reasons
         reasons += [
             f"the text says {word} ({other}), but the given value counts" for word, other in stated if other != level
         ]
@@ -114,12 +116,12 @@ def _get_worst(levels: Iterable[Severity]) -> Severity:
 
 def _find_stated(text: str) -> list[tuple[str, Severity]]:
     """The priorities that the text states, without duplicates."""
-    found: dict[str, Severity] = {}
+    stated: dict[str, Severity] = {}
     for match in _STATED.finditer(text):
         level = parse_severity(match["code"] or match["word"])
-        if level is not None and len(found) < MAX_REASONS:
-            found.setdefault(" ".join(match[0].split()), level)
-    return list(found.items())
+        if level is not None and len(stated) < MAX_REASONS:
+            stated.setdefault(" ".join(match[0].split()), level)
+    return list(stated.items())
 
 
 def _find_signs(text: str) -> Iterator[tuple[Severity, str]]:

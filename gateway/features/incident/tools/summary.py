@@ -33,7 +33,7 @@ class SummarizeInput(DeferredModel):
 
 
 class SummarizeOutput(DeferredModel):
-    """The summary. Its sentences stand in the text; if none is short enough, the first one is cut."""
+    """The summary. Its sentences are from the text; if none is short enough, the first one is cut."""
 
     summary: str
     words: int
@@ -87,9 +87,9 @@ def summarize(text: str, max_words: int) -> str:
 
 def _list_candidates(text: str) -> list[_Candidate]:
     """The distinct sentences; of a long text those at both ends."""
-    found = list(dict.fromkeys(" ".join(sentence.text.split()) for sentence in split_into_sentences(text)))
-    if len(found) > MAX_SENTENCES:
-        found = [*found[: MAX_SENTENCES - LAST_SENTENCES], *found[-LAST_SENTENCES:]]
+    sentences = list(dict.fromkeys(" ".join(sentence.text.split()) for sentence in split_into_sentences(text)))
+    if len(sentences) > MAX_SENTENCES:
+        sentences = [*sentences[: MAX_SENTENCES - LAST_SENTENCES], *sentences[-LAST_SENTENCES:]]
     entities = sorted(extract_entities(text), key=lambda entity: -entity.count)[:MAX_ENTITIES_COUNTED]
     names = {entity.text.casefold() for entity in entities}
     return [
@@ -98,9 +98,9 @@ def _list_candidates(text: str) -> list[_Candidate]:
             len(sentence.split()),
             frozenset(extract_query_terms(sentence)),
             frozenset(name for name in names if name in sentence.casefold()),
-            1 - at / len(found),
+            1 - at / len(sentences),
         )
-        for at, sentence in enumerate(found)
+        for at, sentence in enumerate(sentences)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Prepares text for the incident tools: limits its length, and splits it into sentences that stand in it word for
+"""Prepares text for the incident tools: limits its length, and splits it into sentences that it contains word for
 word."""
 
 import re
@@ -47,14 +47,14 @@ def cut_text(text: str) -> str:
 def remove_pasted_logs(report: str) -> str:
     """The search query for a report: without pasted logs and stack traces, and without repeated lines.
 
-    Their numbers and names are many and stand in no document. A first line by itself is the title and stays. Returns
-    the report itself if nothing else is left.
+    Their numbers and names are many, and no document contains them. A first line by itself is the title and stays.
+    Returns the report itself if nothing else is left.
     """
     title, *lines = dict.fromkeys(line.strip() for line in cut_text(report).strip().splitlines()) or [""]
-    kept = [line for line in lines if not _is_data(line)]
-    if not _is_data(title) or not lines or lines[0] in kept[:1]:
-        kept.insert(0, title)
-    return "\n".join(kept).strip() or report
+    kept_lines = [line for line in lines if not _is_data(line)]
+    if not _is_data(title) or not lines or lines[0] in kept_lines[:1]:
+        kept_lines.insert(0, title)
+    return "\n".join(kept_lines).strip() or report
 
 
 def _is_data(line: str) -> bool:

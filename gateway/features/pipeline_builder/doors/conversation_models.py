@@ -131,7 +131,7 @@ class ConversationDetail(ConversationItem):
 
 
 class AppliedPipeline(DeferredModel):
-    """What was begun; /v1/jobs/{job_id} tells how far it is."""
+    """What was begun; /v1/jobs/{job_id} says how far it is."""
 
     collection_id: str
     collection_name: str

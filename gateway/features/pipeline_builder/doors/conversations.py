@@ -91,10 +91,10 @@ async def list_conversations(
     """List conversations."""
     conversations, store = get_conversations(stepgate), get_conversations(stepgate).builder.store
     last = await conversations.builder.get(before, caller.owner) if before is not None else None
-    found = await conversations.list_newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
+    newest = await conversations.list_newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
     return ConversationList(
-        data=ConversationItem.from_records(found),
-        next=found[-1].id if len(found) == limit else None,
+        data=ConversationItem.from_records(newest),
+        next=newest[-1].id if len(newest) == limit else None,
         usage=UsageTotals.model_validate(await store.sum_usage(caller.owner)),
     )
 
@@ -142,7 +142,7 @@ async def send_message(
         run_id=sent.run_id,
         status=state.completeness or state.status,
         response=find_answer(state),
-        approvals=[asked.approval_id for asked in state.pending_approvals] if not state.is_finished else [],
+        approvals=[request.approval_id for request in state.pending_approvals] if not state.is_finished else [],
         current_pipeline=conversation.pipeline,
         uncertainties=UncertaintyItem.from_records(uncertainties),
     )

@@ -10,8 +10,7 @@ from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFou
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
-from agent.subagents.base import Caller
-from agent.subagents.spawn import KeepResult
+from agent.subagents import Caller, KeepResult
 from agent.tools import ToolContext
 from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore
 from gateway.features.documents.engine.ingest.collections import Library
@@ -64,10 +63,10 @@ class PipelineBuilder:
 
     async def get(self, conversation_id: str, owner: str) -> Conversation:
         """A conversation by its id or by its chat's id. Raises `NotFoundError`, also for another owner's."""
-        found = await self.store.get(conversation_id, owner)
-        if found is None:
+        conversation = await self.store.get(conversation_id, owner)
+        if conversation is None:
             raise NotFoundError(f"there is no conversation {conversation_id[:100]!r}", agent_id="builder")
-        return found
+        return conversation
 
     async def find_conversation_for_call(self, context: ToolContext) -> Conversation:
         """The conversation that a tool call belongs to. The first call of a chat, or of a run without one,
@@ -109,8 +108,8 @@ class PipelineBuilder:
     async def propose_pipeline(self, conversation: Conversation, pipeline: PipelineDAG) -> None:
         """Stores a checked pipeline as the proposed one. Raises `ConversationNotActiveError`."""
         self.require_active(conversation)
-        kept = has_report(conversation, pipeline)
-        if not await self.store.set_pipeline(conversation, pipeline.model_dump(mode="json"), validated=kept):
+        keeps_report = has_report(conversation, pipeline)
+        if not await self.store.set_pipeline(conversation, pipeline.model_dump(mode="json"), validated=keeps_report):
             raise self._make_not_active_error(conversation)
         await self._findings.restore_validation(conversation, pipeline)
         await self._findings.resolve_handled(conversation, pipeline)
@@ -156,15 +155,17 @@ class PipelineBuilder:
             raise NotFoundError(
                 f"there is no uncertainty {uncertainty_id[:100]!r} in this conversation", agent_id="builder"
             )
-        taken = ConflictError(f"{uncertainty_id} is resolved already ({uncertainty.resolved_by})", agent_id="builder")
+        conflict = ConflictError(
+            f"{uncertainty_id} is resolved already ({uncertainty.resolved_by})", agent_id="builder"
+        )
         if uncertainty.resolved:
-            raise taken
+            raise conflict
         about: JsonObject = {"uncertainty": uncertainty.id, "severity": uncertainty.severity}
         act = AuditEvent("conversation.resolve", conversation.id, owner=conversation.owner, by=by, detail=about)
         async with self._audit.record_before(act):
             resolved = await self.store.resolve(uncertainty, how=how, resolver=by, note=note)
             if resolved is None:
-                raise taken
+                raise conflict
         await self.update_summary(conversation)
         return resolved
 
@@ -178,7 +179,7 @@ class PipelineBuilder:
             if conversation.job_id is not None and await self._collections.get(conversation.owner, collection) is None:
                 raise ConversationNotActiveError(
                     f"Conversation is not active: {conversation.id} was applied to {collection!r}, which has been "
-                    "deleted since; begin another one to make it anew: POST /api/v2/agent/conversations "
+                    "deleted since; start another one to build it again: POST /api/v2/agent/conversations "
                     f'{{"from_conversation": "{conversation.id}"}}',
                     agent_id="builder",
                 )
@@ -229,7 +230,7 @@ class PipelineBuilder:
         return blocking
 
     async def abandon(self, conversation: Conversation, *, by: str | None = None) -> Conversation:
-        """Ends the conversation without applying anything; `by` is recorded. Abandoning twice is no error.
+        """Ends the conversation without applying anything; `by` is recorded. Abandoning twice is not an error.
 
         Raises `ConversationNotActiveError` for an applied conversation.
         """

@@ -59,14 +59,14 @@ class Command(NamedTuple):
 def parse_commands(message: str) -> list[Command] | None:
     """The commands of a message, one per line, or None if any line is not a command."""
     lines = [" ".join(line.split()).strip("`").rstrip(".!?") for line in message.splitlines()]
-    found = []
+    commands = []
     for line in filter(None, lines):
         first, _, argument = line.partition(" ")
         name = _ALIASES.get(first.lower(), first.lower())
         if name not in USAGE or name in _NOT_HERE or (name in _WITH_ARGUMENT) != bool(argument):
             return None
-        found.append(Command(name, argument.strip()))
-    return found if 0 < len(found) <= MAX_COMMANDS else None
+        commands.append(Command(name, argument.strip()))
+    return commands if 0 < len(commands) <= MAX_COMMANDS else None
 
 
 def describe_commands() -> str:

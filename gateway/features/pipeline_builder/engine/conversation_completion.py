@@ -99,17 +99,20 @@ class ConversationCompletion:
         """Stores the results of the run, once."""
         events = await self._service.read_events(run_id, owner=conversation.owner)
         state = fold(run_id, events)
-        asked = append_request(conversation.asked, state.request.prompt)
-        if not await self._builder.store.complete_run(conversation, run_id, asked, state.usage):
+        all_requests = append_request(conversation.asked, state.request.prompt)
+        if not await self._builder.store.complete_run(conversation, run_id, all_requests, state.usage):
             return
         try:
             messages = self._builder.messages
-            found = build_run_messages(events, state, messages.make_message)
+            run_messages = build_run_messages(events, state, messages.make_message)
             asking = messages.make_message("user", state.request.prompt)
-            known = await messages.read(conversation.id)
-            if not known or (known[-1].role, known[-1].content) != ("user", asking.content):
-                found.insert(0, asking)  # it is not here, but in the memory of the process that was asked
-            await messages.add(conversation.id, *found)
+            stored_messages = await messages.read(conversation.id)
+            if not stored_messages or (stored_messages[-1].role, stored_messages[-1].content) != (
+                "user",
+                asking.content,
+            ):
+                run_messages.insert(0, asking)  # it is not here, but in the memory of the process that was asked
+            await messages.add(conversation.id, *run_messages)
         except StoreError as error:  # they would have expired one day; the summary stays
             log.warning("the messages of %s are not kept: %s", conversation.id, error.message)
         await self._builder.update_summary(conversation)

@@ -61,9 +61,9 @@ class BuilderConversationStore:
             conversation_id, owner, chat, source_id, _dump_optional_json(pipeline), _dump_optional_json(analysis),
             int(tainted), now, now,
         )  # fmt: skip
-        found = await self.get(conversation_id if rows else chat or "", owner)
-        assert found is not None, "it was just written, or is there"
-        return found
+        existing = await self.get(conversation_id if rows else chat or "", owner)
+        assert existing is not None, "it was just written, or is there"
+        return existing
 
     async def get(self, conversation_id: str, owner: str) -> Conversation | None:
         """The owner's conversation with this id or this chat id, or None."""
@@ -82,7 +82,7 @@ class BuilderConversationStore:
         archived: bool = False,
         archive_before: float = 0.0,
     ) -> list[Conversation]:
-        """Returns conversations, newest first, created before `before`. Archived ones only if `archived`; those that
+        """Conversations, newest first, created before `before`. Archived ones only if `archived`; those that
         ended before the time `archive_before` count as archived.
         """
         query = (
@@ -256,10 +256,10 @@ class BuilderConversationStore:
         still reports stay as they are.
         """
         wanted = {(one.severity, to_storable_text(one.message)[:MESSAGE_CHARS]): one for one in found}
-        known = [
+        known_uncertainties = [
             uncertainty for uncertainty in await self.list_uncertainties(conversation) if uncertainty.origin == origin
         ]
-        for uncertainty in known:
+        for uncertainty in known_uncertainties:
             if (
                 settled_by is not None
                 and not uncertainty.resolved
@@ -267,11 +267,13 @@ class BuilderConversationStore:
             ):
                 await self.resolve(uncertainty, how=settled_by, resolver=origin)
         # What only this origin had settled counts as new when it is said again; a person's word stands.
-        said = {(one.severity, one.message) for one in known if not one.resolved or one.resolver != origin}
+        known_pairs = {
+            (one.severity, one.message) for one in known_uncertainties if not one.resolved or one.resolver != origin
+        }
         return [
             await self._add_uncertainty(conversation, origin, severity, message, one)
             for (severity, message), one in wanted.items()
-            if (severity, message) not in said
+            if (severity, message) not in known_pairs
         ]
 
     async def resolve(

@@ -18,7 +18,7 @@ from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.policy.approval import format_approval_question, parse_decision
-from agent.runs.approval_replies import DECISIONS
+from agent.runs.decisions import DECISIONS
 from agent.runs.run_intake import RequestHandler
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
@@ -62,7 +62,7 @@ def make_message_handler(conversations: "BuilderConversations") -> RequestHandle
 class BuilderConversations:
     """The conversations of this gateway.
 
-    `has_model` tells whether a model is configured now. A short-lived process sets `follows=False`: it leaves the
+    `has_model` says whether a model is configured now. A short-lived process sets `follows=False`: it leaves the
     results of its runs to the gateway, because messages may be kept in memory there.
     """
 
@@ -98,24 +98,24 @@ class BuilderConversations:
                 agent_id="builder",
             )
         await self._archive_old()
-        known = await self.get(copied_from, owner=owner) if copied_from is not None else None
-        wanted = source_id or (known.source_id if known is not None else None)
+        original = await self.get(copied_from, owner=owner) if copied_from is not None else None
+        wanted = source_id or (original.source_id if original is not None else None)
         if wanted is None:
-            gone = f": {known.id} no longer has one" if known is not None else ""
+            gone = f": {original.id} no longer has one" if original is not None else ""
             raise BadRequestError(f"name a source, see GET /v1/sources{gone}", agent_id="builder", param="source_id")
         source = await self.builder.sources.get(wanted, owner)
-        if known is None:
+        if original is None:
             return await self.builder.store.add(owner, source_id=source.id)
-        is_same = source.id == known.source_id
+        is_same = source.id == original.source_id
         made = await self.builder.store.add(
             owner,
             source_id=source.id,
-            pipeline=known.pipeline,
-            analysis=known.analysis if is_same else None,
-            tainted=known.tainted,
+            pipeline=original.pipeline,
+            analysis=original.analysis if is_same else None,
+            tainted=original.tainted,
         )
         if is_same:
-            await self.builder.inherit_uncertainties(made, known)
+            await self.builder.inherit_uncertainties(made, original)
         await self.builder.update_summary(made)
         return await self.builder.get(made.id, owner)
 
@@ -165,8 +165,8 @@ class BuilderConversations:
 
     async def find_id(self, name: str, *, owner: str) -> str | None:
         """The id of the conversation with this id or of this chat; None if there is none."""
-        found = await self.builder.store.get(name, owner)
-        return found.id if found is not None else None
+        conversation = await self.builder.store.get(name, owner)
+        return conversation.id if conversation is not None else None
 
     async def forget_messages(self, name: str) -> None:
         """Deletes the messages of a conversation before they expire. Raises `StoreError`."""
@@ -175,8 +175,10 @@ class BuilderConversations:
     async def get_id_for_chat(self, chat_id: str, *, owner: str) -> str:
         """The id of the conversation of a chat or session at another door, or with this id; creates it at first
         use."""
-        found = await self.builder.store.get(chat_id, owner) or await self.builder.store.add(owner, chat_id=chat_id)
-        return (await self.get(found.id, owner=owner)).id
+        conversation = await self.builder.store.get(chat_id, owner) or await self.builder.store.add(
+            owner, chat_id=chat_id
+        )
+        return (await self.get(conversation.id, owner=owner)).id
 
     async def send_request(
         self,
@@ -241,12 +243,12 @@ class BuilderConversations:
         ended long enough ago as archived then.
         """
         seconds = self._settings.archive_days * DAY_SECONDS
-        found = await self.builder.store.list_newest(
+        newest = await self.builder.store.list_newest(
             owner, limit=limit, before=before, status=status, archived=archived, archive_before=self._clock() - seconds
         )
         if not archived:
-            return found
-        return [replace(one, archived=one.updated + seconds) if one.archived is None else one for one in found]
+            return newest
+        return [replace(one, archived=one.updated + seconds) if one.archived is None else one for one in newest]
 
     async def _archive_old(self) -> None:
         """Archives conversations that ended more than `archive_days` ago."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from agent.core.errors import AgentError
+from agent.core.errors import RequestError
 from agent.core.subagent_result import Uncertainty
 
 
-class LLMNotConfiguredError(AgentError):
+class LLMNotConfiguredError(RequestError):
     """Raised when a conversation starts and no model is configured.
 
     Not raised if `AGENT_CONVERSATIONS_REQUIRE_LLM` is false: rules then answer the conversation.
@@ -15,20 +15,20 @@ class LLMNotConfiguredError(AgentError):
     code = "ERR_LLM_NOT_CONFIGURED"
 
 
-class ConversationNotActiveError(AgentError):
+class ConversationNotActiveError(RequestError):
     """Raised for a conversation that was applied or abandoned. Start another one, or one from its pipeline
     (`from_conversation`)."""
 
     code = "ERR_CONVERSATION_NOT_ACTIVE"
 
 
-class PipelineMissingError(AgentError):
+class PipelineMissingError(RequestError):
     """Raised when a pipeline is applied before one was proposed."""
 
     code = "ERR_PIPELINE_MISSING"
 
 
-class BlockingUncertaintyError(AgentError):
+class BlockingUncertaintyError(RequestError):
     """Raised when unresolved blocking uncertainties forbid applying a pipeline. Resolve them, or apply with `force`."""
 
     code = "ERR_BLOCKING_UNCERTAINTY"

@@ -63,13 +63,13 @@ class MessageLog:
         key = _get_messages_key(conversation_id)
         if active:
             await self._ephemeral.touch(key, self._ttl_s)
-        found = []
+        messages = []
         for line in await self._ephemeral.list_values(key):
             try:
-                found.append(ConversationMessage.model_validate_json(line))
+                messages.append(ConversationMessage.model_validate_json(line))
             except ValidationError:  # written by another version: as good as expired
                 continue
-        return found
+        return messages
 
     async def delete(self, conversation_id: str) -> None:
         """Deletes the messages of a conversation."""

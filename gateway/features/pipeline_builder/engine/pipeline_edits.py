@@ -33,21 +33,25 @@ def find_template(pipeline: PipelineDAG) -> PipelineTemplate | None:
 
 def list_changed_parameters(pipeline: PipelineDAG) -> JsonObject:
     """The parameters of a pipeline that differ from its template's defaults."""
-    found: JsonObject = {}
+    changed_parameters: JsonObject = {}
     chosen = find_template(pipeline)
     for parameter in chosen.parameters if chosen is not None else ():
         node = next((one for one in pipeline.nodes if one.id == parameter.node), None)
         value = node.options.get(parameter.option) if node is not None else None
         if value is not None and value != parameter.default:
-            found[parameter.name] = value
-    return found
+            changed_parameters[parameter.name] = value
+    return changed_parameters
 
 
 def switch_template(pipeline: PipelineDAG, name: str) -> PipelineDAG:
     """The pipeline of another template. Parameters the new template also has, excluded files and forced OCR are
     kept."""
-    known = {parameter.name for one in list_templates() if one.name == name for parameter in one.parameters}
-    made = from_template(name, {key: value for key, value in list_changed_parameters(pipeline).items() if key in known})
+    known_parameter_names = {
+        parameter.name for one in list_templates() if one.name == name for parameter in one.parameters
+    }
+    made = from_template(
+        name, {key: value for key, value in list_changed_parameters(pipeline).items() if key in known_parameter_names}
+    )
     out = [one for one in get_source_options(pipeline).left_out if one in list_included_types(made)]
     if out:
         made = exclude(made, out)
@@ -128,8 +132,8 @@ def stop_forcing_ocr(pipeline: PipelineDAG) -> PipelineDAG:
             ["OCR is off already: it only reads pages without text, which cannot be read otherwise"]
         )
     for node in _list_pdf_parsers(pipeline):
-        kept = {key: value for key, value in node.options.items() if key != "force_ocr"}
-        pipeline = pipeline.with_node(node.model_copy(update={"options": kept}))
+        other_options = {key: value for key, value in node.options.items() if key != "force_ocr"}
+        pipeline = pipeline.with_node(node.model_copy(update={"options": other_options}))
     return pipeline
 
 
@@ -163,8 +167,8 @@ def _with_excluded(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
     (source,) = pipeline.list_nodes("source")
     types = [one for one in list_file_types() if one in names]
     patterns = list(dict.fromkeys(one for one in names if one not in list_file_types()))
-    kept = {key: value for key, value in source.options.items() if key not in ("left_out", "exclude")}
-    options = {**kept, **({"left_out": types} if types else {}), **({"exclude": patterns} if patterns else {})}
+    other_options = {key: value for key, value in source.options.items() if key not in ("left_out", "exclude")}
+    options = {**other_options, **({"left_out": types} if types else {}), **({"exclude": patterns} if patterns else {})}
     return pipeline.with_node(source.model_copy(update={"options": options}))
 
 

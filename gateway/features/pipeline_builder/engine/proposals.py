@@ -52,8 +52,8 @@ def propose_pipeline(analysis: JsonObject, source_type: str) -> tuple[PipelineDA
     """The pipeline of the template that fits, with every file type that was found, and the reason."""
     name, why = choose_template(analysis, source_type)
     pipeline = from_template(name)
-    found = {TYPES[extension] for extension in _count_extensions(analysis) if extension in TYPES}
-    return check_pipeline(include(pipeline, sorted(found - set(list_included_types(pipeline))))), why
+    types = {TYPES[extension] for extension in _count_extensions(analysis) if extension in TYPES}
+    return check_pipeline(include(pipeline, sorted(types - set(list_included_types(pipeline))))), why
 
 
 def is_number(schema: JsonObject) -> bool:
@@ -159,11 +159,11 @@ def _is_scanned(analysis: JsonObject) -> bool:
     for stats in kinds.values() if isinstance(kinds, dict) else ():
         trials = stats.get("sample_results") if isinstance(stats, dict) else None
         listed = trials if isinstance(trials, list) else []
-        found = {str(one.get("file")): bool(one.get("scanned")) for one in listed if isinstance(one, dict)}
+        flags = {str(one.get("file")): bool(one.get("scanned")) for one in listed if isinstance(one, dict)}
         count = stats.get("count") if isinstance(stats, dict) else 0
-        if found and isinstance(count, int):
+        if flags and isinstance(count, int):
             tried += count
-            scanned += count * sum(found.values()) / len(found)
+            scanned += count * sum(flags.values()) / len(flags)
     if tried:
         return scanned / tried >= MAJORITY_SHARE
     return "scanned" in " ".join(_describe_characteristics(analysis, "quality_issues"))
@@ -171,11 +171,11 @@ def _is_scanned(analysis: JsonObject) -> bool:
 
 def _count_extensions(analysis: JsonObject) -> "Counter[str]":
     kinds = analysis.get("by_extension")
-    found: Counter[str] = Counter()
+    extensions: Counter[str] = Counter()
     for extension, stats in kinds.items() if isinstance(kinds, dict) else ():
         count = stats.get("count") if isinstance(stats, dict) else 0
-        found[extension] = count if isinstance(count, int) else 0
-    return found
+        extensions[extension] = count if isinstance(count, int) else 0
+    return extensions
 
 
 def _describe_characteristics(analysis: JsonObject, field: str) -> list[str]:

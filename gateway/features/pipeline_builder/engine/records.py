@@ -28,7 +28,7 @@ class Conversation:
     """One conversation.
 
     `asked` holds the user's messages, shortened, for the summary; `turns` counts answered messages; `run_id` is the run
-    that answers one now; `tainted` tells that external text contributed to what is known. `applied` records by whom,
+    that answers one now; `tainted` says that external text contributed to what is known. `applied` records by whom,
     when, into which collection, and which uncertainties were overridden.
     """
 
@@ -87,11 +87,11 @@ def number_open(uncertainties: Sequence[ConversationUncertainty]) -> list[Number
 
     An uncertainty keeps its number during the conversation: resolved ones leave gaps.
     """
-    shown: dict[tuple[str, str], NumberedUncertainty] = {}
+    numbered: dict[tuple[str, str], NumberedUncertainty] = {}
     for number, one in enumerate(uncertainties, start=1):
         if not one.resolved:
-            shown.setdefault((one.severity, one.message), (number, one))
-    return list(shown.values())
+            numbered.setdefault((one.severity, one.message), (number, one))
+    return list(numbered.values())
 
 
 def read_conversation_row(row: Row) -> Conversation:

@@ -7,7 +7,7 @@ from agent.core.models import JsonObject
 from agent.core.run_state import RunState
 from agent.core.trace import shorten
 from agent.policy.approval import format_approval_question
-from agent.subagents.spawn import is_spawn_tool
+from agent.subagents import is_spawn_tool
 from gateway.features.pipeline_builder.engine.messages import ConversationMessage, MessageRole
 
 SHOWN_CHARS = 1_000
@@ -20,9 +20,9 @@ def build_run_messages(events: Sequence[ev.Event], state: RunState, make: Messag
 
     The user's message is stored already.
     """
-    found = [make(role, text, metadata) for role, text, metadata in _iter_steps(events)]
-    found.append(make("assistant", find_answer(state), {"run_id": state.run_id, "status": state.status}))
-    return found
+    run_messages = [make(role, text, metadata) for role, text, metadata in _iter_steps(events)]
+    run_messages.append(make("assistant", find_answer(state), {"run_id": state.run_id, "status": state.status}))
+    return run_messages
 
 
 def find_answer(state: RunState) -> str:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from agent.core.errors import AgentError
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.subagents.base import Caller
+from agent.subagents import Caller
 from gateway.features.documents.engine.ingest.connectors.content_types import get_suffix
 from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG, compute_fingerprint
@@ -112,9 +112,11 @@ class SubAgentFindings:
         for uncertainty in await self._store.list_uncertainties(known):
             if uncertainty.resolved and uncertainty.resolver == uncertainty.origin:
                 continue
-            said = Uncertainty(severity=uncertainty.severity, message=uncertainty.message, context=uncertainty.context)
+            inherited = Uncertainty(
+                severity=uncertainty.severity, message=uncertainty.message, context=uncertainty.context
+            )
             for made in await self._store.record_uncertainties(
-                conversation, uncertainty.origin, [said], settled_by=None
+                conversation, uncertainty.origin, [inherited], settled_by=None
             ):
                 if uncertainty.resolved:
                     how, by = uncertainty.resolved_by or "user_confirmed", uncertainty.resolver or uncertainty.origin
@@ -157,13 +159,15 @@ class SubAgentFindings:
         if pipeline is None:
             return
         if result.data:
-            said: JsonObject = {"uncertainties": [one.model_dump(mode="json") for one in _list_uncertainties(result)]}
+            report_data: JsonObject = {
+                "uncertainties": [one.model_dump(mode="json") for one in _list_uncertainties(result)]
+            }
             of: JsonObject = {
                 "pipeline": compute_pipeline_digest(pipeline),
                 "source_id": source_id,
                 "sample_count": _get_sample_count(task),
             }
-            report: JsonObject = {**result.data, **said, "success": result.success, "of": of}
+            report: JsonObject = {**result.data, **report_data, "success": result.success, "of": of}
             await self._store.set_validation(conversation, report)
         # A report on another pipeline resolves nothing of the proposed one.
         if conversation.pipeline is None or compute_pipeline_digest(
@@ -217,13 +221,13 @@ def has_report(conversation: Conversation, pipeline: PipelineDAG) -> bool:
 
 def find_uncertainties_in(report: JsonObject) -> list[Uncertainty]:
     """The uncertainties of a report; skips those that cannot be parsed."""
-    found, listed = [], report.get("uncertainties")
+    uncertainties, listed = [], report.get("uncertainties")
     for one in listed if isinstance(listed, list) else []:
         try:
-            found.append(Uncertainty.model_validate(one))
+            uncertainties.append(Uncertainty.model_validate(one))
         except ValidationError:
             continue
-    return found
+    return uncertainties
 
 
 def _list_uncertainties(result: SubAgentResult) -> list[Uncertainty]:
@@ -245,5 +249,5 @@ def _get_sample_count(task: JsonObject) -> int:
 
 def _is_full_sample(task: JsonObject, result: SubAgentResult) -> bool:
     """Whether a validation tried the default number of files, or all files there are."""
-    found = result.data.get("files_found")
-    return _get_sample_count(task) >= (min(_FULL_SAMPLE, found) if isinstance(found, int) else _FULL_SAMPLE)
+    total = result.data.get("files_found")
+    return _get_sample_count(task) >= (min(_FULL_SAMPLE, total) if isinstance(total, int) else _FULL_SAMPLE)

@@ -9,7 +9,7 @@ from agent.core.models import JsonObject
 from agent.core.run_state import RunState
 from agent.core.trace import shorten
 from agent.policy.approval import format_approval_question
-from agent.subagents.spawn import is_spawn_tool
+from agent.subagents import is_spawn_tool
 from gateway.features.pipeline_builder.engine.records import ConversationUncertainty
 from gateway.sse import format_frame
 
@@ -70,7 +70,7 @@ class ConversationEncoder:
 
     def encode_question(self, state: RunState) -> JsonObject:
         """The question that a waiting run asks."""
-        ids = [asked.approval_id for asked in state.pending_approvals]
+        ids = [request.approval_id for request in state.pending_approvals]
         return {"type": "text", "content": format_approval_question(state), "approvals": [*ids]}
 
     def _encode_tool_result(self, body: ev.ToolReturned) -> JsonObject:

@@ -134,7 +134,7 @@ class StateOutput(DeferredModel):
 
 
 class PipelineStateTool(ConversationTool[NoInput, StateOutput]):
-    """Returns the conversation's state. Each of its turns starts with this call."""
+    """The conversation's state. Each of its turns starts with this call."""
 
     name = "get_pipeline_state"
     description = (

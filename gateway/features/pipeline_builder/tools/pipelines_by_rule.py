@@ -174,8 +174,8 @@ class SuggestPipelineTool(ConversationTool[SuggestInput, SuggestOutput]):
         conversation = await self._apply_first_fix(conversation, context)
         pipeline = parse_pipeline(conversation.pipeline) if conversation.pipeline is not None else edited
         uncertainties = await self._builder.store.list_uncertainties(conversation)
-        told = describe_proposal(analysis, pipeline, why, conversation.validation, uncertainties)
-        return _answer(conversation, told)
+        proposal_text = describe_proposal(analysis, pipeline, why, conversation.validation, uncertainties)
+        return _answer(conversation, proposal_text)
 
     async def _describe(self, command: Command, conversation: Conversation) -> str:
         """The answer to a command that changes nothing; empty for the others."""
@@ -303,8 +303,8 @@ def _is_same(one: ConversationUncertainty, other: ConversationUncertainty) -> bo
 
 def _find_sources(request: str) -> list[str]:
     """Returns what may name a source in a message: ids, addresses, paths, quoted names."""
-    found = [match[1] or match[0].rstrip(".,;:!?)") for match in _SOURCE.finditer(request)]
-    return list(dict.fromkeys(one.strip() for one in found if one.strip(" /")))
+    sources = [match[1] or match[0].rstrip(".,;:!?)") for match in _SOURCE.finditer(request)]
+    return list(dict.fromkeys(one.strip() for one in sources if one.strip(" /")))
 
 
 def _is_resumed(context: ToolContext) -> bool:

@@ -40,7 +40,7 @@ from starlette.requests import Request
 from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError, RoomUnknownError, TooLargeError
 from agent.core.models import ENDED_STATUSES, AgentRequest, ChatMessage, JsonObject
 from agent.core.run_reducer import fold
-from agent.runs.approval_replies import submit_text
+from agent.runs.decisions import submit_text
 from agent.runs.input_replies import build_reply_request, derive_reply_id
 from agent.runs.run_intake import ChatRequest, ContextMessage
 from agent.runs.service import AcceptedRun
@@ -135,14 +135,14 @@ class RunTaskHandler(RequestHandler):
         with _translate_errors(), call.stepgate.authenticator.open_stream(call.caller):
             task = await find_task(call.stepgate.service, params.id, call.caller.owner)
             if task.last.status in ENDED_STATUSES and task.last.status != "awaiting_input":
-                told = f"the task has ended ({task.last.status}); read it with GetTask"
-                raise a2a_errors.UnsupportedOperationError(told)
+                ended_note = f"the task has ended ({task.last.status}); read it with GetTask"
+                raise a2a_errors.UnsupportedOperationError(ended_note)
             async for event in _stream_task(call, task, task.last.last_seq):
                 yield event
 
     @validate_request_params
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task:
-        """Returns a task."""
+        """A task."""
         call = _get_call(context)
         service, owner = call.stepgate.service, call.caller.owner
         with _translate_errors():

@@ -87,8 +87,8 @@ def _get_file(part: Part, number: int) -> _File:
     name = replace_surrogates(part.filename)[:NAME_CHARS] or f"file {number}"
     file_type = detect_file_type(part.media_type, name)
     if file_type is None:
-        told = f"a file of type {(read_media_type(part.media_type) or name)[:80]!r} is not read"
-        raise a2a_errors.ContentTypeNotSupportedError(f"{told}: send text, PDF, HTML, Office files, CSV or mail")
+        refusal = f"a file of type {(read_media_type(part.media_type) or name)[:80]!r} is not read"
+        raise a2a_errors.ContentTypeNotSupportedError(f"{refusal}: send text, PDF, HTML, Office files, CSV or mail")
     return _File(name, file_type, part.raw)
 
 

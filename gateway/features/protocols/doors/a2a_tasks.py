@@ -61,15 +61,15 @@ async def list_tasks(service: AgentService[Any], params: ListTasksRequest, owner
     if not 1 <= size <= MAX_PAGE_SIZE:
         raise a2a_errors.InvalidParamsError(f"pageSize: must be 1 to {MAX_PAGE_SIZE}")
     after = _parse_token(params.page_token) if params.page_token else None
-    found = [task for task in _group_rows(await _list_rows(service, owner)) if _matches(task, params)]
-    found.sort(key=_order, reverse=True)
-    rest = [task for task in found if after is None or _order(task) < after]
+    tasks = [task for task in _group_rows(await _list_rows(service, owner)) if _matches(task, params)]
+    tasks.sort(key=_order, reverse=True)
+    rest = [task for task in tasks if after is None or _order(task) < after]
     page = rest[:size]
     return ListTasksResponse(
         tasks=[await _build_listed_task(service, task, params, owner) for task in page],
         next_page_token=_make_token(page[-1]) if len(rest) > size else "",
         page_size=size,
-        total_size=len(found),
+        total_size=len(tasks),
     )
 
 
@@ -86,10 +86,10 @@ async def _list_rows(service: AgentService[Any], owner: str) -> list[RunRow]:
 
 def _group_rows(rows: Sequence[RunRow]) -> Iterator[RunTask]:
     """Yields the tasks of these runs."""
-    known = {row.run_id for row in rows}
+    known_run_ids = {row.run_id for row in rows}
     asked_by = {derive_reply_id(row.run_id): row.run_id for row in rows if row.status == "awaiting_input"}
     for row in rows:
-        if row.status == "awaiting_input" and derive_reply_id(row.run_id) in known:
+        if row.status == "awaiting_input" and derive_reply_id(row.run_id) in known_run_ids:
             continue  # the task of the run that goes on from it
         run_ids = [row.run_id]
         while run_ids[0] in asked_by:

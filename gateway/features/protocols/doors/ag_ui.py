@@ -22,7 +22,7 @@ from agent.core.models.request import MAX_CONVERSATION_ID_CHARS
 from agent.core.own_ids import OwnIds
 from agent.core.run_reducer import fold
 from agent.core.value_faults import describe_fault
-from agent.runs.open_approvals import find_waiting_run
+from agent.policy.approval import find_waiting_run
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun, Decision
 from gateway.auth.authentication import Caller
@@ -92,8 +92,10 @@ def to_agent_request(sent: "RunAgentInput") -> AgentRequest:
         raise RequestFormatError("messages: there is no user message; the last one is the request.", "messages")
     prompt = messages.pop(last) if last is not None else ChatMessage(role="user")
     if sent.context:
-        told = "\n".join(f"- {item.description}: {item.value}" for item in sent.context)
-        messages.insert(0, ChatMessage(role="system", content=f"The application the user works with says:\n{told}"))
+        context_lines = "\n".join(f"- {item.description}: {item.value}" for item in sent.context)
+        messages.insert(
+            0, ChatMessage(role="system", content=f"The application the user works with says:\n{context_lines}")
+        )
         last = last + 1 if last is not None else None
     props: Any = sent.forwarded_props if isinstance(sent.forwarded_props, dict) else {}
     tools: list[JsonObject] = [
@@ -183,7 +185,7 @@ async def _resume(stepgate: Stepgate, caller: Caller, sent: "RunAgentInput") -> 
     decisions = [(entry.interrupt_id, *_read_decision(entry, index)) for index, entry in enumerate(sent.resume or ())]
     state = fold(run_id, await stepgate.service.read_events(run_id, owner=caller.owner))
     answered = {approval for approval, *_ in decisions}
-    open_ids = [asked.approval_id for asked in state.pending_approvals if asked.approval_id not in answered]
+    open_ids = [request.approval_id for request in state.pending_approvals if request.approval_id not in answered]
     if open_ids:
         raise BadRequestError(f"resume: must answer every interrupt; missing: {', '.join(open_ids)}", param="resume")
     accepted: AcceptedRun | None = None
@@ -247,7 +249,7 @@ async def _encode_turn(
     """
     if not after:
         yield 0, [*events.start(ignored)]
-    shown = max(run.last_seq, after)
+    shown_seq = max(run.last_seq, after)
     waiting = False
     async with contextlib.aclosing(
         stepgate.service.follow_events(run.run_id, owner=run.owner, waits=False, seen_seq=run.last_seq)
@@ -255,7 +257,7 @@ async def _encode_turn(
         async for event in followed:
             batch = [*events.encode_event(event)]
             waiting = isinstance(event.body, RunWaiting)
-            if event.seq > shown:
+            if event.seq > shown_seq:
                 yield event.seq, batch
             elif waiting:
                 events.end_earlier_turn()

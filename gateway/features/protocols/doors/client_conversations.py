@@ -112,8 +112,10 @@ def _read_items(stepgate: Stepgate, items: list[JsonObject]) -> list[JsonObject]
     """The items as they are kept, without secrets of the gateway. Raises `RequestFormatError`."""
     convert_input(items, "items")
     text = json.dumps(list_input_items(list(items), "new"))
-    kept: list[JsonObject] = json.loads(make_secret_finder(stepgate.settings.list_secrets(), "known").redact(text))
-    return kept
+    stored_items: list[JsonObject] = json.loads(
+        make_secret_finder(stepgate.settings.list_secrets(), "known").redact(text)
+    )
+    return stored_items
 
 
 def _to_wire(conversation: ClientConversation) -> dict[str, Any]:

@@ -171,8 +171,8 @@ class CompletionChunks:
             yield {**self._base, "choices": [], "usage": usage}
 
     def _build_trace(self) -> dict[str, Any]:
-        shown = build_response(self._events).model_dump(mode="json", include={"steps", "metadata"})
-        return build_trace(shown["steps"], shown["metadata"], self._ignored)
+        trace_data = build_response(self._events).model_dump(mode="json", include={"steps", "metadata"})
+        return build_trace(trace_data["steps"], trace_data["metadata"], self._ignored)
 
     def _finish_reason(self) -> str:
         answer = next((e.body for e in reversed(self._events) if isinstance(e.body, AnswerFinished)), None)

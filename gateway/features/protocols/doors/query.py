@@ -121,7 +121,7 @@ def _build_tailor_output(state: RunState, text: str) -> TailorOutput:
 def _is_calculated(state: RunState) -> bool:
     """Whether a complete answer rests on results of tools alone, none of which read anything from outside.
 
-    The run is complete only if every figure of the answer stands in these results.
+    The run is complete only if these results contain every figure of the answer.
     """
     steps = state.plan.steps if state.plan is not None else ()
     outputs = [state.get_step(step.id).output for step in steps if step.action == "tool"]

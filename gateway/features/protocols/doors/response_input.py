@@ -50,7 +50,7 @@ def convert_input(items: Sequence[JsonObject], field: str = "input") -> list[Wir
 
 
 def read_approval_replies(items: Sequence[JsonObject]) -> tuple[str, dict[str, tuple[bool, str]]] | None:
-    """The run and the decisions that the input ends with, or None if its last item is no decision.
+    """The run and the decisions that the input ends with, or None if its last item is not a decision.
 
     Decisions before other items are history. Raises `RequestFormatError`.
     """
@@ -78,8 +78,8 @@ def read_approval_replies(items: Sequence[JsonObject]) -> tuple[str, dict[str, t
 
 
 def list_input_items(items: Sequence[JsonValue], key: str) -> list[JsonObject]:
-    """Returns stored input items as `GET /v1/responses/{id}/input_items` shows them: with ids and parts."""
-    shown: list[JsonObject] = []
+    """Stored input items as `GET /v1/responses/{id}/input_items` shows them: with ids and parts."""
+    input_items: list[JsonObject] = []
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             continue
@@ -91,8 +91,8 @@ def list_input_items(items: Sequence[JsonValue], key: str) -> list[JsonObject]:
             full["content"] = [part | ({"annotations": []} if own else {})]
         if kind in _OWN_ITEMS:
             full.pop("status") if "status" not in item else None
-        shown.append(full)
-    return shown
+        input_items.append(full)
+    return input_items
 
 
 def _convert_message(item: JsonObject, where: str) -> WireMessage:

@@ -238,8 +238,8 @@ def _get_function(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
         raise RequestFormatError(
             f"Missing required parameter: '{where}.name'.", f"{where}.name", "missing_required_parameter"
         )
-    known = ("name", "description", "parameters", "strict")
-    return {name: tool[name] for name in known if tool.get(name) is not None}
+    known_fields = ("name", "description", "parameters", "strict")
+    return {name: tool[name] for name in known_fields if tool.get(name) is not None}
 
 
 def _list_own_tool_settings(tool: Mapping[str, JsonValue], where: str) -> JsonObject:

@@ -102,24 +102,24 @@ async def get_response(
     starting_after: Annotated[int | None, Query(ge=0, le=MAX_NUMBER)] = None,
 ) -> Response:
     """Return a response as far as it is, or stream it from any event on."""
-    found = await load_response(stepgate, caller, response_id)
+    response = await load_response(stepgate, caller, response_id)
     if not stream:
         if starting_after is not None:
             message = "starting_after: only a stream (stream=true) can start after an event."
             raise RequestFormatError(message, "starting_after", "invalid_value")
-        return _to_response(found)
+        return _to_response(response)
     with events.hold_slot():
         after = -1 if starting_after is None else starting_after
-        frames = _stream_frames(stepgate, found.run_id, caller.owner, found.start, after=after)
-        return events.build_response(frames, _build_error_frame, {RUN_ID_HEADER: found.run_id})
+        frames = _stream_frames(stepgate, response.run_id, caller.owner, response.start, after=after)
+        return events.build_response(frames, _build_error_frame, {RUN_ID_HEADER: response.run_id})
 
 
 @router.delete("/v1/responses/{response_id}", responses=OPENAI_ERRORS)
 async def delete_response(response_id: str, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
     """Delete a finished response with its run: the log, the trace and the answer."""
-    found = await load_response(stepgate, caller, response_id)
+    response = await load_response(stepgate, caller, response_id)
     try:
-        await stepgate.owners.delete_run(found.run_id, owner=caller.owner, by=caller.principal.name)
+        await stepgate.owners.delete_run(response.run_id, owner=caller.owner, by=caller.principal.name)
     except ConflictError as error:
         raise RequestFormatError(error.message, "response_id", "response_in_progress") from error
     return {"id": response_id, "object": "response", "deleted": True}
@@ -128,17 +128,17 @@ async def delete_response(response_id: str, stepgate: Gateway, caller: CurrentCa
 @router.post("/v1/responses/{response_id}/cancel", responses=OPENAI_ERRORS, response_model=None)
 async def cancel_response(response_id: str, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
     """Cancel a response; returns it with what is known by then. A cancelled one may be cancelled again."""
-    found = await load_response(stepgate, caller, response_id)
-    row = await stepgate.service.get_run(found.run_id, owner=caller.owner)
+    response = await load_response(stepgate, caller, response_id)
+    row = await stepgate.service.get_run(response.run_id, owner=caller.owner)
     if row.status in ENDED_STATUSES and row.status != "cancelled":
         message = f"Cannot cancel a response that has ended ({row.status})."
         raise RequestFormatError(message, "response_id", "invalid_value")
     if row.status != "cancelled":
         with contextlib.suppress(ConflictError):  # it has ended meanwhile: the response says how
-            await stepgate.service.cancel_run(found.run_id, owner=caller.owner)
+            await stepgate.service.cancel_run(response.run_id, owner=caller.owner)
 
     async def respond(request: Request) -> Response:
-        ended = stepgate.service.wait_until_end(found.run_id, owner=caller.owner)
+        ended = stepgate.service.wait_until_end(response.run_id, owner=caller.owner)
         await cancel_on_disconnect(request, ended)
         return _to_response(await load_response(stepgate, caller, response_id))
 
@@ -148,8 +148,8 @@ async def cancel_response(response_id: str, http: Request, stepgate: Gateway, ca
 @router.get("/v1/responses/{response_id}/input_items", responses=OPENAI_ERRORS)
 async def get_input_items(response_id: str, stepgate: Gateway, caller: CurrentCaller, page: ItemPage) -> dict[str, Any]:
     """List the input items of this response's own request, newest first unless `order` is `asc`."""
-    found = await load_response(stepgate, caller, response_id)
-    return cut_page(found.input_items, page)
+    response = await load_response(stepgate, caller, response_id)
+    return cut_page(response.input_items, page)
 
 
 async def _build_request(
@@ -213,7 +213,7 @@ async def _check_replies(
     replies: tuple[str, dict[str, tuple[bool, str]]],
     previous: StoredResponse | None,
 ) -> ApprovalReplies:
-    """Returns decisions that fit what their run waits for. Raises `RequestFormatError`."""
+    """Decisions that fit what their run waits for. Raises `RequestFormatError`."""
     run_id, decisions = replies
     unknown = RequestFormatError("input: there is no such approval request.", "input", "invalid_value")
     if previous is not None and previous.run_id != run_id:
@@ -224,9 +224,9 @@ async def _check_replies(
     except NotFoundError as error:
         raise unknown from error
     state = fold(run_id, events)
-    if any(approval_id not in {asked.approval_id for asked in state.approvals} for approval_id in decisions):
+    if any(approval_id not in {request.approval_id for request in state.approvals} for approval_id in decisions):
         raise unknown
-    open_ids = {asked.approval_id for asked in state.pending_approvals}
+    open_ids = {request.approval_id for request in state.pending_approvals}
     if state.is_finished or not open_ids.issuperset(decisions):
         raise build_approval_decided_error()
     model = state.request.name_room(state.room.id)

@@ -101,12 +101,12 @@ async def load_response(stepgate: Stepgate, caller: Caller, text: str) -> Stored
         events = await stepgate.service.read_events(run_id, owner=caller.owner)
     except NotFoundError as error:
         raise missing from error
-    found = StoredResponse(run_id, start, events)
-    parameters = found.wire_request.get("parameters")
+    response = StoredResponse(run_id, start, events)
+    parameters = response.wire_request.get("parameters")
     is_stored = isinstance(parameters, dict) and parameters.get("store") is not False
     if not is_stored or (start and not any(e.seq == start and isinstance(e.body, RunWaiting) for e in events)):
         raise missing
-    return found
+    return response
 
 
 async def resolve_references(
@@ -126,12 +126,12 @@ async def resolve_references(
             resolved.append(item)
             continue
         item_id = item.get("id")
-        found = _ITEM_ID.fullmatch(item_id) if isinstance(item_id, str) else None
+        match = _ITEM_ID.fullmatch(item_id) if isinstance(item_id, str) else None
         param = f"input[{index}].id"
         missing = RequestFormatError(f"{param}: there is no such item.", param, "invalid_value")
-        if found is None:
+        if match is None:
             raise missing
-        name = f"resp_{found[1]}"
+        name = f"resp_{match[1]}"
         if name not in loaded:
             try:
                 response = await load_response(stepgate, caller, name)

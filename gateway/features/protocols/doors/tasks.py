@@ -199,8 +199,8 @@ def _check_context(context: JsonValue) -> tuple[dict[str, str], list[str]]:
         value = context.get(name)
         if isinstance(value, bool | list | dict) or (isinstance(value, str) and len(value.strip()) > CONTEXT_CHARS):
             raise FieldError(f"{name} must be a text of at most {CONTEXT_CHARS} characters", f"context.{name}")
-    kept, dropped = split_context(context)
-    return kept, [name[:MAX_NAME_CHARS] for name in dropped[:MAX_DROPPED_NAMES]]
+    usable, dropped = split_context(context)
+    return usable, [name[:MAX_NAME_CHARS] for name in dropped[:MAX_DROPPED_NAMES]]
 
 
 def _to_task_record(task: Task, run: TaskRun | None) -> TaskRecord:
@@ -238,8 +238,8 @@ def _build_output(state: JsonObject, results: Sequence[JsonObject]) -> JsonObjec
     last: Mapping[str, JsonValue] = {
         str(result["tool"]): result.get("output") for result in results if result.get("ok")
     }
-    kept = {name: answer.get(name) for name in ("sources", "citations", "uncertainties")}
-    return {"response": answer.get("text"), **kept, "results": dict(last)}
+    copied_fields = {name: answer.get(name) for name in ("sources", "citations", "uncertainties")}
+    return {"response": answer.get("text"), **copied_fields, "results": dict(last)}
 
 
 def _to_utc(seconds: float) -> datetime:

@@ -24,7 +24,7 @@ class Task:
     created: float
     updated: float
     webhook: Webhook | None = None
-    """Told about the end of each run."""
+    """Notified of the end of each run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,11 @@ class TaskStore:
         """Creates a task."""
         now = self._clock()
         task = Task(task_id, owner, to_storable_text(prompt), dict(context), "pending", now, now, webhook)
-        told = to_storable_text(webhook.model_dump_json()) if webhook is not None else None
+        webhook_json = to_storable_text(webhook.model_dump_json()) if webhook is not None else None
         await self._statements.write(
             f"INSERT INTO tasks ({_TASK_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)",  # noqa: S608 - constants only
-            task_id, owner, task.prompt, replace_surrogates(json.dumps(task.context)), task.status, now, now, told,
+            task_id, owner, task.prompt, replace_surrogates(json.dumps(task.context)), task.status, now, now,
+            webhook_json,
         )  # fmt: skip
         return task
 

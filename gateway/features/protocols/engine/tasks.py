@@ -217,7 +217,7 @@ async def build_documents(events: Sequence[ev.Event], state: RunState, blob: Fet
         whole = await blob(checksum) if checksum is not None else None
         results.append({**result, "output": _to_json_object(whole)} if whole is not None else result)
     answer = state.answer
-    kept = {
+    document = {
         "run_id": state.run_id,
         "status": state.status,
         "completeness": state.completeness,
@@ -237,7 +237,7 @@ async def build_documents(events: Sequence[ev.Event], state: RunState, blob: Fet
     return TaskDocuments(
         status=get_task_status(state),
         at=state.updated_at,
-        state=kept,
+        state=document,
         plan=state.plan.to_public_json() if state.plan is not None else None,
         tool_results=tuple(results),
         verification=_name_modes(build_gate_summary(state)),

@@ -170,10 +170,10 @@ def _build_metadata(events: Sequence[ev.Event]) -> Struct:
     response = build_response(events)
     trace: JsonObject = response.model_dump(mode="json", include={"steps", "metadata"})
     metadata = trace["metadata"]
-    known = metadata if isinstance(metadata, dict) else {}
+    given_metadata = metadata if isinstance(metadata, dict) else {}
     names = ("status", "room", "reason", "sources", "citations", "uncertainties", "usage", "approvals")
-    shown = {name: known[name] for name in names if known.get(name)}
-    return ParseDict({METADATA_KEY: {**shown, "steps": trace["steps"]}}, Struct())
+    copied_metadata = {name: given_metadata[name] for name in names if given_metadata.get(name)}
+    return ParseDict({METADATA_KEY: {**copied_metadata, "steps": trace["steps"]}}, Struct())
 
 
 def _make_artifact(text: str) -> Artifact:

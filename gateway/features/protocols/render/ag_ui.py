@@ -158,12 +158,12 @@ class AgUiEvents:
             yield from self._add_text(format_approval_question(state))
         yield from self._close_reasoning()
         yield from self._close_text()
-        yield from self._subagents.suspend([asked.approval_id for asked in state.pending_approvals])
+        yield from self._subagents.suspend([request.approval_id for request in state.pending_approvals])
         yield from self._close_all()
         yield self._build_final_state("awaiting_approval")
         waiting = [
-            _build_interrupt(asked, self._to_wire_id(asked.call_id) if asked.call_id else None)
-            for asked in state.pending_approvals
+            _build_interrupt(request, self._to_wire_id(request.call_id) if request.call_id else None)
+            for request in state.pending_approvals
         ]
         yield self._finish(RunFinishedInterruptOutcome(interrupts=waiting))
 

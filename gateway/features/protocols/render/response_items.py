@@ -48,8 +48,8 @@ def build_approval_request_item(key: str, asked: ev.ApprovalRequested) -> JsonOb
 
 def parse_approval_item_id(text: str) -> tuple[str, str] | None:
     """The run's id and the approval's id, or None for an id that is not one of ours."""
-    found = _APPROVAL_ID.fullmatch(text)
-    return (f"run_{found[1]}", found[2]) if found else None
+    match = _APPROVAL_ID.fullmatch(text)
+    return (f"run_{match[1]}", match[2]) if match else None
 
 
 def build_function_call_item(item_id: str, call: JsonObject) -> JsonObject:

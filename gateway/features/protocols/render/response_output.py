@@ -1,4 +1,4 @@
-"""`ResponseOutput`: the items of a response as they grow, and the frames that tell of it."""
+"""`ResponseOutput`: the items of a response as they grow, and the frames that report it."""
 
 from collections.abc import Sequence
 from typing import Any, Final

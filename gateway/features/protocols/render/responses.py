@@ -35,8 +35,8 @@ def make_response_id(run_id: str, start: int = 0) -> str:
 
 def parse_response_id(text: str) -> tuple[str, int] | None:
     """The run's id and the seq after which the response begins, or None for another id."""
-    found = RESPONSE_ID.fullmatch(text)
-    return (f"run_{found[1]}", int(found[2] or 0)) if found else None
+    match = RESPONSE_ID.fullmatch(text)
+    return (f"run_{match[1]}", int(match[2] or 0)) if match else None
 
 
 def cut_frames(frames: Iterable[JsonObject], after: int) -> Iterator[JsonObject]:
@@ -93,8 +93,8 @@ class ResponseProjection:
         state = fold(self._events[0].run_id, self._events)
         frames = [*self._output.close_items(), *self._output.add_text(format_approval_question(state))]
         frames += self._output.close_message()
-        for asked in state.pending_approvals:
-            frames += self._output.add_item(build_approval_request_item(self._key, asked))
+        for request in state.pending_approvals:
+            frames += self._output.add_item(build_approval_request_item(self._key, request))
         return [*frames, *self._finish("response.completed")]
 
     def build(self) -> JsonObject:
@@ -102,7 +102,7 @@ class ResponseProjection:
         created = self._created
         wire = created.wire_request
         parameters = wire.get("parameters")
-        shown = parameters if isinstance(parameters, dict) else {}
+        body_parameters = parameters if isinstance(parameters, dict) else {}
         own = self._list_response_events()
         last = self._events[-1]
         body: JsonObject = {
@@ -117,7 +117,7 @@ class ResponseProjection:
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
-            **shown,
+            **body_parameters,
             "previous_response_id": self._get_previous_id(),
             "conversation": wire.get("conversation"),
             "completed_at": int(last.at) if self.is_finished else None,
@@ -177,10 +177,10 @@ class ResponseProjection:
         if not isinstance(body, ev.RunFailed):
             return None
         code = body.failure.error_code
-        known = next((name for part, name in _ERROR_CODES if part in code), None)
-        if known is None:
-            known = "invalid_prompt" if "GUARDRAIL" in code or "CONTEXT" in code else "server_error"
-        return {"code": known, "message": body.failure.message}
+        openai_code = next((name for part, name in _ERROR_CODES if part in code), None)
+        if openai_code is None:
+            openai_code = "invalid_prompt" if "GUARDRAIL" in code or "CONTEXT" in code else "server_error"
+        return {"code": openai_code, "message": body.failure.message}
 
     def _answer(self) -> ev.AnswerFinished | None:
         return next((e.body for e in reversed(self._events) if isinstance(e.body, ev.AnswerFinished)), None)

@@ -30,21 +30,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("list")
 def list_recipes(owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
     """List the recipes."""
-    found = [_to_output(one) for one in _run(lambda recipes: recipes.list_all(owner))]
+    outputs = [_to_output(one) for one in _run(lambda recipes: recipes.list_all(owner))]
     if as_json:
-        print_json(found)
+        print_json(outputs)
         return
-    for one in found:
+    for one in outputs:
         print(f"{one.usage}  ({one.state})\n    {one.description}")
-    if not found:
+    if not outputs:
         print("No recipes yet. `stepgate runs save RUN` makes one.")
 
 
 @app.command()
 def show(name: Name, owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
     """Show a recipe: its parameters, its steps and how it was tried."""
-    shown = _to_output(_run(lambda recipes: recipes.get(owner, name)))
-    print(shown.model_dump_json(indent=2) if as_json else format_recipe(shown))
+    output = _to_output(_run(lambda recipes: recipes.get(owner, name)))
+    print(output.model_dump_json(indent=2) if as_json else format_recipe(output))
 
 
 @app.command()

@@ -20,7 +20,7 @@ def save(
     yes: Annotated[bool, typer.Option("--yes", help="Take it into use at once.")] = False,
     owner: Owner = None,
 ) -> None:
-    """Save a run that succeeded as a recipe: a skill with parameters that runs without planning anew."""
+    """Save a run that succeeded as a recipe: a skill with parameters that runs without another plan."""
     values = dict(map(parse_argument, other)) if other else {}
 
     async def work(stepgate: "Stepgate") -> None:

@@ -136,10 +136,10 @@ class StoredRecipe(FrozenModel):
     @property
     def shown(self) -> Recipe:
         """The recipe to show: the staged one first."""
-        found = self.staged or self.applied
-        if found is None:
+        version = self.staged or self.applied
+        if version is None:
             raise ValueError(f"recipe {self.name} has no content")
-        return found
+        return version
 
 
 def compute_version(recipe: Recipe) -> str:
@@ -156,10 +156,10 @@ def make_storable(recipe: Recipe) -> Recipe:
 def check_recipe_name(name: str) -> str:
     """The name. Raises `BadRequestError` unless it is a valid name of an Agent Skill."""
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME_CHARS:
-        shown = name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}…"
+        short_name = name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}…"
         raise BadRequestError(
-            f"{shown!r} cannot name a recipe: take 1 to {MAX_NAME_CHARS} lowercase letters a to z and digits, in words "
-            "that single hyphens join, such as weekly-report",
+            f"{short_name!r} cannot name a recipe: take 1 to {MAX_NAME_CHARS} lowercase letters a to z and digits, in "
+            "words that single hyphens join, such as weekly-report",
             param="name",
         )
     if name in RESERVED_NAMES:

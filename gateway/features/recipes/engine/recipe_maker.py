@@ -71,11 +71,11 @@ class RecipeMaker:
         """
         state = await self.check_request(run_id, caller.owner, name)
         steps = _list_repeatable_steps(state)
-        found = await find_parameters(state.question, steps, _list_placeholders(state), model)
-        recipe = _build_recipe(state, steps, found)
-        chosen = name or await self._choose_name(caller.owner, found.name or make_slug(state.request.prompt[:40]))
+        parameters = await find_parameters(state.question, steps, _list_placeholders(state), model)
+        recipe = _build_recipe(state, steps, parameters)
+        chosen = name or await self._choose_name(caller.owner, parameters.name or make_slug(state.request.prompt[:40]))
         recipe = recipe.model_copy(update={"name": chosen, "description": description or recipe.description})
-        trials = await self._try_recipe(recipe, state, found, caller, try_values or {})
+        trials = await self._try_recipe(recipe, state, parameters, caller, try_values or {})
         if trials[0].status == "failed":
             raise ConflictError(
                 f"no recipe was made: with the values of run {run_id} it failed now ({trials[0].reason})",
@@ -112,17 +112,17 @@ class RecipeMaker:
             return False
 
     def _check_name(self, name: str) -> None:
-        if check_recipe_name(name) in {taken.replace("_", "-") for taken in self._list_taken_names()}:
+        if check_recipe_name(name) in {used_name.replace("_", "-") for used_name in self._list_taken_names()}:
             raise ConflictError(f"{name!r} is the name of a skill or tool; choose another name", param="name")
 
     async def _choose_name(self, owner: str, wanted: str) -> str:
         """A free name like the wanted one."""
         base = (make_slug(wanted) or "recipe")[:58].strip("-")
-        known = {stored.name for stored in await self.store.list_all(owner)}
+        stored_names = {stored.name for stored in await self.store.list_all(owner)}
         for name in (base, *(f"{base}-{n}" for n in range(2, 1_000))):
             with contextlib.suppress(ConflictError, BadRequestError):
                 self._check_name(name)
-                if name not in known:
+                if name not in stored_names:
                     return name
         raise ConflictError("no free name was found; choose one", param="name")
 
@@ -147,8 +147,8 @@ class RecipeMaker:
         """Carries out the steps that only read, in a run that no list shows."""
         tried = _list_read_only_steps(recipe.steps)
         left = tuple(step.id for step in recipe.steps if step.id not in tried)
-        shown = {one.name: values.get(one.name) for one in recipe.parameters if one.example is not None}
-        trial = RecipeTrial(input=kind, status="not_tried", values=shown, tried=tuple(tried), not_tried=left)
+        shown_values = {one.name: values.get(one.name) for one in recipe.parameters if one.example is not None}
+        trial = RecipeTrial(input=kind, status="not_tried", values=shown_values, tried=tuple(tried), not_tried=left)
         if not tried:
             return trial.model_copy(update={"reason": "every step changes something or needs a model"})
         try:
@@ -211,7 +211,7 @@ def _list_placeholders(state: RunState) -> list[str]:
 
 def _build_recipe(state: RunState, steps: tuple[PlanStep, ...], found: FoundParameters) -> Recipe:
     """The recipe of the run's plan, still without a name."""
-    asked = next((one for one in state.approvals if state.decisions.get(one.approval_id) is not None), None)
+    approval = next((one for one in state.approvals if state.decisions.get(one.approval_id) is not None), None)
     literals = found.literals
     made = tuple(
         step.model_copy(
@@ -237,7 +237,7 @@ def _build_recipe(state: RunState, steps: tuple[PlanStep, ...], found: FoundPara
         room=state.room.id,
         tainted=state.tainted
         or any(state.plans[-1].is_from_outside(step.id) for step in steps if not step.is_completion),
-        approval_reason=f"the run that this recipe was made from asked before: {asked.reason}" if asked else "",
+        approval_reason=f"the run that this recipe was made from asked before: {approval.reason}" if approval else "",
         notes=found.notes,
     )
 
@@ -254,20 +254,21 @@ def _list_read_only_steps(steps: Iterable[PlanStep]) -> list[str]:
 def _choose_other_values(
     parameters: Iterable[RecipeParameter], found: FoundParameters, wanted: JsonObject
 ) -> JsonObject:
-    """Returns values that differ from the run's. Raises `BadRequestError` for a wanted value that does not fit."""
-    known = {one.name: one for one in parameters}
-    unknown = [name for name in wanted if name not in known]
+    """Values that differ from the run's. Raises `BadRequestError` for a wanted value that does not fit."""
+    by_name = {one.name: one for one in parameters}
+    unknown = [name for name in wanted if name not in by_name]
     if unknown:
         raise BadRequestError(
-            f"there is no parameter {unknown[0]!r}; the parameters are {', '.join(known) or 'none'}", param="try_values"
+            f"there is no parameter {unknown[0]!r}; the parameters are {', '.join(by_name) or 'none'}",
+            param="try_values",
         )
     chosen: JsonObject = {}
     for name, value in {**found.others, **wanted}.items():
-        converted = convert_value(known[name], value)
+        converted = convert_value(by_name[name], value)
         if converted is not None:
             chosen[name] = converted
         elif name in wanted:
-            raise BadRequestError(f"{name} must be {known[name].type}, not {str(value)[:100]!r}", param="try_values")
+            raise BadRequestError(f"{name} must be {by_name[name].type}, not {str(value)[:100]!r}", param="try_values")
     return {name: value for name, value in chosen.items() if value != found.literals.get(name)}
 
 

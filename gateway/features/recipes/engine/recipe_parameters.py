@@ -52,7 +52,7 @@ class FoundParameters:
 
     parameters: tuple[RecipeParameter, ...] = ()
     literals: Mapping[str, JsonValue] = field(default_factory=dict)
-    """The value of each parameter as it stands in the steps."""
+    """The value of each parameter as the steps have it."""
     others: JsonObject = field(default_factory=dict)
     name: str = ""
     description: str = ""
@@ -66,17 +66,17 @@ async def find_parameters(
     if model is None:
         return _add_placeholders(_find_by_rule(request, steps), steps, placeholders)
     try:
-        found = _check_reply(await model.ask(_build_messages(request, steps)), steps)
+        parameters = _check_reply(await model.ask(_build_messages(request, steps)), steps)
     except (ModelError, BudgetError, ValidationError) as error:
         ruled = _find_by_rule(request, steps)
         why = error.message if isinstance(error, ModelError | BudgetError) else "its reply could not be read"
         note = f"the model gave no parameters ({why}); these are the inputs that the request names"
-        found = FoundParameters(ruled.parameters, ruled.literals, ruled.others, notes=(note,))
-    return _add_placeholders(found, steps, placeholders)
+        parameters = FoundParameters(ruled.parameters, ruled.literals, ruled.others, notes=(note,))
+    return _add_placeholders(parameters, steps, placeholders)
 
 
 def make_slug(text: str) -> str:
-    """A text as the name of a recipe; "" if nothing of it can stand in one."""
+    """A text as the name of a recipe; "" if nothing of it is allowed in one."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return _NAME_PART.sub("-", plain).strip("-")[:MAX_NAME_CHARS].strip("-")
 
@@ -109,7 +109,7 @@ def insert_fields(text: str, literals: Mapping[str, JsonValue]) -> str:
 
 
 def _find_by_rule(request: str, steps: Sequence[PlanStep]) -> FoundParameters:
-    """The whole inputs that stand in the request word for word."""
+    """The whole inputs that the request contains word for word."""
     parameters: list[RecipeParameter] = []
     literals: dict[str, JsonValue] = {}
     others: JsonObject = {}
@@ -136,7 +136,7 @@ def _is_named(request: str, value: JsonValue) -> bool:
 
 
 def _check_reply(text: str, steps: Sequence[PlanStep]) -> FoundParameters:
-    """Returns what a model found, without values that stand in no input. Raises `ValidationError`."""
+    """What a model found, without values that no input contains. Raises `ValidationError`."""
     start, end = text.find("{"), text.rfind("}")
     reply = _Reply.model_validate_json(text[start : end + 1] if 0 <= start < end else text)
     inputs = [value for _, value in _iter_inputs(steps)]
@@ -144,17 +144,19 @@ def _check_reply(text: str, steps: Sequence[PlanStep]) -> FoundParameters:
     literals: dict[str, JsonValue] = {}
     others: JsonObject = {}
     notes: list[str] = []
-    for found in reply.parameters:
-        literal = _find_literal(found.value, inputs)
+    for parameter in reply.parameters:
+        literal = _find_literal(parameter.value, inputs)
         if literal is None or literal in literals.values():
-            notes.append(f"{found.name} stays fixed: {_to_text(found.value)[:100]!r} is in no input of a step")
+            notes.append(f"{parameter.name} stays fixed: {_to_text(parameter.value)[:100]!r} is in no input of a step")
             continue
-        name = _choose_name(found.name, literals)
+        name = _choose_name(parameter.name, literals)
         literals[name] = literal
-        kind = _fit_type(found.type, literal)
-        parameters.append(RecipeParameter(name=name, type=kind, description=found.description[:500], example=literal))
-        if found.other not in (None, "", literal):
-            others[name] = found.other
+        kind = _fit_type(parameter.type, literal)
+        parameters.append(
+            RecipeParameter(name=name, type=kind, description=parameter.description[:500], example=literal)
+        )
+        if parameter.other not in (None, "", literal):
+            others[name] = parameter.other
     return FoundParameters(tuple(parameters), literals, others, reply.name, reply.description.strip(), tuple(notes))
 
 
@@ -235,10 +237,10 @@ def _build_messages(request: str, steps: Sequence[PlanStep]) -> tuple[JsonObject
         for step in steps
         if step.is_work
     ]
-    shown = "\n".join(
+    prompt_text = "\n".join(
         (
             format_block("user_request", request[:MAX_PROMPT_CHARS]),
             format_block("data", "\n".join(lines)[:MAX_PROMPT_CHARS], name="steps"),
         )
     )
-    return ({"role": "system", "content": render("recipe_parameters")}, {"role": "user", "content": shown})
+    return ({"role": "system", "content": render("recipe_parameters")}, {"role": "user", "content": prompt_text})

@@ -34,8 +34,8 @@ class Arguments:
 
 def list_recipe_specs(recipes: Sequence[Recipe], catalogue: Catalogue) -> list[ToolSpec]:
     """The recipes that a planner may use, as tools: those whose tools the run may call."""
-    known = {*catalogue.list_names()}
-    return [_describe_recipe(recipe) for recipe in recipes if known.issuperset(recipe.tools)]
+    known_names = {*catalogue.list_names()}
+    return [_describe_recipe(recipe) for recipe in recipes if known_names.issuperset(recipe.tools)]
 
 
 def _describe_recipe(recipe: Recipe) -> ToolSpec:
@@ -55,14 +55,14 @@ def _describe_recipe(recipe: Recipe) -> ToolSpec:
 def parse_arguments(recipe: Recipe, text: str) -> Arguments:
     """Reads `name=value ...`, or the whole text as the value of a recipe's only parameter.
 
-    Values with spaces stand in quotes. Of any other text, a model must find the values. A text of assignments only is
+    Values with spaces are in quotes. Of any other text, a model must find the values. A text of assignments only is
     never a value: `foo=1 bar=2` names parameters that do not exist."""
     text = text.strip()
     given = _read_assignments(text)
-    known = {one.name for one in recipe.parameters}
+    parameter_names = {one.name for one in recipe.parameters}
     if given is not None:
-        unknown = [f"there is no parameter {name!r}" for name in given if name not in known]
-        checked = check_values(recipe, {name: value for name, value in given.items() if name in known})
+        unknown = [f"there is no parameter {name!r}" for name in given if name not in parameter_names]
+        checked = check_values(recipe, {name: value for name, value in given.items() if name in parameter_names})
         return Arguments(checked.values, (*unknown, *checked.problems))
     if len(recipe.parameters) == 1:
         return check_values(recipe, {recipe.parameters[0].name: text})
@@ -125,8 +125,8 @@ def _describe_parameter(one: RecipeParameter) -> str:
 
 def describe_problems(recipe: Recipe, problems: Sequence[str]) -> str:
     """A question to the user about the arguments of a recipe."""
-    told = "; ".join(problems) or "its arguments could not be told apart"
-    return f"The recipe /{recipe.name} cannot start: {told}. Write: {recipe.usage}"
+    problem_text = "; ".join(problems) or "its arguments could not be told apart"
+    return f"The recipe /{recipe.name} cannot start: {problem_text}. Write: {recipe.usage}"
 
 
 def fill_recipe(recipe: Recipe, values: Mapping[str, JsonValue], *, references: bool = False) -> list[JsonObject]:
@@ -216,7 +216,7 @@ def name_skill_tools(raw: RawPlan, catalogue: Catalogue, only: Collection[str] |
 
 @dataclass(frozen=True, slots=True)
 class ExpandedPlan:
-    """A plan in which the steps of recipes stand in the place of recipes."""
+    """A plan with each recipe replaced by its steps."""
 
     plan: Plan
     used: tuple[Recipe, ...]

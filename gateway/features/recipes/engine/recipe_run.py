@@ -57,7 +57,7 @@ def get_recipes(run: Run) -> RecipeSet:
 
 
 def add_origins(planned: Planned, recipes: Sequence[Recipe]) -> Planned:
-    """The plan with what is to be known of it because of the recipes that it comes from."""
+    """The plan with what must be known of it because of the recipes that it comes from."""
     reason = next((recipe.approval_reason for recipe in recipes if recipe.approval_reason), "")
     tainted_by: tuple[TaintSource, ...] = ("recipe",) if any(recipe.tainted for recipe in recipes) else ()
     return replace(planned, approval_reason=reason, tainted_by=(*planned.tainted_by, *tainted_by))
@@ -65,10 +65,10 @@ def add_origins(planned: Planned, recipes: Sequence[Recipe]) -> Planned:
 
 def get_recipe(run: Run, name: str) -> Recipe:
     """The recipe. Raises `NotFoundError` if it was removed since the request was routed."""
-    found = get_recipes(run).get(name)
-    if found is None:
+    recipe = get_recipes(run).get(name)
+    if recipe is None:
         raise NotFoundError(f"the recipe {name!r} was removed meanwhile")
-    return found
+    return recipe
 
 
 async def plan_recipe(run: Run, name: str, rest: str) -> Planned:
@@ -95,19 +95,19 @@ async def _extract_arguments(run: Run, recipe: Recipe, text: str) -> Arguments:
         {"name": one.name, "type": one.type, "description": one.description, "example": one.example}
         for one in recipe.parameters
     ]
-    shown = "\n".join(json.dumps(one, ensure_ascii=False) for one in parameters)
-    system = render("recipe_arguments", description=recipe.description, parameters=shown)
+    parameter_lines = "\n".join(json.dumps(one, ensure_ascii=False) for one in parameters)
+    system = render("recipe_arguments", description=recipe.description, parameters=parameter_lines)
     messages: tuple[JsonObject, ...] = (
         {"role": "system", "content": system},
         {"role": "user", "content": format_data_block("request", text, limit=SKILL_CHARS)},
     )
     try:
         reply = await MeteredModels(run).complete("recipe", messages, schema=_build_schema(recipe), formed=False)
-        found = _Values.model_validate_json(cut_json(reply.text))
+        reply_values = _Values.model_validate_json(cut_json(reply.text))
     except (ModelError, BudgetError, ValidationError):
         return Arguments(None)
-    known = {one.name for one in recipe.parameters}
-    return check_values(recipe, {one.name: one.value for one in found.values if one.name in known})
+    parameter_names = {one.name for one in recipe.parameters}
+    return check_values(recipe, {one.name: one.value for one in reply_values.values if one.name in parameter_names})
 
 
 def cut_json(text: str) -> str:
@@ -139,10 +139,10 @@ def expand_planned(run: Run, planned: Planned) -> Planned:
     """The plan with the steps of the recipes that it names. Raises `PlanInvalidError` if they do not fit."""
     if not (recipes := get_recipes(run)) or planned.answer is not None or planned.question:
         return planned
-    kept = [step for step in run.state.list_succeeded_steps() if step in planned.plan.steps]
+    kept_steps = [step for step in run.state.list_succeeded_steps() if step in planned.plan.steps]
     catalogue = list_callable(build_catalogue(run))
     limit = run.room.budgets.max_steps
-    expanded = expand_recipes(planned.plan, recipes.recipes, catalogue, max_steps=limit, kept=kept)
+    expanded = expand_recipes(planned.plan, recipes.recipes, catalogue, max_steps=limit, kept=kept_steps)
     if not expanded.used:
         return planned
     planned = replace(planned, plan=expanded.plan, adjusted=(*planned.adjusted, *expanded.notes))

@@ -11,32 +11,32 @@ from agent.core.errors import BadRequestError
 from gateway.features.recipes.engine.model import PARAMETER_PATTERN, Recipe
 
 PARAMETER_KEY: Final = "$param"
-"""Stands in a step for the whole of a value: `{"$param": name}`."""
+"""Replaces the whole of a value in a step: `{"$param": name}`."""
 FIELD: Final = re.compile(r"\{\{([a-z][a-z0-9_]{0,31})\}\}")
-"""Stands in a text for a parameter: `{{name}}`."""
+"""Replaces a parameter in a text: `{{name}}`."""
 
 
 def rename_parameters(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
     """The recipe with parameters under new names; `names` maps old ones to new ones. Two may be exchanged.
 
-    Raises `BadRequestError` for an unknown parameter, a bad name, one that is taken, and one that stands in the plan as
+    Raises `BadRequestError` for an unknown parameter, a bad name, one that is taken, and one that the plan contains as
     plain text.
     """
-    known = [one.name for one in recipe.parameters]
+    parameter_names = [one.name for one in recipe.parameters]
     for old, new in names.items():
-        if old not in known:
+        if old not in parameter_names:
             raise BadRequestError(
-                f"there is no parameter {old[:50]!r}; there are {', '.join(known) or 'none'}", param="rename"
+                f"there is no parameter {old[:50]!r}; there are {', '.join(parameter_names) or 'none'}", param="rename"
             )
         if not re.fullmatch(PARAMETER_PATTERN, new):
             message = f"{new[:50]!r} cannot name a parameter: take a letter a to z, then letters, digits, underscores"
             raise BadRequestError(f"{message}; at most 32", param="rename")
-    renamed = [names.get(name, name) for name in known]
-    if taken := next((name for name in renamed if renamed.count(name) > 1), None):
-        raise BadRequestError(f"two parameters would be named {taken!r}", param="rename")
+    renamed = [names.get(name, name) for name in parameter_names]
+    if duplicate := next((name for name in renamed if renamed.count(name) > 1), None):
+        raise BadRequestError(f"two parameters would be named {duplicate!r}", param="rename")
     content = recipe.model_dump(mode="json")
     texts = set(FIELD.findall(json.dumps(content, ensure_ascii=False)))
-    if text := next((name for name in renamed if name not in known and name in texts), None):
+    if text := next((name for name in renamed if name not in parameter_names and name in texts), None):
         raise BadRequestError(f"{{{{{text}}}}} is in the plan as text; choose another name", param="rename")
     changed = {key: _rename(content[key], names) for key in ("request", "goal", "description", "steps")}
     trials = [

@@ -22,7 +22,7 @@ class RecipeOutput(DeferredModel):
 
     name: str
     state: RecipeState
-    version: str = Field(description="what apply refers to; it changes if the recipe is made anew")
+    version: str = Field(description="what apply refers to; it changes if the recipe is saved again")
     description: str
     usage: str
     parameters: list[RecipeParameter]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from gateway.bootstrap import Stepgate
-    from gateway.features.schedules.doors.schedules import ScheduleItem
+    from gateway.features.schedules.forms import ScheduleItem
 
 app = typer.Typer(help="Schedules: list, show, create, enable, disable, run, remove.", cls=HelpfulGroup)
 
@@ -31,15 +31,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @gateway_command()
 async def list_schedules(stepgate: "Stepgate", owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
     """List the schedules with their next ticks."""
-    from gateway.features.schedules.doors.schedules import to_schedule_item  # noqa: PLC0415 - loaded with the engine
+    from gateway.features.schedules.forms import to_schedule_item  # noqa: PLC0415 - loaded with the engine
 
-    found = [to_schedule_item(one) for one in await get_schedules(stepgate).store.list_all(owner)]
+    schedule_items = [to_schedule_item(one) for one in await get_schedules(stepgate).store.list_all(owner)]
     if as_json:
-        print_json(found)
+        print_json(schedule_items)
         return
-    for one in found:
+    for one in schedule_items:
         print(_format_schedule(one))
-    if not found:
+    if not schedule_items:
         print("No schedules yet. `stepgate schedules create NAME CRON PROMPT` makes one.")
 
 
@@ -53,15 +53,16 @@ async def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a schedule and what was done at its last ticks."""
-    from gateway.features.schedules.doors.schedules import TickItem, to_schedule_item  # noqa: PLC0415 - loaded with the engine
+    from gateway.features.schedules.doors.schedules import TickItem  # noqa: PLC0415 - loaded with the engine
+    from gateway.features.schedules.forms import to_schedule_item  # noqa: PLC0415 - as above
 
     store = get_schedules(stepgate).store
     schedule = await store.get(owner, name)
     item = to_schedule_item(schedule)
     past = TickItem.from_records(await store.list_ticks(schedule, limit=ticks))
     if as_json:
-        shown = {**item.model_dump(mode="json"), "ticks": [one.model_dump(mode="json") for one in past]}
-        print_json(shown)
+        output = {**item.model_dump(mode="json"), "ticks": [one.model_dump(mode="json") for one in past]}
+        print_json(output)
         return
     print(_format_details(item))
     for one in past:
@@ -96,8 +97,8 @@ def create(
 
     async def work(stepgate: "Stepgate") -> None:
         from gateway.auth.authentication import Caller  # noqa: PLC0415
-        from gateway.features.schedules.doors.schedules import to_schedule_item  # noqa: PLC0415
         from gateway.features.schedules.engine.model import parse_spec  # noqa: PLC0415 - loaded with the engine
+        from gateway.features.schedules.forms import to_schedule_item  # noqa: PLC0415
 
         caller = Caller(await stepgate.keys.get_valid(key)).principal if key is not None else Principal(owner)
         print(
@@ -140,7 +141,7 @@ async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -
 
 def _set_enabled(name: str, owner: str, *, enabled: bool) -> None:
     async def work(stepgate: "Stepgate") -> None:
-        from gateway.features.schedules.doors.schedules import to_schedule_item  # noqa: PLC0415 - loaded with the engine
+        from gateway.features.schedules.forms import to_schedule_item  # noqa: PLC0415 - loaded with the engine
 
         changed = await get_schedules(stepgate).service.change(name, {"enabled": enabled}, Principal(owner))
         print(_format_schedule(to_schedule_item(changed)))

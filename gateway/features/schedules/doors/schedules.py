@@ -1,78 +1,35 @@
 """`/v1/schedules`: requests and tasks that run at times given by cron."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from agent.core.errors import BadRequestError, ScopeError
-from agent.core.models import DeferredModel, JsonObject, RunStatus, Webhook
+from agent.core.errors import ScopeError
+from agent.core.models import DeferredModel, RunStatus
 from agent.core.principal import Principal
 from agent.core.record_item import RecordItem
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS, BackgroundRun
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, StrictBody, refuse_unknown_fields
-from gateway.features.schedules.engine.model import ScheduleSpec, to_spec
-from gateway.features.schedules.engine.schedule_store import Misfire, Overlap, Schedule, TickOrigin, TickOutcome
-from gateway.features.schedules.engine.service import list_next_ticks
+from gateway.doors.json_body import JsonRoute, refuse_unknown_fields
+from gateway.features.schedules.engine.model import ScheduleSpec
+from gateway.features.schedules.engine.schedule_store import TickOrigin, TickOutcome
+from gateway.features.schedules.forms import ScheduleChanges, ScheduleItem, to_schedule_item
 from gateway.features.schedules.parts import get_schedules
 from gateway.idempotency.middleware import start_once
 
 router = APIRouter(tags=["schedules"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
-SHOWN_TICKS: Final = 5
-"""Coming ticks that are shown of a schedule."""
 MAX_TICK: Final = 1e11
-_NOT_NULL: Final = ("name", "cron", "overlap", "misfire", "enabled")
-
-
-class ScheduleItem(DeferredModel):
-    """A schedule. Either `prompt` or `task_id` is set."""
-
-    id: str
-    name: str
-    cron: str
-    timezone: str
-    prompt: str
-    room: str | None
-    metadata: JsonObject
-    task_id: str | None
-    overlap: Overlap
-    misfire: Misfire
-    webhook: Webhook | None
-    enabled: bool
-    stopped: str | None = Field(description="why the gateway has disabled it, such as a revoked key")
-    key: str | None = Field(description="id of the API key it runs with; null for one made on this machine")
-    next_ticks: list[datetime] = Field(description="when it runs next; empty while it is disabled")
-    last_tick: datetime | None = Field(description="of the last run")
-    last_run_id: str | None
-    created_at: datetime
-    updated_at: datetime
 
 
 class ScheduleList(DeferredModel):
     """The schedules of the caller, in order of name."""
 
     data: list[ScheduleItem]
-
-
-class ScheduleChanges(StrictBody):
-    """The fields to change; those that are left out stay."""
-
-    name: str | None = None
-    cron: str | None = None
-    timezone: str | None = None
-    prompt: str | None = None
-    room: str | None = None
-    metadata: JsonObject | None = None
-    task_id: str | None = None
-    overlap: Overlap | None = None
-    misfire: Misfire | None = None
-    webhook: Webhook | None = Field(default=None, description="null removes it")
-    enabled: bool | None = None
 
 
 class TickItem(RecordItem):
@@ -123,13 +80,7 @@ async def change_schedule(
     schedule: str, body: ScheduleChanges, stepgate: Gateway, caller: CurrentCaller
 ) -> ScheduleItem:
     """Change a schedule. From then on it runs on behalf of the API key that changed it."""
-    changes = {name: getattr(body, name) for name in body.model_fields_set}
-    if nulls := [name for name in _NOT_NULL if name in changes and changes[name] is None]:
-        raise BadRequestError(f"{nulls[0]}: must not be null", param=nulls[0])
-    for name, empty in (("prompt", ""), ("metadata", {})):
-        if name in changes and changes[name] is None:
-            changes[name] = empty
-    changed = await get_schedules(stepgate).service.change(schedule, changes, require_lasting_key(caller))
+    changed = await get_schedules(stepgate).service.change(schedule, body.to_changes(), require_lasting_key(caller))
     return to_schedule_item(changed)
 
 
@@ -164,8 +115,8 @@ async def list_schedule_ticks(
     before: Annotated[float | None, Query(ge=0, le=MAX_TICK, allow_inf_nan=False)] = None,
 ) -> TickList:
     """List the ticks of a schedule with their runs, and why there was none."""
-    found = await get_schedules(stepgate).store.get(caller.owner, schedule)
-    ticks = await get_schedules(stepgate).store.list_ticks(found, limit=limit, before=before)
+    stored = await get_schedules(stepgate).store.get(caller.owner, schedule)
+    ticks = await get_schedules(stepgate).store.list_ticks(stored, limit=limit, before=before)
     return TickList(data=TickItem.from_records(ticks), next=ticks[-1].tick if len(ticks) == limit else None)
 
 
@@ -174,25 +125,3 @@ def require_lasting_key(caller: Caller) -> Principal:
     if caller.is_external:
         raise ScopeError("a token of another issuer expires and cannot be checked later: use an API key for schedules")
     return caller.principal
-
-
-def to_schedule_item(schedule: Schedule) -> ScheduleItem:
-    """A schedule as it is sent."""
-    spec = to_spec(schedule)
-    return ScheduleItem(
-        id=schedule.id,
-        **spec.model_dump(exclude={"timezone", "webhook"}),
-        timezone=schedule.timezone,
-        webhook=spec.webhook,
-        stopped=schedule.stopped or None,
-        key=schedule.key_id,
-        next_ticks=[_to_utc(tick) for tick in list_next_ticks(schedule, SHOWN_TICKS)],
-        last_tick=None if schedule.last_tick is None else _to_utc(schedule.last_tick),
-        last_run_id=schedule.last_run_id,
-        created_at=_to_utc(schedule.created),
-        updated_at=_to_utc(schedule.updated),
-    )
-
-
-def _to_utc(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

@@ -53,18 +53,18 @@ async def list_deliveries(
 ) -> DeliveryList:
     """List the deliveries of webhooks, of all runs or of one."""
     outbox = get_webhooks(stepgate).outbox
-    found = await outbox.list_newest(caller.owner, limit=limit, run_id=run_id, before=before)
+    newest = await outbox.list_newest(caller.owner, limit=limit, run_id=run_id, before=before)
     return DeliveryList(
-        data=[to_delivery_item(one) for one in found], next=found[-1].id if len(found) == limit else None
+        data=[to_delivery_item(one) for one in newest], next=newest[-1].id if len(newest) == limit else None
     )
 
 
 @router.post("/v1/webhooks/deliveries/{delivery_id}/retry", status_code=202, responses=ERRORS)
 async def retry_delivery(delivery_id: str, stepgate: Gateway, caller: CurrentCaller) -> DeliveryItem:
     """Send a delivery again now, also one that was given up or accepted, under the same `webhook-id`."""
-    found = await get_webhooks(stepgate).outbox.retry(delivery_id, caller.owner)
+    delivery = await get_webhooks(stepgate).outbox.retry(delivery_id, caller.owner)
     get_webhooks(stepgate).wake()
-    return to_delivery_item(found)
+    return to_delivery_item(delivery)
 
 
 def to_delivery_item(delivery: WebhookDelivery) -> DeliveryItem:

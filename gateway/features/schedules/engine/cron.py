@@ -85,10 +85,10 @@ class CronTimes:
 
     def list_next(self, after: float, count: int) -> list[float]:
         """The next ticks."""
-        found: list[float] = []
-        while len(found) < count:
-            found.append(after := self.find_next(after))
-        return found
+        times: list[float] = []
+        while len(times) < count:
+            times.append(after := self.find_next(after))
+        return times
 
     def format(self, tick: float) -> str:
         """A time as people of the time zone read it, with its offset: `2026-11-23 07:00+01:00`."""

@@ -22,6 +22,11 @@ def _check_name(name: str) -> str:
     return name
 
 
+COLUMN_FIELDS: Final = frozenset(("name", "cron", "timezone", "overlap", "misfire", "webhook", "enabled"))
+"""Fields of a schedule that have a column: those that ticks are selected by, and older ones."""
+REQUEST_FIELDS: Final = frozenset(("prompt", "room", "metadata"))
+"""Fields that a schedule of a task does not have: the task has its own."""
+
 ScheduleName = Annotated[str, AfterValidator(_check_name), Field(json_schema_extra={"pattern": NAME_PATTERN})]
 
 
@@ -58,10 +63,9 @@ class ScheduleSpec(FrozenModel):
         return self
 
     def to_work(self) -> JsonObject:
-        """Returns what is stored as the schedule's work."""
-        if self.task_id is not None:
-            return {"task_id": self.task_id}
-        return {"prompt": self.prompt, "room": self.room, "metadata": self.metadata}
+        """What is stored as the schedule's work: every field without a column of its own."""
+        others = REQUEST_FIELDS if self.task_id is not None else {"task_id"}
+        return self.model_dump(mode="json", exclude={*COLUMN_FIELDS, *others})
 
 
 def parse_spec(fields: Mapping[str, object]) -> ScheduleSpec:
@@ -88,7 +92,7 @@ def to_spec(schedule: Schedule) -> ScheduleSpec:
 
 
 def build_request(work: JsonObject, extra: JsonObject | None = None) -> AgentRequest:
-    """The request of a schedule that is no task; `extra` is added to its metadata. Nobody can be asked."""
+    """The request of a schedule that is not a task; `extra` is added to its metadata. Nobody can be asked."""
     metadata = work.get("metadata")
     room = work.get("room")
     return AgentRequest(

@@ -121,12 +121,12 @@ class ScheduleStore:
     async def get(self, owner: str, name: str) -> Schedule:
         """The schedule of this id or name. Raises `NotFoundError`."""
         text = to_storable_text(name)
-        found = await self._read("owner = ? AND (id = ? OR name = ?)", owner, text, text)
-        if not found:
+        schedule = await self._read("owner = ? AND (id = ? OR name = ?)", owner, text, text)
+        if not schedule:
             raise NotFoundError(
                 f"there is no schedule {name[:100]!r}; GET /v1/schedules and `stepgate schedules list` show them"
             )
-        return found[0]
+        return schedule[0]
 
     async def list_all(self, owner: str) -> list[Schedule]:
         """The schedules in order of name."""
@@ -137,7 +137,7 @@ class ScheduleStore:
         await self._statements.write("DELETE FROM schedules WHERE id = ?", schedule.id)
 
     async def list_due(self, limit: int) -> list[Schedule]:
-        """Returns schedules whose tick has come and is not held, the oldest tick first."""
+        """Schedules whose tick has come and is not held, the oldest tick first."""
         now = self._clock()
         return await self._read(
             "enabled = 1 AND next_tick <= ? AND held_until < ? ORDER BY next_tick LIMIT ?", now, now, limit
@@ -209,7 +209,7 @@ class ScheduleStore:
         )
 
     async def stop(self, schedule: Schedule, reason: str) -> bool:
-        """Disables a schedule that cannot run any more, and stores why. Returns False if it was changed meanwhile."""
+        """Disables a schedule that can no longer run, and stores why. Returns False if it was changed meanwhile."""
         rows = await self._statements.write(
             "UPDATE schedules SET enabled = 0, stopped = ?, next_tick = NULL, held_until = 0, updated = ? "
             "WHERE id = ? AND updated = ? RETURNING id",

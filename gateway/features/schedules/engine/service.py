@@ -101,13 +101,13 @@ class ScheduleService:
     async def _build(self, spec: ScheduleSpec, caller: Principal) -> Schedule:
         """The schedule of a spec, checked, without an id."""
         times = CronTimes(spec.cron.strip(), spec.timezone or self._timezone)
+        work = spec.to_work()
         if spec.task_id is not None:
             await self._tasks.get_task(spec.task_id, owner=caller.owner)
-            work = spec.to_work()
         else:
-            request = self._service.redact_request(caller.restrict_request(build_request(spec.to_work())))
+            request = self._service.redact_request(caller.restrict_request(build_request(work)))
             self._service.admit(request, caller.owner)
-            work = {"prompt": request.prompt, "room": spec.room, "metadata": self._redact(spec.metadata)}
+            work |= {"prompt": request.prompt, "metadata": self._redact(spec.metadata)}
         if spec.webhook is not None:
             await self._check_webhook(spec.webhook, caller.owner)
         return Schedule(

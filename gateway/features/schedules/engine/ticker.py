@@ -50,8 +50,8 @@ MAX_DUE: Final = 20
 STOP_SECONDS: Final = 5.0
 
 Authorize = Callable[[Schedule], Awaitable[Principal]]
-"""Returns on whose behalf a schedule runs. Raises `AuthError` or `ScopeError` if its key does not allow it any more,
-and `RateLimitError`."""
+"""On whose behalf a schedule runs. Raises `AuthError` or `ScopeError` if its key no longer allows it, and
+`RateLimitError`."""
 
 
 class DeferredTickError(Exception):

@@ -61,7 +61,7 @@ class WebhookOutbox:
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
         """Stores the delivery of a run that is about to start. Returns False if it was stored before.
 
-        One that was given up, or is about to be, because its process died before the run was stored, begins anew.
+        One that was given up, or is about to be, because its process died before the run was stored, starts again.
         """
         now, url = self._clock(), to_storable_text(webhook.url)
         rows = await self._statements.write(
@@ -100,16 +100,16 @@ class WebhookOutbox:
             f"SELECT {_COLUMNS} FROM ({ranked}) ranked WHERE place <= ? ORDER BY next_attempt, id LIMIT ?",  # noqa: S608 - constants only
             *chain.from_iterable(in_flight.items()), now, MAX_PER_OWNER, limit,
         )  # fmt: skip
-        taken = []
-        for found in map(_parse_row, rows):
-            held = await self._statements.write(
+        due = []
+        for delivery in map(_parse_row, rows):
+            claimed_rows = await self._statements.write(
                 "UPDATE webhook_deliveries SET attempts = attempts + 1, next_attempt = ?, updated = ? "
                 "WHERE id = ? AND state = 'open' AND next_attempt = ? RETURNING attempts",
-                now + hold_s, now, found.id, found.next_attempt,
+                now + hold_s, now, delivery.id, delivery.next_attempt,
             )  # fmt: skip
-            if held:
-                taken.append(await self.get(found.id, found.owner))
-        return taken
+            if claimed_rows:
+                due.append(await self.get(delivery.id, delivery.owner))
+        return due
 
     async def record_attempt(
         self, delivery: WebhookDelivery, state: DeliveryState, *, next_attempt: float, status: int | None, error: str
@@ -147,7 +147,7 @@ class WebhookOutbox:
     async def list_newest(
         self, owner: str, *, limit: int, run_id: str | None = None, before: str | None = None
     ) -> list[WebhookDelivery]:
-        """Returns deliveries, newest first; those of one run, or older than `before`. Raises `NotFoundError`."""
+        """Deliveries, newest first; those of one run, or older than `before`. Raises `NotFoundError`."""
         older = await self.get(before, owner) if before is not None else None
         at, last = (older.created, older.id) if older is not None else (1e12, "")
         rows = await self._statements.read(
@@ -161,16 +161,16 @@ class WebhookOutbox:
         """Makes a delivery due again, with all its attempts. Raises `NotFoundError`, and `ConflictError` for a run that
         was deleted.
         """
-        found = await self.get(delivery_id, owner)
+        delivery = await self.get(delivery_id, owner)
         now = self._clock()
         rows = await self._statements.write(
             "UPDATE webhook_deliveries SET state = 'open', attempts = 0, next_attempt = ?, updated = ? WHERE id = ? "
             "AND EXISTS (SELECT 1 FROM runs r WHERE r.run_id = webhook_deliveries.run_id) RETURNING id",
-            now, now, found.id,
+            now, now, delivery.id,
         )  # fmt: skip
         if not rows:
-            raise ConflictError(f"the run of the delivery {found.id!r} was deleted; there is nothing to deliver")
-        return await self.get(found.id, owner)
+            raise ConflictError(f"the run of the delivery {delivery.id!r} was deleted; there is nothing to deliver")
+        return await self.get(delivery.id, owner)
 
 
 def _parse_row(row: Sequence[Any]) -> WebhookDelivery:

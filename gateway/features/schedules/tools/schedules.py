@@ -10,9 +10,9 @@ from agent.core.principal import Principal
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.schedules.engine.cron import CronTimes
-from gateway.features.schedules.engine.model import parse_spec
 from gateway.features.schedules.engine.schedule_store import Schedule
 from gateway.features.schedules.engine.service import ScheduleService, list_next_ticks
+from gateway.features.schedules.forms import CREATE_ROLES, ScheduleCreateInput
 from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 
 SHOWN_TICKS = 3
@@ -37,33 +37,23 @@ class _ScheduleTool(StoredThingTool[In, Out]):
         self._get_schedules = get_schedules
 
 
-class ScheduleCreateInput(Arguments):
-    """Arguments of `schedule_create`."""
-
-    name: str = Field(max_length=100, description="letters, digits, dots, hyphens and underscores")
-    cron: str = Field(max_length=200, description="minute hour day-of-month month day-of-week: `0 7 * * mon-fri`")
-    prompt: str = Field(min_length=1, max_length=20_000, description="the request that runs, complete in itself")
-    timezone: str = Field(default="", max_length=100, description="IANA name; empty: the gateway's")
-    room: str = Field(default="", max_length=200, description="the room it runs in; empty: the default room")
-
-
 class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
     """Creates a schedule, once a person has allowed it."""
 
     name = "schedule_create"
     description = "Run a request at regular times, such as every morning. The user is always asked first."
     annotations = CHANGES
-    argument_roles = declare_roles(name="id", cron="other", prompt="other", timezone="other", room="where")
+    argument_roles = CREATE_ROLES
     requires_approval = True
     keywords = ("schedule", "cron", "every", "daily")
 
     async def check(self, args: ScheduleCreateInput, context: ToolContext) -> None:
         """Raises `BadRequestError` and `RoomUnknownError` for what cannot run, `ToolInputError` without a key."""
-        await self._get_schedules().check(parse_spec(_to_fields(args)), _to_caller(context))
+        await self._get_schedules().check(args.to_spec(), _to_caller(context))
 
     async def run(self, args: ScheduleCreateInput, context: ToolContext) -> ScheduleOutput:
         """Creates it, to run with the rights of the caller's key."""
-        return _to_output(await self._get_schedules().create(parse_spec(_to_fields(args)), _to_caller(context)))
+        return _to_output(await self._get_schedules().create(args.to_spec(), _to_caller(context)))
 
     def format_text(self, output: ScheduleOutput) -> str:
         return f"The schedule {output.name} is set. It runs next at {', '.join(output.next_ticks)} ({output.timezone})."
@@ -85,8 +75,8 @@ class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
     annotations = READ_ONLY
 
     async def run(self, args: SchedulesListInput, context: ToolContext) -> SchedulesListOutput:
-        found = await self._get_schedules().store.list_all(context.owner)
-        return SchedulesListOutput(schedules=[_to_output(one) for one in found])
+        schedules = await self._get_schedules().store.list_all(context.owner)
+        return SchedulesListOutput(schedules=[_to_output(one) for one in schedules])
 
     def format_text(self, output: SchedulesListOutput) -> str:
         lines = [
@@ -137,16 +127,6 @@ def _to_caller(context: ToolContext) -> Principal:
     if context.api_key_id is None and context.owner != LOCAL_OWNER:
         raise ToolInputError("a token of another issuer expires: schedules need an API key")
     return context.to_principal()
-
-
-def _to_fields(args: ScheduleCreateInput) -> dict[str, object]:
-    return {
-        "name": args.name,
-        "cron": args.cron,
-        "prompt": args.prompt,
-        "timezone": args.timezone or None,
-        "room": args.room or None,
-    }
 
 
 def _to_output(schedule: Schedule) -> ScheduleOutput:

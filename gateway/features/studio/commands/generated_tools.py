@@ -91,8 +91,8 @@ async def show(
     stepgate: "Stepgate", name: Name, version: Version = None, owner: Owner = LOCAL_OWNER, as_json: AsJson = False
 ) -> None:
     """Print a generated tool: its code, tests, permissions and review."""
-    found = await get_studio(stepgate).generated_tools.get(_act_for(owner), name, version)
-    await _print_version(stepgate, owner, found, as_json=as_json)
+    generated_tool = await get_studio(stepgate).generated_tools.get(_act_for(owner), name, version)
+    await _print_version(stepgate, owner, generated_tool, as_json=as_json)
 
 
 @_make_tool_command
@@ -156,10 +156,10 @@ async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER, y
 @_make_tool_command
 async def list_generated(stepgate: "Stepgate", owner: str) -> None:
     """Prints the generated tools, each with its newest version."""
-    found = await get_studio(stepgate).generated_tools.list_tools(_act_for(owner))
+    tools = await get_studio(stepgate).generated_tools.list_tools(_act_for(owner))
     lazy_rich.print_rows(
         ("tool", "version", "state", "in use", "description"),
-        [(one.name, str(one.version), one.state, "yes" if one.is_active else "no", one.description) for one in found],
+        [(one.name, str(one.version), one.state, "yes" if one.is_active else "no", one.description) for one in tools],
     )
 
 
@@ -216,9 +216,13 @@ async def _confirm(stepgate: "Stepgate", owner: str, chosen: "ToolVersion", *, y
 async def _print_version(stepgate: "Stepgate", owner: str, version: "ToolVersion", *, as_json: bool) -> None:
     wider = await get_studio(stepgate).generated_tools.list_wider(_act_for(owner), version)
     if as_json:
-        shown = asdict(version)
-        shown |= {"manifest": version.manifest.model_dump(), "review": version.review.model_dump(), "wider": wider}
-        print_json(shown)
+        version_fields = asdict(version)
+        version_fields |= {
+            "manifest": version.manifest.model_dump(),
+            "review": version.review.model_dump(),
+            "wider": wider,
+        }
+        print_json(version_fields)
         return
     print(f"{version.name}, version {version.version}, {version.state}{', in use' if version.is_active else ''}")
     print(f"{version.description}\nsha256 {version.sha256}; sandbox: {version.tier}")

@@ -55,11 +55,11 @@ async def show(
     if not versions:
         _print_prompt(await get_studio(stepgate).prompts.get_prompt(owner, name, version), as_json=as_json)
         return
-    found = await get_studio(stepgate).prompts.list_versions(owner, name)
+    stored = await get_studio(stepgate).prompts.list_versions(owner, name)
     if as_json:
-        print_json([_to_row(prompt) for prompt in found])
+        print_json([_to_row(prompt) for prompt in stored])
         return
-    for prompt in found:
+    for prompt in stored:
         print(f"{prompt.version}  {format_local_time(prompt.at)}  {prompt.by}  {len(prompt.text):,} characters")
 
 

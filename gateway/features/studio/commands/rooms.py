@@ -134,13 +134,13 @@ async def versions(stepgate: "Stepgate", room_id: RoomId, as_json: AsJson = Fals
     """List the texts that a room had, newest first (rooms in a database)."""
     from gateway.features.studio.doors.rooms import to_revision_item  # noqa: PLC0415 - loaded with the engine
 
-    found = [
+    revision_items = [
         to_revision_item(one) for one in await get_studio(stepgate).room_editor.list_revisions(room_id, get_operator())
     ]
     if as_json:
-        print_json(found)
+        print_json(revision_items)
         return
-    for one in found:
+    for one in revision_items:
         what = "deleted" if one.yaml is None else f"{one.version}  {len(one.yaml):,} characters"
         print(f"{one.revision}  {one.stored_at.astimezone():%Y-%m-%d %H:%M}  {what}")
 
@@ -170,18 +170,18 @@ async def check(
     """Check room files: schema, tools, skills and gates. Exit code 1 if any is wrong."""
     if files is None:
         views = await get_studio(stepgate).room_editor.list_rooms(get_operator())
-        found = {view.room_id: [view.error] if view.error else [] for view in views}
+        problems_by_room = {view.room_id: [view.error] if view.error else [] for view in views}
     else:
-        found = {str(path): _find_problems(get_studio(stepgate).room_editor, path) for path in files}
-    for name, problems in found.items():
+        problems_by_room = {str(path): _find_problems(get_studio(stepgate).room_editor, path) for path in files}
+    for name, problems in problems_by_room.items():
         print(f"{'FAIL' if problems else 'ok  '} {name}")
         for problem in problems:
             print(f"     {problem}")
-    return 1 if any(found.values()) else 0
+    return 1 if any(problems_by_room.values()) else 0
 
 
 def get_operator() -> "Editor":
-    """Returns on whose behalf this command edits rooms: the operator's."""
+    """On whose behalf this command edits rooms: the operator's."""
     from gateway.features.studio.engine.room_view import Editor  # noqa: PLC0415 - loaded with the engine
 
     return Editor(None, get_operator_name(), programs="allowed")
@@ -220,8 +220,8 @@ def _parse_value(field: str, text: str) -> Any:
 
     from agent.core.models import Room  # noqa: PLC0415 - likewise
 
-    known = Room.model_fields.get(field)
-    if not text or (known is not None and known.annotation in (str, str | None)):
+    model_field = Room.model_fields.get(field)
+    if not text or (model_field is not None and model_field.annotation in (str, str | None)):
         return text or None
     try:
         return yaml.safe_load(text)

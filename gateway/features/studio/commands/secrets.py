@@ -21,11 +21,12 @@ async def secrets(
     from gateway.features.studio.tools.secrets import to_secret_item  # noqa: PLC0415 - loaded with the engine
 
     names = await asyncio.to_thread(get_studio(stepgate).secrets.list_secrets, None)
-    found = [to_secret_item(one) for one in names]
+    secret_items = [to_secret_item(one) for one in names]
     if as_json:
-        print_json(found)
+        print_json(secret_items)
         return
     rows = [
-        (one.name, one.kind, "yes" if one.configured else one.problem or "no", ", ".join(one.used_by)) for one in found
+        (one.name, one.kind, "yes" if one.configured else one.problem or "no", ", ".join(one.used_by))
+        for one in secret_items
     ]
     lazy_rich.print_rows(("secret", "kind", "configured", "rooms"), rows)

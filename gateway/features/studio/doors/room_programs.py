@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest, DeferredModel, JsonObject, Room
-from agent.runs.open_approvals import read_open_approvals
+from agent.policy.approval import read_open_approvals
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
 from gateway.bootstrap import Stepgate

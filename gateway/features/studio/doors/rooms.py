@@ -172,8 +172,8 @@ async def delete_room(
 @router.get("/v1/rooms/{room_id}/versions", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomRevisionItems:
     """List the texts that a room had, newest first; of a deleted one too. 409 where rooms are files."""
-    found = await get_studio(stepgate).room_editor.list_revisions(room_id, to_editor(stepgate, caller))
-    return RoomRevisionItems(data=[to_revision_item(one) for one in found])
+    revisions = await get_studio(stepgate).room_editor.list_revisions(room_id, to_editor(stepgate, caller))
+    return RoomRevisionItems(data=[to_revision_item(one) for one in revisions])
 
 
 @router.post(
@@ -223,7 +223,7 @@ async def change_or_ask(
 
 
 def to_editor(stepgate: Stepgate, caller: Caller) -> Editor:
-    """Returns on whose behalf a caller edits rooms. This door requires the scope `rooms` of keys; rooms that start
+    """On whose behalf a caller edits rooms. This door requires the scope `rooms` of keys; rooms that start
     programs require `admin`.
     """
     may_ask = stepgate.settings.allow_programs if caller.key is None else caller.key.has_scope("admin")

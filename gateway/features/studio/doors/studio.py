@@ -195,5 +195,5 @@ def _require_entity(graph: EntityGraph, name: str) -> Entity:
 @router.get("/v1/studio/secrets", responses=ERRORS, dependencies=[*_ADMIN, require_tool("list_secrets")])
 async def list_secrets(stepgate: Gateway, caller: CurrentCaller) -> SecretItems:
     """List the names of the secrets that the caller may use, and whether they are configured; never a value."""
-    found = await asyncio.to_thread(get_studio(stepgate).secrets.list_secrets, caller.owner)
-    return SecretItems(data=[to_secret_item(secret) for secret in found])
+    secret_names = await asyncio.to_thread(get_studio(stepgate).secrets.list_secrets, caller.owner)
+    return SecretItems(data=[to_secret_item(secret) for secret in secret_names])

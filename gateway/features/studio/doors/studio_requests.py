@@ -91,8 +91,8 @@ async def request_studio(body: StudioRequestBody, http: Request, stepgate: Gatew
     stopped = await cancel_on_disconnect(
         http, stepgate.service.wait_until_stopped(run.run_id, owner=run.owner, seen_seq=run.last_seq)
     )
-    shown = _project(stopped.events, stopped.state)
-    return Response(shown.model_dump_json(), media_type="application/json", headers={RUN_ID_HEADER: run.run_id})
+    projection = _project(stopped.events, stopped.state)
+    return Response(projection.model_dump_json(), media_type="application/json", headers={RUN_ID_HEADER: run.run_id})
 
 
 @router.get("/v1/studio/requests/{run_id}", responses=ERRORS)
@@ -105,9 +105,9 @@ async def get_studio_request(run_id: str, stepgate: Gateway, caller: CurrentCall
 def _check_room(stepgate: Stepgate, room: str, owner: str) -> None:
     """Raises `RoomUnknownError`, and `BadRequestError` for a room without a router."""
     if stepgate.rooms.get(room, owner).routing != "intents":
-        known = ", ".join(one.id for one in stepgate.rooms.list_visible(owner) if one.routing == "intents") or "none"
+        room_ids = ", ".join(one.id for one in stepgate.rooms.list_visible(owner) if one.routing == "intents") or "none"
         raise BadRequestError(
-            f"the room {room!r} has no router (`routing: intents`); rooms that have: {known}", param="room"
+            f"the room {room!r} has no router (`routing: intents`); rooms that have: {room_ids}", param="room"
         )
 
 

@@ -96,8 +96,8 @@ class RestoreBody(StrictBody):
 @router.get("/v1/studio/tools", responses=ERRORS, dependencies=[require_tool("tools_list")])
 async def list_generated_tools(stepgate: Gateway, caller: CurrentCaller) -> ToolVersionItems:
     """List the generated tools, each with its newest version."""
-    found = await get_studio(stepgate).generated_tools.list_tools(caller.principal)
-    return ToolVersionItems(data=ToolVersionItem.from_records(found))
+    tools = await get_studio(stepgate).generated_tools.list_tools(caller.principal)
+    return ToolVersionItems(data=ToolVersionItem.from_records(tools))
 
 
 @router.post("/v1/studio/tools", status_code=201, responses=ERRORS, dependencies=[require_tool("tool_generate")])
@@ -126,8 +126,8 @@ async def get_generated_tool(
 @router.get("/v1/studio/tools/{name}/versions", responses=ERRORS, dependencies=[require_tool("tool_show")])
 async def list_tool_versions(name: ToolName, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionItems:
     """List the versions of a tool, the newest first."""
-    found = await get_studio(stepgate).generated_tools.list_versions(caller.principal, name)
-    return ToolVersionItems(data=ToolVersionItem.from_records(found))
+    versions = await get_studio(stepgate).generated_tools.list_versions(caller.principal, name)
+    return ToolVersionItems(data=ToolVersionItem.from_records(versions))
 
 
 @router.post("/v1/studio/tools/{name}/apply", responses=ERRORS, dependencies=[require_tool("tool_apply")])

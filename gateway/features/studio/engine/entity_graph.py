@@ -85,16 +85,16 @@ class EntityGraph:
             return sorted(candidates, key=lambda entity: entity.id)[:limit]
         wanted, asked = query.strip().casefold(), frozenset(extract_query_terms(split_name(query)))
         scored = [(_score(entity, wanted, asked), entity) for entity in candidates]
-        found = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].id))
-        return [entity for _, entity in found][:limit]
+        pairs = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].id))
+        return [entity for _, entity in pairs][:limit]
 
     def find(self, name: str) -> Entity | None:
         """The entity with this id, or the only one with this name or title; None for none or several."""
         if name in self.entities:
             return self.entities[name]
         folded = name.strip().casefold()
-        found = [one for one in self.entities.values() if folded in (one.name.casefold(), one.title.casefold())]
-        return found[0] if len(found) == 1 else None
+        matching = [one for one in self.entities.values() if folded in (one.name.casefold(), one.title.casefold())]
+        return matching[0] if len(matching) == 1 else None
 
     def suggest(self, name: str) -> list[str]:
         """The ids that `name` may mean: those with this name, else the nearest ones."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from agent.core.errors import AgentError, ConflictError
+from agent.core.errors import ConflictError, RequestError
 from agent.core.failures import AgentFailure
 
 
-class ValidationError(AgentError):
+class ValidationError(RequestError):
     """Raised for something that may not be stored. Nothing was changed.
 
     `stage` names the check that refused it: `identifier`, `fields`, `yaml_parse` or `check_config`. `recoverable` says
@@ -27,7 +27,7 @@ class ValidationError(AgentError):
 
 
 class VersionConflictError(ConflictError):
-    """Raised if what is to be changed was changed since the caller has read it. Read it again; nothing was changed."""
+    """Raised if the thing to change was changed since the caller read it. Read it again; nothing was changed."""
 
     def __init__(self, what: str, version: str | None) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Builds the graph of what an owner may see from the registries, anew when one of them has changed."""
+"""Builds the graph of what an owner may see from the registries, and again when one of them has changed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -133,8 +133,8 @@ def _list_entities(state: _State, contents: _Contents) -> Iterator[Entity]:
     for name, count in state.collections:
         text = f"{count} {'document' if count == 1 else 'documents'}"
         yield _make_entity("collection", name, text, source=f"table collections, name {name}")
-    for found in contents.documents:
-        yield _make_document_entity(found)
+    for document in contents.documents:
+        yield _make_document_entity(document)
     for prompt in state.prompts:
         place = f"table prompts, name {prompt.name}, version {prompt.version}"
         yield _make_entity("prompt", prompt.name, prompt.description, source=place)
@@ -182,8 +182,10 @@ def _make_entity(
 
 def _list_links(state: _State, contents: _Contents) -> Iterator[Link]:
     tools, skills = contents.specs, contents.skills
-    for found in contents.documents:
-        yield from _iter_links("collection", found.collection, "contains", "document", [found.document.document_id])
+    for document in contents.documents:
+        yield from _iter_links(
+            "collection", document.collection, "contains", "document", [document.document.document_id]
+        )
     for spec in tools:
         if is_foreign(spec):
             yield Link(make_entity_id("server", get_server_name(spec)), make_entity_id("tool", spec.name), "offers")
@@ -203,7 +205,7 @@ def _list_links(state: _State, contents: _Contents) -> Iterator[Link]:
 def _list_room_links(
     room: Room, tools: Sequence[ToolSpec], skills: Sequence[Skill], collections: Sequence[str], servers: Sequence[str]
 ) -> Iterator[Link]:
-    """Yields the links of a room. A tool of another room's server is no tool of this one."""
+    """Yields the links of a room. A tool of another room's server is not a tool of this one."""
     usable = [spec for spec in tools if spec.room in (None, room.id)]
     own = [spec.name for spec in usable if spec.room == room.id]
     required = {*room.required_tools, *(name for names in room.tools_by_topic.values() for name in names)}

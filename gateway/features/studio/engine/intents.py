@@ -54,7 +54,7 @@ class IntentReply(UserIntent):
     @field_validator("entities", mode="before")
     @classmethod
     def read_pairs(cls, value: object) -> object:
-        """Accepts the name/value pairs of the wire, and values that are no text."""
+        """Accepts the name/value pairs of the wire, and values that are not text."""
         if isinstance(value, list) and all(isinstance(one, dict) for one in value):
             value = {str(one.get("name")): one.get("value") for one in value if one.get("name")}
         if isinstance(value, dict):
@@ -89,7 +89,8 @@ class RouterReply(BaseModel):
 
 
 def _refuse_renamed(value: object, fields: Collection[str]) -> object:
-    """Raises ValueError for an object that lacks a field and has another one instead. `reasoning` is no field."""
+    """Raises ValueError for an object that lacks a field and has another one instead. `reasoning` does not count as a
+    field."""
     if not isinstance(value, dict):
         return value
     unknown = [name for name in value if name not in fields and name != "reasoning"]
@@ -132,7 +133,7 @@ class Dispatch:
     question: str = ""
     reason: str = ""
     changing: tuple[int, ...] = ()
-    """The intents that may change something: their action is no tool that only reads."""
+    """The intents that may change something: their action is not a tool that only reads."""
 
 
 def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
@@ -150,8 +151,8 @@ def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
     if lines := format_history(request):
         parts.append(format_block("history", "\n".join(lines)))
     if request.earlier_results:
-        found = [f"{one.tool}: {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
-        parts.append(format_block("earlier_results", "\n".join(found)))
+        earlier = [f"{one.tool}: {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
+        parts.append(format_block("earlier_results", "\n".join(earlier)))
     parts.append(format_block("user_request", cut_text(request.original or request.question, QUESTION_CHARS)))
     if request.replan_reason:
         parts.append(format_block("replan", request.replan_reason))
@@ -233,22 +234,22 @@ def dispatch_command(request: PlanningRequest) -> Dispatch | None:
 
 
 def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str] | None:
-    """Returns action and name of the first entity whose value a small model has made up, or None.
+    """Action and name of the first entity whose value a small model has made up, or None.
 
-    A value stands in the user's messages or in earlier answers and results, compared as a value; or it names something
-    of the gateway, such as a field or a tool.
+    A value is in the user's messages or in earlier answers and results, compared as a value; or it names something of
+    the gateway, such as a field or a tool.
     """
-    said = [request.original, request.question, request.replan_reason or ""]
-    said += [one.content for one in request.history]
-    said += [one.text for one in request.earlier_results]
-    own, letters = OwnWords(*said), _keep_letters(" ".join(said))
-    known = set(request.catalogue.list_names()) | {"true", "false", ""}
+    user_texts = [request.original, request.question, request.replan_reason or ""]
+    user_texts += [one.content for one in request.history]
+    user_texts += [one.text for one in request.earlier_results]
+    own, letters = OwnWords(*user_texts), _keep_letters(" ".join(user_texts))
+    known_words = set(request.catalogue.list_names()) | {"true", "false", ""}
     for intent in read.intents:
         spec = request.catalogue.get_tool(intent.action)
         if spec is None or not spec.has_side_effect:
             continue
         for name, value in intent.entities.items():
-            if name in _STRUCTURAL or value in known or own.hold(value) or _keep_letters(value) in letters:
+            if name in _STRUCTURAL or value in known_words or own.hold(value) or _keep_letters(value) in letters:
                 continue
             return intent.action, name
     return None
@@ -331,7 +332,7 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
     offset = len(request.used_ids)  # no id is used twice in a run
     for number, (task, intent) in enumerate(zip(tasks.steps, read.intents, strict=True), start=offset + 1):
         # A single request keeps the user's own words; the router's are only needed to part several.
-        asked = whole if len(tasks.steps) == 1 else intent.request.strip() or whole
+        request_text = whole if len(tasks.steps) == 1 else intent.request.strip() or whole
         before = tuple(f"s{offset + other + 1}" for other in task.depends_on)
         results: list[JsonValue] = [{"$from": one, "path": "output.summary"} for one in before]
         entities: JsonObject = {name: quote_literal(value) for name, value in intent.entities.items()}
@@ -342,13 +343,13 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
                 action="tool",
                 tool=f"spawn_{task.target}",
                 args={
-                    "request": quote_literal(cut_text(asked, QUESTION_CHARS)),
+                    "request": quote_literal(cut_text(request_text, QUESTION_CHARS)),
                     "action": quote_literal(task.action),
                     "entities": entities,
                     "before": results,
                 },
                 depends_on=before,
-                intent=cut_text(" ".join(asked.split()), 200),
+                intent=cut_text(" ".join(request_text.split()), 200),
             )
         )
     version = request.previous.version + 1 if request.previous is not None else 0

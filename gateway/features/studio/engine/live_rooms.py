@@ -153,8 +153,8 @@ class LiveRooms:
 
     def _report_fault(self, room_id: str, message: str) -> None:
         if self.faults.get(room_id) != message:
-            kept = "; it is served as it was before" if room_id in self._stored else ""
-            log.error("the room %s cannot be used%s: %s", room_id, kept, message)
+            still_served = "; it is served as it was before" if room_id in self._stored else ""
+            log.error("the room %s cannot be used%s: %s", room_id, still_served, message)
         self.faults[room_id] = message
 
     def get_stored(self, name: str) -> Room | None:

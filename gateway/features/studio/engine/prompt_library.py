@@ -56,11 +56,13 @@ class PromptLibrary:
     async def get_prompt(self, owner: str, name: str, version: int | None = None) -> Prompt:
         """A version of a prompt, the newest one for None. Raises `NotFoundError`."""
         versions = await self.list_versions(owner, name)
-        found = next((prompt for prompt in versions if version in (None, prompt.version)), None)
-        if found is None:
-            known = ", ".join(str(prompt.version) for prompt in versions)
-            raise NotFoundError(f"the prompt {name!r} has no version {version}; it has {known}", stage="version")
-        return found
+        stored = next((prompt for prompt in versions if version in (None, prompt.version)), None)
+        if stored is None:
+            version_numbers = ", ".join(str(prompt.version) for prompt in versions)
+            raise NotFoundError(
+                f"the prompt {name!r} has no version {version}; it has {version_numbers}", stage="version"
+            )
+        return stored
 
     async def list_versions(self, owner: str, name: str) -> list[Prompt]:
         """The versions of a prompt, newest first. Raises `NotFoundError`."""
@@ -70,8 +72,8 @@ class PromptLibrary:
             to_storable_text(name)[:100],
         )
         if not rows:
-            known = ", ".join(prompt.name for prompt in await self.list_prompts(owner)) or "none"
-            raise NotFoundError(f"there is no prompt {name[:80]!r}; known prompts: {known}", stage="identifier")
+            prompt_names = ", ".join(prompt.name for prompt in await self.list_prompts(owner)) or "none"
+            raise NotFoundError(f"there is no prompt {name[:80]!r}; known prompts: {prompt_names}", stage="identifier")
         return [_to_prompt(row) for row in rows]
 
     async def save_prompt(
@@ -83,11 +85,11 @@ class PromptLibrary:
         Raises `ValidationError`, and `VersionConflictError` if somebody else was faster.
         """
         newest = await self._find_newest(owner, check_prompt_name(name))
-        told = description if description is not None else (newest.description if newest is not None else "")
-        _check_texts(text, told)
+        new_description = description if description is not None else (newest.description if newest is not None else "")
+        _check_texts(text, new_description)
         if version is not None and version != (newest.version if newest is not None else 0):
             raise VersionConflictError(f"the prompt {name!r}", str(newest.version) if newest is not None else None)
-        if newest is not None and (newest.text, newest.description) == (text, told):
+        if newest is not None and (newest.text, newest.description) == (text, new_description):
             return newest
         if newest is None and len(await self.list_prompts(owner)) >= MAX_PROMPTS:
             raise ValidationError(f"there are {MAX_PROMPTS} prompts already; remove one first", "check_config")
@@ -97,7 +99,7 @@ class PromptLibrary:
             rows = await self._statements.write(
                 f"INSERT INTO prompts (owner, {_COLUMNS}) VALUES (?,?,?,?,?,?,?) "  # noqa: S608 - constants
                 "ON CONFLICT (owner, name, version) DO NOTHING RETURNING version",
-                owner, name, number, text, told, by, self._clock(),
+                owner, name, number, text, new_description, by, self._clock(),
             )  # fmt: skip
             if not rows:
                 raise VersionConflictError(f"the prompt {name!r}", None)

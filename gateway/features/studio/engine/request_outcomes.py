@@ -1,4 +1,4 @@
-"""A run of the studio as its endpoint tells it: the outcome of each request in a message, and of all together."""
+"""A run of the studio as its endpoint reports it: the outcome of each request in a message, and of all together."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -130,14 +130,14 @@ def _list_changes(end: SubAgentFinished | None) -> list[str]:
 
 def _is_waiting(state: RunState, step: PlanStep) -> bool:
     return not state.is_finished and any(
-        item.step_id == step.id for asked in state.pending_approvals for item in asked.items
+        item.step_id == step.id for request in state.pending_approvals for item in request.items
     )
 
 
 def _was_refused(state: RunState, step: PlanStep) -> bool:
-    """Whether a person rejected a call of this step, or the plan it stands in."""
-    asked = (one for one in state.approvals if any(item.step_id == step.id for item in one.items))
-    decisions = (state.decisions.get(one.approval_id) for one in asked)
+    """Whether a person rejected a call of this step, or the plan that contains it."""
+    requests = (one for one in state.approvals if any(item.step_id == step.id for item in one.items))
+    decisions = (state.decisions.get(one.approval_id) for one in requests)
     return any(decided is not None and decided.decision == "rejected" for decided in decisions)
 
 

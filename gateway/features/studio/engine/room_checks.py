@@ -30,7 +30,7 @@ MAX_LISTED = 40
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 ReadRoom = Callable[[str, str], Room]
-"""Returns the room of a text and an id, with the operator's defaults. Raises `YamlError` and pydantic's error."""
+"""The room of a text and an id, with the operator's defaults. Raises `YamlError` and pydantic's error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def make_room_id(name: str) -> str:
 
 
 def check_room_id(room_id: str) -> str:
-    """The id. Raises `ValidationError` for one that is no file name and no model id."""
+    """The id. Raises `ValidationError` for one that is neither a file name nor a model id."""
     if not _ID.fullmatch(room_id):
         raise ValidationError(
             f"{room_id[:80]!r} cannot be a room's id: use 1 to 64 of the characters a-z, 0-9, '-', '_' and '.', "
@@ -111,7 +111,7 @@ def check_room_text(
     """The room of a text; with `renames` the text may set another id than `room_id`.
 
     Raises `ValidationError` with everything that is wrong, each with its field. Stages: `yaml_parse` for a text that is
-    no YAML, `fields` for unknown fields, else `check_config`.
+    not YAML, `fields` for unknown fields, else `check_config`.
     """
     check_field_names(read_fields(text))
     try:
@@ -185,20 +185,20 @@ def _find_reference_problems(room: Room, registries: RoomRegistries) -> Iterator
         *(("topic_tools", topic, registries.topics()) for topic in room.tools_by_topic),
     ]
     prefixes = registries.server_prefixes()
-    for field, name, known in named:
+    for field, name, valid_names in named:
         prefix, separator, _ = name.partition("__")
         # Which tools a server has is known once it has answered, and it may be down now.
-        may_come = known is tools and bool(separator) and (prefixes is None or prefix in prefixes)
-        if name not in known and not may_come:
+        may_come = valid_names is tools and bool(separator) and (prefixes is None or prefix in prefixes)
+        if name not in valid_names and not may_come:
             kind = {"topic_tools": "topic"}.get(field, field.partition(".")[0].removesuffix("s"))
-            yield _describe_unknown(name, f"{field}: {{}}", "tool" if known is tools else kind, known)
+            yield _describe_unknown(name, f"{field}: {{}}", "tool" if valid_names is tools else kind, valid_names)
 
 
 def _describe_unknown(name: str, form: str, kind: str, known: Collection[str]) -> str:
     """A line that names what is unknown, the nearest allowed names, or all of them."""
-    shown = name[:80]
-    near = difflib.get_close_matches(shown, known, n=3)
+    excerpt = name[:80]
+    near = difflib.get_close_matches(excerpt, known, n=3)
     listed = sorted(known)
     allowed = ", ".join(listed[:MAX_LISTED]) + (f" and {len(listed) - MAX_LISTED} more" if listed[MAX_LISTED:] else "")
     hint = f"did you mean {', '.join(near)}? " if near else ""
-    return form.format(f"there is no {kind} {shown!r}; {hint}allowed: {allowed or 'none'}")
+    return form.format(f"there is no {kind} {excerpt!r}; {hint}allowed: {allowed or 'none'}")

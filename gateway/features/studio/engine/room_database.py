@@ -162,7 +162,7 @@ def _require(db: _Connection, room_id: str, version: str | None) -> tuple[Stored
 
 
 def _add_revision(db: _Connection, room: StoredRoom, revision: int, check: CheckText) -> StoredRoom:
-    """Inserts a revision, and checks it as it then stands in the database."""
+    """Inserts a revision, and checks it as the database then has it."""
     _insert(db, room.room_id, revision, room.data, is_managed=room.is_managed)
     written, _ = _read_newest(db, room.room_id)
     if written != room:

@@ -46,8 +46,8 @@ def _make_editor(text: str) -> YAML:
     editor.preserve_quotes = True
     editor.width = _NEVER_WRAPPED
     editor.explicit_start = text.lstrip("\ufeff").startswith("---")
-    found = _SEQUENCE.search(text)
-    offset = len(found[2]) - len(found[1]) if found else 2
+    match = _SEQUENCE.search(text)
+    offset = len(match[2]) - len(match[1]) if match else 2
     editor.indent(mapping=2, sequence=offset + 2, offset=offset)
     return editor
 

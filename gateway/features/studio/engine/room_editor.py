@@ -60,8 +60,8 @@ class RoomEditor:
         for view in await self.list_rooms(editor):
             if view.room_id == room_id:
                 return view
-        known = ", ".join(view.room_id for view in await self.list_rooms(editor))
-        raise RoomUnknownError(f"there is no room named {room_id[:80]!r}; known rooms: {known}", room=room_id[:80])
+        room_ids = ", ".join(view.room_id for view in await self.list_rooms(editor))
+        raise RoomUnknownError(f"there is no room named {room_id[:80]!r}; known rooms: {room_ids}", room=room_id[:80])
 
     async def create_room(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None = None) -> RoomView:
         """Creates a managed room; its id is made from its name unless given."""
@@ -164,19 +164,19 @@ class RoomEditor:
 
         Raises `ConflictError` where none are kept, and `RoomUnknownError` for a room of another owner.
         """
-        found = await asyncio.to_thread(self.live.store.list_revisions, room_id)
-        if found is None:
+        revisions = await asyncio.to_thread(self.live.store.list_revisions, room_id)
+        if revisions is None:
             raise ConflictError(
                 "rooms in files keep no versions: keep their folder in git, or set AGENT_ROOM_STORE=database",
                 stage="versions",
             )
         own: list[RoomRevision] = []
         owner = ""
-        for one in reversed(found):  # a deletion is its owner's whose text it ends
+        for one in reversed(revisions):  # a deletion is its owner's whose text it ends
             owner = owner if one.data is None else _read_owner(one.data)
             if editor.owner in (None, owner):
                 own.insert(0, one)
-        if not found or (own[:1] != list(found[:1])):
+        if not revisions or (own[:1] != list(revisions[:1])):
             await self.get_room(room_id, editor)  # raises unless the editor sees the room as it is now
         return own
 
@@ -205,8 +205,10 @@ class RoomEditor:
         revisions = await self.list_revisions(room_id, editor)
         data = next((one.data for one in revisions if one.revision == revision), None)
         if data is None:
-            known = ", ".join(str(one.revision) for one in revisions if one.data is not None) or "none"
-            raise ValidationError(f"the room {room_id!r} has no text {revision}; there are {known}", "versions")
+            revision_numbers = ", ".join(str(one.revision) for one in revisions if one.data is not None) or "none"
+            raise ValidationError(
+                f"the room {room_id!r} has no text {revision}; there are {revision_numbers}", "versions"
+            )
         return decode_room(data)
 
     async def delete_room(self, room_id: str, editor: Editor, *, version: str | None) -> None:

@@ -34,16 +34,16 @@ class FileRoomStore:
         """Does nothing: no file is held open."""
 
     def list_stamps(self) -> Mapping[str, tuple[int, ...]] | None:
-        """Returns inode, size and times of each file."""
+        """Inode, size and times of each file."""
         stamps = {}
         try:
             with os.scandir(self.folder) as entries:
                 for entry in entries:
                     if entry.name.endswith(".yaml") and not entry.name.startswith("."):
                         with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile, or is a broken link
-                            found = entry.stat()
+                            status = entry.stat()
                             stamps[entry.name.removesuffix(".yaml")] = (
-                                found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+                                status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
                             )  # fmt: skip
         except FileNotFoundError:
             return {} if self.folder.parent.is_dir() else None
@@ -79,7 +79,7 @@ class FileRoomStore:
         version: str | None,
         managed: bool | None = None,
     ) -> StoredRoom:
-        """Replaces a file at once. A person who saves it at the same moment is not overwritten but told of."""
+        """Replaces a file at once. A person who saves it at the same moment is not overwritten but reported."""
         with self._hold_lock(), self._undo_on_error() as undo:
             stored = self._get(room_id, version)
             data = change(decode_room(stored.data)).encode()

@@ -2,7 +2,7 @@
 that adding one is a privilege of the machine's owner.
 
 Who types commands on the machine adds them without a question. A key with the scope `admin`, or any caller where
-`AGENT_ALLOW_PROGRAMS` says so, adds them once a person has seen the command; others are told what to type.
+`AGENT_ALLOW_PROGRAMS` says so, adds them once a person has seen the command; others learn what to type.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent.core.errors import AgentError, ScopeError
+from agent.core.errors import RequestError, ScopeError
 from agent.core.models import Room
 from gateway.features.studio.engine.room_view import Editor
 
@@ -34,7 +34,7 @@ class ProgramsRefusedError(ScopeError):
     """Raised for a caller who may not add programs. The message has the command line for the machine's owner."""
 
 
-class ProgramsNeedApprovalError(AgentError):
+class ProgramsNeedApprovalError(RequestError):
     """Raised for a caller who may add these programs once a person has allowed them. Nothing was changed. Unlike
     `ProgramsRefusedError`, its raiser's caller asks.
     """
@@ -49,15 +49,20 @@ class ProgramsNeedApprovalError(AgentError):
 
 def list_new_programs(before: Room | None, after: Room) -> list[RoomProgram]:
     """The programs of `after` that `before` does not start in exactly the same way."""
-    known = {} if before is None else before.mcp_servers
+    former_servers = {} if before is None else before.mcp_servers
     return [
         RoomProgram(name, server.command, server.args, tuple(server.env), tuple(server.secret_env))
         for name, server in after.mcp_servers.items()
         if server.command
         and (
-            name not in known
+            name not in former_servers
             or (server.command, server.args, server.env, server.secret_env)
-            != (known[name].command, known[name].args, known[name].env, known[name].secret_env)
+            != (
+                former_servers[name].command,
+                former_servers[name].args,
+                former_servers[name].env,
+                former_servers[name].secret_env,
+            )
         )
     ]
 
@@ -118,8 +123,8 @@ def _format_field(name: str, value: Any) -> str:
     """
     if value is None:
         return ""
-    known = Room.model_fields.get(name)
-    is_text = known is not None and known.annotation in (str, str | None)
+    model_field = Room.model_fields.get(name)
+    is_text = model_field is not None and model_field.annotation in (str, str | None)
     return value if is_text and isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

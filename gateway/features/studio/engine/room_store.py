@@ -45,7 +45,7 @@ class RoomStore(Protocol):
     """
 
     def close(self) -> None:
-        """Frees what the store holds. It must not be used any more."""
+        """Frees what the store holds. It must not be used afterwards."""
         ...
 
     def list_stamps(self) -> Mapping[str, tuple[int, ...]] | None:

@@ -17,7 +17,7 @@ def change_room(text: str, changes: Mapping[str, Any]) -> str:
     """The text with fields set; None removes a field, so that its default holds. Comments, order and style of
     everything else stay. Maps are merged field by field.
 
-    Raises `ValidationError` with the stage `yaml_parse` if the text is no room, or cannot hold a value.
+    Raises `ValidationError` with the stage `yaml_parse` if the text is not a room, or cannot hold a value.
     """
     before = read_fields(text) if text.strip() else {}
     changes = _keep_tool_form(before, changes)

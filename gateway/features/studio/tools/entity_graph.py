@@ -72,9 +72,9 @@ class SearchEntitiesTool(GraphTool[SearchEntitiesInput, SearchEntitiesOutput]):
 
     async def run(self, args: SearchEntitiesInput, context: ToolContext) -> SearchEntitiesOutput:
         graph = await self._graphs.get_graph(context.owner)
-        found = graph.search(args.query, args.entity_type, args.limit)
+        entities = graph.search(args.query, args.entity_type, args.limit)
         return SearchEntitiesOutput(
-            entities=EntityItem.from_records(found), from_outside=any(entity.is_tainted for entity in found)
+            entities=EntityItem.from_records(entities), from_outside=any(entity.is_tainted for entity in entities)
         )
 
     def format_text(self, output: SearchEntitiesOutput) -> str:

@@ -27,7 +27,7 @@ from gateway.features.studio.tools.tool_versions import (
 )
 
 AuthorizeToolMaker = Callable[[ToolContext], Awaitable[Principal]]
-"""Returns on whose behalf a call makes tools. Raises `ToolDeniedError` for callers who may not."""
+"""On whose behalf a call makes tools. Raises `ToolDeniedError` for callers who may not."""
 
 MAKING_SECONDS = 600.0
 """Three rounds of tests, code and review take a slow model minutes."""
@@ -63,8 +63,8 @@ class ToolsListTool(GeneratedToolTool[ToolsListInput, ToolsListOutput]):
     annotations = READ_ONLY
 
     async def run(self, args: ToolsListInput, context: ToolContext) -> ToolsListOutput:
-        found = await self._tools.list_tools(await self._authorize(context))
-        return ToolsListOutput(tools=ToolLine.from_records(found))
+        tools = await self._tools.list_tools(await self._authorize(context))
+        return ToolsListOutput(tools=ToolLine.from_records(tools))
 
     def format_text(self, output: ToolsListOutput) -> str:
         lines = [
@@ -201,12 +201,12 @@ class ToolDecisionTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
         """The code, its difference from the version in use, the tests and the permissions."""
         principal = await self._authorize(context)
         try:
-            found = await self.find_version(self.Input.model_validate(args), principal)
-            active = await self._tools.get_active(principal, found.name)
-            shown = await to_output(self._tools, principal, found)
+            version = await self.find_version(self.Input.model_validate(args), principal)
+            active = await self._tools.get_active(principal, version.name)
+            output = await to_output(self._tools, principal, version)
         except AgentError as error:  # it was changed since the question
             return error.message
-        return format_version(shown) + format_difference(active, found)
+        return format_version(output) + format_difference(active, version)
 
     async def check(self, args: In, context: ToolContext) -> None:
         await self.find_version(args, await self._authorize(context))

@@ -300,8 +300,8 @@ class ServerRemoveTool(ServerTool[ServerInput, ServerRemoveOutput]):
         """The room's version and the change that removes the server. Raises `ToolInputError`."""
         view = await self._editor.get_room(args.room_id, editor)
         if view.room is None or args.name not in view.room.mcp_servers:
-            known = ", ".join(view.room.mcp_servers if view.room is not None else ()) or "none"
-            raise ToolInputError(f"the room {args.room_id!r} has no MCP server {args.name!r}; it has {known}")
+            server_names = ", ".join(view.room.mcp_servers if view.room is not None else ()) or "none"
+            raise ToolInputError(f"the room {args.room_id!r} has no MCP server {args.name!r}; it has {server_names}")
         only = len(view.room.mcp_servers) == 1
         return view.version, {"mcp_servers": None if only else {args.name: None}}
 

@@ -218,10 +218,10 @@ def make_prompt_tools(prompts: PromptLibrary, editor: RoomEditor, authorize: Aut
 
 
 async def _describe(prompts: PromptLibrary, owner: str, name: str, version: int | None) -> PromptOutput:
-    shown = await prompts.get_prompt(owner, name, version)
+    prompt = await prompts.get_prompt(owner, name, version)
     versions = [one.version for one in await prompts.list_versions(owner, name)]
     return PromptOutput(
-        name=shown.name, version=shown.version, description=shown.description, text=shown.text, versions=versions
+        name=prompt.name, version=prompt.version, description=prompt.description, text=prompt.text, versions=versions
     )
 
 

@@ -75,10 +75,10 @@ class RoomProgramsTool(RoomTool[RoomProgramsInput, RoomOutput]):
 
     async def _read_change(self, context: ToolContext) -> RoomChange:
         """The change that the run was started for. Raises `ToolInputError` in any other run."""
-        found = (await self._read_withheld(context.run_id)).get(WITHHELD_CHANGE)
-        if found is None:
+        change = (await self._read_withheld(context.run_id)).get(WITHHELD_CHANGE)
+        if change is None:
             raise ToolInputError("only the gateway calls this tool; mcp_server_add connects a room to a server")
-        return _CHANGE.validate_python(found)
+        return _CHANGE.validate_python(change)
 
     async def _find_programs(self, change: RoomChange, editor: Editor) -> Sequence[RoomProgram]:
         """The programs that the change would start now. Raises what refuses the change."""

@@ -19,7 +19,7 @@ from gateway.features.studio.engine.room_view import Editor, RoomOrigin, RoomVie
 from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 
 AuthorizeEditor = Callable[[ToolContext], Awaitable[Editor]]
-"""Returns on whose behalf a call edits rooms. Raises `ToolDeniedError` for callers who may not."""
+"""On whose behalf a call edits rooms. Raises `ToolDeniedError` for callers who may not."""
 
 _KEYWORDS: tuple[str, ...] = ("room", "rooms", "assistant", "studio")
 
@@ -224,8 +224,8 @@ class RoomCopyTool(RoomTool[RoomCopyInput, RoomCopyOutput]):
         source = await self._editor.get_room(args.room_id, editor)
         copied = await self._editor.copy_room(args.room_id, editor, room_id=args.new_id or None, name=args.name or None)
         servers = source.room.mcp_servers if source.room is not None else ()
-        kept = copied.room.mcp_servers if copied.room is not None else ()
-        left_out = [name for name in servers if name not in kept]
+        copied_servers = copied.room.mcp_servers if copied.room is not None else ()
+        left_out = [name for name in servers if name not in copied_servers]
         return RoomCopyOutput(**to_output(copied).model_dump(), servers_left_out=left_out)
 
     def format_text(self, output: RoomCopyOutput) -> str:

@@ -51,10 +51,10 @@ class ListSecretsTool(StoredThingTool[ListSecretsInput, ListSecretsOutput]):
     async def run(self, args: ListSecretsInput, context: ToolContext) -> ListSecretsOutput:
         editor = await self._authorize(context)
         try:
-            found = await asyncio.to_thread(self._secrets.list_secrets, editor.owner)
+            secret_names = await asyncio.to_thread(self._secrets.list_secrets, editor.owner)
         except CredentialError as error:
             raise ToolError(error.message, agent_id=self.name) from error
-        return ListSecretsOutput(secrets=[to_secret_item(secret) for secret in found])
+        return ListSecretsOutput(secrets=[to_secret_item(secret) for secret in secret_names])
 
     def format_text(self, output: ListSecretsOutput) -> str:
         return "\n".join(

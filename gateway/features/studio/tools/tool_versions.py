@@ -41,8 +41,8 @@ def format_version(shown: ToolVersionOutput) -> str:
     lines = [f"Tool {shown.name}, version {shown.version} ({shown.state}{used}): {shown.description}"]
     if shown.state == "staged":
         lines.append("It is staged: it can be used once you apply it.")
-    asked = Manifest.model_validate(shown.permissions).list_wider(Manifest())
-    lines.append(f"Permissions: {'; '.join(asked) or 'none'}.")
+    permissions = Manifest.model_validate(shown.permissions).list_wider(Manifest())
+    lines.append(f"Permissions: {'; '.join(permissions) or 'none'}.")
     lines += [f"New permission: {wider}." for wider in shown.wider]
     tests = "\n".join(test.strip() for test in shown.tests)
     lines += ["", _fence(shown.code, "python"), "", "Tests, all passed in the sandbox:", "", _fence(tests, "python")]

@@ -70,8 +70,8 @@ class AnswerBuilder:
         if not units:
             return self.say_not_in_documents()
         if self.request.follows:
-            told = get_follow_up_text(self.request.user_query, self.request.follows)
-            units = [CheckedUnit(Unit("sentence", OPENING_BLOCK, (Segment(told),)), is_notice=True), *units]
+            follow_up_text = get_follow_up_text(self.request.user_query, self.request.follows)
+            units = [CheckedUnit(Unit("sentence", OPENING_BLOCK, (Segment(follow_up_text),)), is_notice=True), *units]
         if max(chunk.relevance_score for chunk in self.request.context_chunks) < CERTAIN_RELEVANCE:
             closest = Unit("sentence", OPENING_BLOCK, (Segment(get_closest_text(self.request.user_query)),))
             units = [CheckedUnit(closest, is_notice=True), *units]
@@ -93,13 +93,13 @@ class AnswerBuilder:
         is_json = self.format.shape == "json"
         content = format_json(rendered, formatted, get_no_answer_text(question)) if is_json else rendered.text
         quotes = [quote for one in units for quote in one.list_quotes()]
-        kept = 1 - left_out / written if written else 1.0
+        kept_share = 1 - left_out / written if written else 1.0
         output = TailorOutput(
             content=content,
             citations=tuple(rendered.citations.values()),
             tone_used=self.request.persona,
             follow_up_suggestions=suggest_follow_ups(question, quotes, self.checker),
-            confidence_score=compute_confidence(question, formatted, self.checker, kept=max(0.0, kept)),
+            confidence_score=compute_confidence(question, formatted, self.checker, kept=max(0.0, kept_share)),
         )
         return BuiltAnswer(output, rendered.sources)
 

@@ -88,8 +88,8 @@ class AnswerTailor:
         if result.is_hopeless:
             return output.model_copy(update={"fallback_reason": result.make_failure().message})
         if self._review.skipped_because:
-            told = f"the meaning of the answer was not checked: {self._review.skipped_because}"
-            return output.model_copy(update={"fallback_reason": told})
+            unchecked_note = f"the meaning of the answer was not checked: {self._review.skipped_because}"
+            return output.model_copy(update={"fallback_reason": unchecked_note})
         return output
 
     def _is_mistaken(self, built: BuiltAnswer) -> bool:
@@ -110,8 +110,8 @@ class AnswerTailor:
         """The result after the failed units were written again, once, and checked again."""
         started = monotonic()
         try:
-            asked = make_rewrite_messages(messages, text, result.failed)
-            reply = await self._models.complete("completion", asked, tier=tier, formed=False)
+            rewrite_messages = make_rewrite_messages(messages, text, result.failed)
+            reply = await self._models.complete("completion", rewrite_messages, tier=tier, formed=False)
         except (ModelError, BudgetError) as error:  # recorded by its own event; what failed is left out
             if isinstance(error, ModelError) and not result.has_support:
                 raise  # the passages are quoted instead
@@ -229,8 +229,8 @@ class AnswerTailor:
 
 def _list_shown_sources(run: Run) -> tuple[Source, ...]:
     """The sources that readers have seen in an attempt that broke off."""
-    shown: dict[int, Source] = {}
+    sources_by_number: dict[int, Source] = {}
     for event in run.events:
         if isinstance(event.body, AnswerDelta):
-            shown |= {source.id: source for source in event.body.sources}
-    return tuple(shown[number] for number in sorted(shown))
+            sources_by_number |= {source.id: source for source in event.body.sources}
+    return tuple(sources_by_number[number] for number in sorted(sources_by_number))

@@ -141,17 +141,17 @@ def _parse_numbers(mark: str) -> tuple[int, ...]:
 
 def _attach_citations(units: Sequence[Unit]) -> list[Unit]:
     """Moves the citations of units without a text of their own ("[1]", "Sources: [1]") to what precedes them."""
-    kept: list[Unit] = []
+    kept_units: list[Unit] = []
     for unit in units:
         is_citation_only = unit.kind == "sentence" and unit.cites and len(re.findall(r"\w+", unit.text)) <= 1
-        if not is_citation_only or not kept:
-            kept.append(unit)
+        if not is_citation_only or not kept_units:
+            kept_units.append(unit)
             continue
-        block = kept[-1].block
-        for at, earlier in enumerate(kept):
+        block = kept_units[-1].block
+        for at, earlier in enumerate(kept_units):
             if earlier.block == block and earlier.kind in ("row", "code", "sentence") and not earlier.cites:
-                kept[at] = earlier.with_cites(unit.cites)
-    return kept
+                kept_units[at] = earlier.with_cites(unit.cites)
+    return kept_units
 
 
 def _share_citations(units: Sequence[Unit]) -> list[Unit]:

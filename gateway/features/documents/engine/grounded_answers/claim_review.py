@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from agent.core.errors import AgentError
+from agent.core.errors import RunError
 from agent.core.models import JsonObject
 from gateway.features.documents.engine.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer
 from gateway.features.documents.engine.grounded_answers.answer_units import Unit, parse_answer
@@ -19,7 +19,7 @@ AskAnswer = Callable[[tuple[JsonObject, ...]], Awaitable[str]]
 """Asks a model for an answer. Raises `ModelError` and `BudgetError`."""
 
 
-class TailorHallucinationError(AgentError):
+class TailorHallucinationError(RunError):
     """Recorded, not raised, if no claim of a model's answer is supported, also after the rewrite."""
 
     code = "ERR_TAILOR_HALLUCINATION"

@@ -2,9 +2,9 @@
 
     confidence = (0.5 * coverage + 0.5 * relevance) * kept
 
-`coverage` is the share of the question's content words that stand in the quotes or in their titles and headings;
-`relevance` the mean relevance of the cited passages; `kept` the share of the claims that passed their checks. An answer
-without a citation has 0.
+`coverage` is the share of the question's content words in the quotes or in their titles and headings; `relevance` the
+mean relevance of the cited passages; `kept` the share of the claims that passed their checks. An answer without a
+citation has 0.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ def compute_confidence(
     if not quotes:
         return 0.0
     wanted = set(extract_query_terms(question))
-    held: set[str] = set()
+    covered_terms: set[str] = set()
     for quote in quotes:
         passage = checker.passages[quote.number - 1]
-        held |= set(extract_terms(passage.chunk.content[quote.start : quote.end])) | passage.place_terms
-    coverage = len(wanted & held) / len(wanted) if wanted else 0.0
+        covered_terms |= set(extract_terms(passage.chunk.content[quote.start : quote.end])) | passage.place_terms
+    coverage = len(wanted & covered_terms) / len(wanted) if wanted else 0.0
     cited = {quote.number for quote in quotes}
     relevance = sum(checker.chunks[number - 1].relevance_score for number in cited) / len(cited)
     return round(min(1.0, max(0.0, (0.5 * coverage + 0.5 * relevance) * kept)), 2)

@@ -1,7 +1,7 @@
 """Checks the meaning of claims: one call to a model for all claims that are not verbatim quotes.
 
 The model says for each claim whether the passages support it, contradict it, or do not say it, and copies the words it
-relies on. Words that stand in no passage make the verdict void: the claim then fails.
+relies on. Words that no passage contains make the verdict void: the claim then fails.
 """
 
 import json

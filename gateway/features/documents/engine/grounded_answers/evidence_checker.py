@@ -1,8 +1,8 @@
 """Exact checks of an answer against its passages. What they cannot decide, the meaning, is left to `entailment.py`.
 
 A claim fails if it cites a passage that does not exist, if one of its figures, dates, addresses or codes stands neither
-in the cited passage nor in the question nor in a tool result, or if words in quotation marks or code do not stand in
-the passage. A claim that consists of whole sentences of the passage is supported. Every other claim stays open.
+in the cited passage nor in the question nor in a tool result, or if words in quotation marks or code are not in the
+passage. A claim that consists of whole sentences of the passage is supported. Every other claim stays open.
 """
 
 import re
@@ -92,8 +92,8 @@ class EvidenceChecker:
     def accept(self, checked: CheckedUnit, words: Sequence[str] = ()) -> CheckedUnit:
         """An open unit as supported. `words` are the supporting words that the entailment check named.
 
-        The unit fails if one of them stands nowhere. If they stand in another passage than the cited one, the citation
-        is corrected. Without words, a unit is kept only if it cites nothing and holds no value: it makes no claim.
+        The unit fails if one of them stands nowhere. If they are in another passage than the cited one, the citation is
+        corrected. Without words, a unit is kept only if it cites nothing and holds no value: it makes no claim.
         """
         unit = checked.unit
         quotes: list[Quote] = []
@@ -117,8 +117,8 @@ class EvidenceChecker:
         if unit.cites:
             return self._quote(unit, ())
         values = find_values(unit.text, is_claim=True)
-        known = KnownValues(*self.known)
-        if self.known and values and all(known.contains(value) for value in values):
+        known_values = KnownValues(*self.known)
+        if self.known and values and all(known_values.contains(value) for value in values):
             return CheckedUnit(unit, from_tool=True)
         if unit.introduces:
             return CheckedUnit(unit)
@@ -157,13 +157,13 @@ class EvidenceChecker:
                 quotes.append(tuple(_quote_code(segment.text, cited)))
                 continue
             head = self._heads.get(unit.block, "") if unit.kind == "row" else ""
-            found = [quote for passage in cited if (quote := find_verbatim(passage, segment.text, head)) is not None]
-            quotes.append(tuple(found))
+            matching = [quote for passage in cited if (quote := find_verbatim(passage, segment.text, head)) is not None]
+            quotes.append(tuple(matching))
         if len(segments) > 1 and len({segment.cites for segment in segments}) == 1:  # "It is [1] 28 days."
             cited = [self.passages[number - 1] for number in unit.cites]
-            found = [quote for passage in cited if (quote := find_verbatim(passage, unit.text)) is not None]
-            quotes = [tuple(found)] * len(segments)
-            return CheckedUnit(unit, tuple(quotes) if found else (), is_open=not found)
+            matching = [quote for passage in cited if (quote := find_verbatim(passage, unit.text)) is not None]
+            quotes = [tuple(matching)] * len(segments)
+            return CheckedUnit(unit, tuple(quotes) if matching else (), is_open=not matching)
         is_verbatim = all(quotes) and (len(segments) == 1 or unit.kind == "code")
         return CheckedUnit(unit, tuple(quotes) if is_verbatim else (), is_open=not is_verbatim)
 
@@ -177,19 +177,19 @@ class EvidenceChecker:
 
     def _find_problem(self, segment: Segment, cited: Sequence[Passage], *, is_code: bool) -> str:
         """Returns what is certainly wrong with a segment, or an empty string."""
-        shown = " ".join(f"[{passage.number}]" for passage in cited)
+        cited_numbers = " ".join(f"[{passage.number}]" for passage in cited)
         if is_code:
-            return "" if _quote_code(segment.text, cited) else f"this code is not in {shown}"
+            return "" if _quote_code(segment.text, cited) else f"this code is not in {cited_numbers}"
         if missing := self._find_missing(segment.text, cited):
-            return f"{missing[0].text!r} is not in {shown}"
+            return f"{missing[0].text!r} is not in {cited_numbers}"
         for match in _QUOTED.finditer(segment.text):
             quoted = normalize_text(match[1])
             if not any(quoted in passage.comparable for passage in cited):
-                return f"the words in quotation marks ({match[1][:60]!r}) are not in {shown}"
+                return f"the words in quotation marks ({match[1][:60]!r}) are not in {cited_numbers}"
         return ""
 
     def _find_missing(self, text: str, passages: Sequence[Passage]) -> list[ValueMention]:
-        """The values of a text that stand in none of the passages, the question and the tool results.
+        """The values of a text that are in none of the passages, the question and the tool results.
 
         Number words are left to the check of the meaning: "four and a half", "two of them" and "a dozen" are written
         in too many ways for certainty.
@@ -233,8 +233,8 @@ class EvidenceChecker:
         if own or quotes:
             return tuple(dict.fromkeys(own or quotes))
         values = find_values(segment.text, is_claim=True)
-        found = (find_best_quote(self.passages[number - 1], segment.text, values) for number in segment.cites)
-        return tuple(quote for quote in found if quote is not None)
+        best_quotes = (find_best_quote(self.passages[number - 1], segment.text, values) for number in segment.cites)
+        return tuple(quote for quote in best_quotes if quote is not None)
 
 
 def _quote_code(code: str, cited: Sequence[Passage]) -> list[Quote]:

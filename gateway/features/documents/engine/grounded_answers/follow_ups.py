@@ -15,13 +15,15 @@ _NUMBERING = re.compile(r"^[\s#*_]*(?:\d+(?:\.\d+)*[.)]?\s+)?|[\s#*_:]+$")
 def suggest_follow_ups(question: str, quotes: Sequence[Quote], checker: EvidenceChecker) -> tuple[str, ...]:
     """Returns at most `MAX_FOLLOW_UPS` questions, those of the more relevant passages first."""
     used = {quote.number for quote in quotes}
-    known = set(extract_terms(question))
+    question_terms = set(extract_terms(question))
     for number in used:
-        known |= {term for heading in list_headings(checker.chunks[number - 1])[-1:] for term in extract_terms(heading)}
+        question_terms |= {
+            term for heading in list_headings(checker.chunks[number - 1])[-1:] for term in extract_terms(heading)
+        }
     questions: dict[str, str] = {}
     for passage in checker.passages:
         heading = _NUMBERING.sub("", next(reversed(list_headings(passage.chunk)), ""))
-        is_new = passage.number not in used and not set(extract_terms(heading)) <= known
+        is_new = passage.number not in used and not set(extract_terms(heading)) <= question_terms
         if is_new and 2 < len(heading) <= HEADING_CHARS:
             questions.setdefault(fold(heading), f"What do the documents say about {heading}?")
     return tuple(questions.values())[:MAX_FOLLOW_UPS]

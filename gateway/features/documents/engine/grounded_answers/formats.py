@@ -28,7 +28,7 @@ class Format(FrozenModel):
 
 
 def merge_formats(first: Format, second: Format) -> Format:
-    """Returns both formats in one; the first wins."""
+    """Both formats in one; the first wins."""
     return Format(
         shape=first.shape if first.shape != "plain" else second.shape,
         max_sentences=first.max_sentences or second.max_sentences,
@@ -41,11 +41,11 @@ def limit_units(units: Sequence[CheckedUnit], limits: Format) -> list[CheckedUni
     cut, and ends with an ellipsis."""
     if limits.max_sentences is None and limits.max_words is None:
         return list(units)
-    kept: list[CheckedUnit] = []
+    kept_units: list[CheckedUnit] = []
     words = sentences = 0
     for checked in units:
         if checked.is_notice:
-            kept.append(checked)
+            kept_units.append(checked)
             continue
         opens = checked.unit.kind != "sentence" or checked.unit.text.endswith(":")
         if opens and not checked.states_fact:
@@ -55,12 +55,12 @@ def limit_units(units: Sequence[CheckedUnit], limits: Format) -> list[CheckedUni
             continue
         if limits.max_words is not None and words + count > limits.max_words:
             if not words:
-                kept.append(_cut_unit(checked, limits.max_words))
+                kept_units.append(_cut_unit(checked, limits.max_words))
             words = limits.max_words
             continue
-        kept.append(checked)
+        kept_units.append(checked)
         words, sentences = words + count, sentences + 1
-    return kept
+    return kept_units
 
 
 def shape_units(units: Sequence[CheckedUnit], shape: Shape) -> list[CheckedUnit]:

@@ -76,8 +76,8 @@ def build_messages(
     parts.append(format_data_block("user_request", request.user_query, limit=QUESTION_CHARS))
     if feedback:
         parts.append(f"\nAn earlier answer was not accepted: {feedback}")
-    asked = ChatMessage(role="user", content="\n".join(parts), images=images).to_openai()
-    return {"role": "system", "content": system}, *history, asked
+    user_message = ChatMessage(role="user", content="\n".join(parts), images=images).to_openai()
+    return {"role": "system", "content": system}, *history, user_message
 
 
 def _describe_format(request: TailorInput, form: Format) -> str:

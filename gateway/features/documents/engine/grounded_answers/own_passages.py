@@ -50,5 +50,5 @@ def _holds_own_term(question: str, passage: RetrievedContext) -> bool:
     text = f"{describe_surroundings(passage)}\n{passage.content}"
     language = detect_language(text)
     languages = (language,) if language in SNOWBALL_LANGUAGES else ()
-    held = {term for one in ("", *languages) for term in extract_terms(text, one)}
-    return any(forms & held for forms in list_own_terms(question, languages))
+    passage_terms = {term for one in ("", *languages) for term in extract_terms(text, one)}
+    return any(forms & passage_terms for forms in list_own_terms(question, languages))

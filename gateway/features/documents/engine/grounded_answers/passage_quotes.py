@@ -53,18 +53,18 @@ def list_quotations(
 
 
 def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Container[int]) -> list[CheckedUnit]:
-    """Returns quotations for the questions of a message that an answer leaves out; none for a single question.
+    """Quotations for the questions of a message that an answer leaves out; none for a single question.
 
     A question is left out if a passage holds most of its words, more than any cited passage does.
     """
     parts = split_questions(remove_form(request.user_query))
     units: list[CheckedUnit] = []
     for number, part in enumerate(parts if len(parts) > 1 else ()):
-        held = {passage.number: _count_terms(part, passage) for passage in checker.passages}
-        best = max(checker.passages, key=lambda passage: held[passage.number], default=None)
-        if best is None or 2 * held[best.number] <= len(extract_query_terms(part)):
+        term_counts = {passage.number: _count_terms(part, passage) for passage in checker.passages}
+        best = max(checker.passages, key=lambda passage: term_counts[passage.number], default=None)
+        if best is None or 2 * term_counts[best.number] <= len(extract_query_terms(part)):
             continue
-        if all(held[one] < held[best.number] for one in held if one in cited):
+        if all(term_counts[one] < term_counts[best.number] for one in term_counts if one in cited):
             block = OVERLOOKED_BLOCK + number * BLOCKS_PER_PASSAGE
             units += _quote_passages(part, [best], request.persona, block, by_sentence=False, limit=None)
     return units
@@ -73,9 +73,9 @@ def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Conta
 def _count_terms(question: str, passage: Passage) -> int:
     """Returns how many of the question's terms a passage holds, in its stems."""
     languages = [passage.language] if passage.language in SNOWBALL_LANGUAGES else []
-    held = {term for one in ("", *languages) for term in extract_terms(passage.chunk.content, one)}
+    passage_terms = {term for one in ("", *languages) for term in extract_terms(passage.chunk.content, one)}
     variants = expand_query_terms(question, languages).values()
-    return sum(any(term in held for term in terms) for terms in variants)
+    return sum(any(term in passage_terms for term in terms) for terms in variants)
 
 
 def _compare_topics(
@@ -125,14 +125,14 @@ def _quote_passages(
 
 
 def _score_parts(question: str, passage: Passage) -> list[int]:
-    """Returns for each part how many of the question's terms it or its table's head holds, in the passage's stems."""
+    """For each part how many of the question's terms it or its table's head holds, in the passage's stems."""
     languages = [passage.language] if passage.language in SNOWBALL_LANGUAGES else []
     variants = list(expand_query_terms(question, languages).values())
     scores = []
     for part in passage.parts:
         text = f"{part.head}\n{part.text}"
-        held = {term for language in ("", *languages) for term in extract_terms(text, language)}
-        scores.append(sum(any(term in held for term in terms) for terms in variants))
+        part_terms = {term for language in ("", *languages) for term in extract_terms(text, language)}
+        scores.append(sum(any(term in part_terms for term in terms) for terms in variants))
     return scores
 
 
@@ -242,8 +242,8 @@ def _format_title(passage: Passage, persona: Persona) -> str:
     """The place of a passage in bold: document and last heading; for `Technical` all headings and the page."""
     headings = [clean_text(heading).replace("*", "") for heading in list_headings(passage.chunk)]
     name = format_place(passage.chunk) if persona == "Technical" else get_document_name(passage.chunk)
-    shown = headings if persona == "Technical" else headings[-1:]
-    path = " \u203a ".join([name, *shown])
+    shown_headings = headings if persona == "Technical" else headings[-1:]
+    path = " \u203a ".join([name, *shown_headings])
     return f"**{path}**"
 
 

@@ -125,10 +125,10 @@ def find_words(passage: Passage, words: str) -> Quote | None:
     Case, white space, punctuation and markup are ignored, and "..." stands for omitted words.
     """
     spans = [_find_span(passage, piece) for piece in _GAP.split(words) if _WORDS.search(piece)]
-    found = [span for span in spans if span is not None]
-    if not found or len(found) < len(spans):
+    places = [span for span in spans if span is not None]
+    if not places or len(places) < len(spans):
         return None
-    first, last = min(start for start, _ in found), max(end for _, end in found)
+    first, last = min(start for start, _ in places), max(end for _, end in places)
     inside = [
         at for at, part in enumerate(passage.parts) if part.piece.start < last and part.piece.end > first
     ]  # whole pieces, so that a quote does not start in the middle of a sentence
@@ -142,11 +142,11 @@ def find_best_quote(passage: Passage, text: str, values: list[ValueMention]) -> 
     if not quotable:
         return passage.make_quote(0, len(passage.parts)) if passage.parts else None
     terms = frozenset(extract_query_terms(text))
-    held = {at: {one.text for one in values if passage.parts[at].values.contains(one)} for at in quotable}
-    chosen = [max(quotable, key=lambda at: (len(held[at]), len(terms & passage.parts[at].terms), -at))]
+    values_by_part = {at: {one.text for one in values if passage.parts[at].values.contains(one)} for at in quotable}
+    chosen = [max(quotable, key=lambda at: (len(values_by_part[at]), len(terms & passage.parts[at].terms), -at))]
     for value in values:
-        if not any(value.text in held[at] for at in chosen):
-            chosen += [at for at in quotable if value.text in held[at]][:1]
+        if not any(value.text in values_by_part[at] for at in chosen):
+            chosen += [at for at in quotable if value.text in values_by_part[at]][:1]
     quote = passage.make_quote(min(chosen), max(chosen) + 1)
     return quote if quote.end - quote.start <= QUOTE_CHARS else passage.make_quote(chosen[0], chosen[0] + 1)
 

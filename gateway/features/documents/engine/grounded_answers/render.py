@@ -61,10 +61,12 @@ def select_presentable(checked: Sequence[CheckedUnit]) -> list[CheckedUnit]:
         ready.append(one)
     while ready and (not ready[-1].states_fact or ready[-1].unit.kind == "row"):
         ready.pop()
-    shown = select_supported(ready)
-    while shown and not shown[-1].states_fact:  # the fact behind it was a repetition, and what follows may differ
-        shown.pop()
-    return shown
+    supported = select_supported(ready)
+    while (
+        supported and not supported[-1].states_fact
+    ):  # the fact behind it was a repetition, and what follows may differ
+        supported.pop()
+    return supported
 
 
 def render(
@@ -91,15 +93,15 @@ def render(
 def _list_sources(
     citations: Sequence[SourceCitation], numbers: dict[tuple[str, str | None], int], shown: Sequence[Source]
 ) -> tuple[Source, ...]:
-    found = []
+    sources = []
     for (name, _), number in numbers.items():
         own = [one for one in citations if one.number == number]
         if not own:
-            found += [source for source in shown if source.id == number]
+            sources += [source for source in shown if source.id == number]
             continue
         quotes = tuple(dict.fromkeys(one.text_snippet for one in own))
-        found.append(Source(id=number, name=name, url=own[0].url, quotes=quotes))
-    return tuple(found)
+        sources.append(Source(id=number, name=name, url=own[0].url, quotes=quotes))
+    return tuple(sources)
 
 
 def _introduces_nothing(passed: Sequence[CheckedUnit], at: int, last: int) -> bool:

@@ -1,4 +1,4 @@
-"""The rewrite of failed claims: what the model is told about them, and how its new sentences replace them."""
+"""The rewrite of failed claims: what the model gets about them, and how its new sentences replace them."""
 
 import re
 from collections.abc import Sequence

@@ -23,8 +23,8 @@ class ProofCheck(FrozenModel):
 class Proof(FrozenModel):
     """The verdict over all checks.
 
-    `proven`: words, place and file are unchanged. `proven_in_index`: words and place are, and the file cannot be read
-    any more. `not_proven`: something has changed. `cannot_be_checked`: no collection contains the citation."""
+    `proven`: words, place and file are unchanged. `proven_in_index`: words and place are, and the file can no longer be
+    read. `not_proven`: something has changed. `cannot_be_checked`: no collection contains the citation."""
 
     verdict: Verdict
     statement: str

@@ -142,7 +142,7 @@ class BatchReader:
 
     async def _prepare(self, batch: Batch, writer: IndexWriter) -> tuple[list[PreparedDocument], BatchResult]:
         """Parses the documents of a batch, a few at a time, in order. One that cannot be read is skipped."""
-        known = await self.resources.documents.get_by_sources(
+        stored_by_source = await self.resources.documents.get_by_sources(
             self.job.owner, self.job.collection, [item.source for item in batch.items]
         )
         async with asyncio.TaskGroup() as group:
@@ -161,7 +161,7 @@ class BatchReader:
             notes += [f"{item.name}: {uncertainty}" for uncertainty in made.parsed.uncertainties]
             route = self.processor.find_route(item.file_type)
             wants_vectors = route is not None and route.wants_vectors
-            prepared.append(PreparedDocument(document, made.chunks, known.get(item.source), wants_vectors))
+            prepared.append(PreparedDocument(document, made.chunks, stored_by_source.get(item.source), wants_vectors))
         return prepared, BatchResult(skipped=tuple(skipped), notes=tuple(notes), attempts=batch.attempts)
 
     def _make_document(self, item: BatchItem, made: ProcessedDocument) -> tuple[Document, bool]:

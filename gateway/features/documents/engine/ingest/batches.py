@@ -135,7 +135,7 @@ class BatchStore:
     def make_completion(self, batch: Batch, result: BatchResult) -> tuple[SqlStatement, ...]:
         """The statements that mark a batch as done and count it. The first fails if the claim was lost.
 
-        The job has got further: it is begun anew for the first time.
+        The job has got further: it counts as started for the first time.
         """
         data = replace_surrogates(result.model_dump_json(exclude_defaults=True))
         done = f"UPDATE job_batches SET status = 'done', result = ?, updated = ? {_MINE}"  # noqa: S608 - constants only

@@ -97,11 +97,11 @@ def read_corpus(
                     faults.add(path.name, number, f"longer than {LINE_CHARS:,} bytes")
                     _skip_line(file.readline)
                 elif raw.strip():
-                    found = _parse_document(raw, number == 1)
-                    if isinstance(found, CorpusDocument):
-                        yield number, found
+                    document = _parse_document(raw, number == 1)
+                    if isinstance(document, CorpusDocument):
+                        yield number, document
                     else:
-                        faults.add(path.name, number, found)
+                        faults.add(path.name, number, document)
                 if number % 500 == 0:
                     progress(path.name, file.tell(), size)
             progress(path.name, size, size)

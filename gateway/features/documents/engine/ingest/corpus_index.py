@@ -109,18 +109,18 @@ class CorpusIndexer:
             sets = await self._collections.get_vector_sets(owner, collection)
             writer = IndexWriter(self._documents, self._lexical, self._vectors, self._embedder, lock, sets)
             there = await writer.clean_up(await self._documents.list(owner, collection))
-            known = {one.source: one for one in there if one.source.startswith(SOURCE_PREFIX)}
+            by_source = {one.source: one for one in there if one.source.startswith(SOURCE_PREFIX)}
             seen: set[str] = set()
             batch: list[_Item] = []
-            for document in self._iter_changed_documents(corpora, known, seen, report, progress):
+            for document in self._iter_changed_documents(corpora, by_source, seen, report, progress):
                 await mark_started()
-                batch.append(self._make_item(collection, document, known.get(f"{SOURCE_PREFIX}{document.doc_id}")))
+                batch.append(self._make_item(collection, document, by_source.get(f"{SOURCE_PREFIX}{document.doc_id}")))
                 if len(batch) == BATCH_DOCUMENTS or sum(one.document.size for one in batch) > BATCH_CHARS:
                     embedders.append(await self._write_batch(owner, writer, batch, report) or embedders[-1])
                     batch = []
             if batch:
                 embedders.append(await self._write_batch(owner, writer, batch, report) or embedders[-1])
-            await self._prune(writer, known, seen, report, prune=prune)
+            await self._prune(writer, by_source, seen, report, prune=prune)
             if seen:
                 await mark_started()
         report.seconds = monotonic() - started
@@ -223,11 +223,14 @@ def _to_parser_output(document: CorpusDocument, checksum: str) -> ParserOutput:
 def _make_passage(row: Document, document: CorpusDocument, chunk: Chunk) -> Passage:
     """A window as it is searched and cited, with normalised service and severity for filters."""
     metadata: JsonObject = {name: value for name, value in document.metadata.items() if name not in INDEX_WORDS}
-    services = [said for name in SERVICE_FIELDS if (said := normalize_name(_format_metadata(document, name)))]
+    services = [
+        metadata_text for name in SERVICE_FIELDS if (metadata_text := normalize_name(_format_metadata(document, name)))
+    ]
     severities = [
-        said
+        metadata_text
         for name in SEVERITY_FIELDS
-        if (given := _format_metadata(document, name)) and (said := parse_severity(given) or normalize_name(given))
+        if (given := _format_metadata(document, name))
+        and (metadata_text := parse_severity(given) or normalize_name(given))
     ]
     if services:
         metadata["match_service"] = [*dict.fromkeys(services)]

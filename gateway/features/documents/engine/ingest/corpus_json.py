@@ -48,12 +48,12 @@ def iter_json_lines(path: Path, encoding: str, faults: Faults, progress: Progres
 def _parse_row(text: str) -> JsonObject | str:
     """The object of a line, or why it is invalid."""
     try:
-        found = json.loads(decode_cell(text))
+        parsed = json.loads(decode_cell(text))
     except ValueError as error:
         return f"no JSON: {error}"
     except RecursionError:
         return "nested too deeply"
-    return found if isinstance(found, dict) else "no JSON object"
+    return parsed if isinstance(parsed, dict) else "no JSON object"
 
 
 def iter_json_rows(path: Path, encoding: str, where: str, faults: Faults) -> Iterator[Row]:

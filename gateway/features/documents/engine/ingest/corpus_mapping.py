@@ -56,9 +56,9 @@ class CorpusMapping(FrozenModel):
     @field_validator("metadata")
     @classmethod
     def _check_own_names(cls, value: Mapping[str, str]) -> Mapping[str, str]:
-        taken = sorted(set(value) & INDEX_WORDS)
-        if taken:
-            raise ValueError(f"{', '.join(taken)}: the index has these names for itself; choose others")
+        reserved_names = sorted(set(value) & INDEX_WORDS)
+        if reserved_names:
+            raise ValueError(f"{', '.join(reserved_names)}: the index has these names for itself; choose others")
         return value
 
     @property
@@ -114,9 +114,9 @@ class RowMapper:
         if title:
             metadata["title"] = title[:300]
         for name, template in self._metadata.items():
-            said = self._render(template, row)
-            if said:
-                metadata[name] = said[:_VALUE_CHARS]
+            rendered = self._render(template, row)
+            if rendered:
+                metadata[name] = rendered[:_VALUE_CHARS]
         lines = [line for template in self._text if (line := self._render(template, row))]
         doc_id = self._render(self._doc_id, row)
         if not doc_id:
@@ -155,14 +155,14 @@ class RowMapper:
 def _map_columns(mapping: CorpusMapping, columns: Collection[str], file: str) -> dict[str, str]:
     """Maps the names in the mapping to the table's columns, ignoring case."""
     there = {name.strip().casefold(): name for name in reversed(list(columns))}
-    found = {name: there.get(name.strip().casefold(), "") for name in mapping.columns}
-    missing = [name for name, column in found.items() if not column]
+    cells = {name: there.get(name.strip().casefold(), "") for name in mapping.columns}
+    missing = [name for name, column in cells.items() if not column]
     if missing:
         raise BadRequestError(
             f"{file} has no column {', '.join(map(repr, missing))}; its columns are: {', '.join(columns)[:1_000]}",
             agent_id="corpus",
         )
-    return found
+    return cells
 
 
 def _list_templates(value: str | tuple[str, ...] | Mapping[str, str]) -> list[str]:
@@ -181,10 +181,10 @@ def _iter_template_parts(template: str) -> Iterator[tuple[str, str | None]]:
 
 def _get_nested_value(row: JsonObject, path: str) -> JsonValue:
     """The value at `a.b.c`, or None."""
-    found: JsonValue = row
+    nested_value: JsonValue = row
     for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+        nested_value = nested_value.get(part) if isinstance(nested_value, dict) else None
+    return nested_value
 
 
 def _to_text(value: JsonValue) -> str:

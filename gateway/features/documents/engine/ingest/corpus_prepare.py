@@ -1,4 +1,4 @@
-"""`prepare_corpus`: converts tables to one corpus in constant memory. Row state lies in a temporary database beside the
+"""`prepare_corpus`: converts tables to one corpus in constant memory. Row state is in a temporary database beside the
 output."""
 
 import hashlib
@@ -24,7 +24,7 @@ from gateway.features.documents.engine.ingest.corpus_rows import open_table
 @dataclass(slots=True)
 class PrepareReport:
     """The result of a conversion. `superseded` counts rows replaced by a later version, `refused` invalid ones;
-    `faults` lists these and lines that are no rows."""
+    `faults` lists these and lines that are not rows."""
 
     path: Path
     rows: int = 0
@@ -165,10 +165,10 @@ class _LatestWins:
         if not thing:
             raise ValueError(f"{self._dedup.key} is empty")
         order = _get_version_order(mapper.get_value(row.values, self._dedup.latest))
-        known = self._seen.execute("SELECT number, text FROM seen WHERE id = ?", (_compute_key(thing),)).fetchone()
-        if known is not None:
+        seen_row = self._seen.execute("SELECT number, text FROM seen WHERE id = ?", (_compute_key(thing),)).fetchone()
+        if seen_row is not None:
             self._report.superseded += 1
-            if order < known:
+            if order < seen_row:
                 return
         self._seen.execute(
             "INSERT INTO seen VALUES (?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET number = excluded.number, "

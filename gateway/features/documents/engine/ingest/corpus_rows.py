@@ -55,9 +55,9 @@ def open_table(path: Path, mapping: CorpusMapping, faults: Faults, *, progress: 
     if path.suffix.lower() == ".json" or (start.startswith(("[{", '{"')) and path.suffix.lower() != ".csv"):
         return Table(None, iter_json_rows(path, encoding, mapping.rows, faults), "JSON")
     delimiter = mapping.delimiter or _guess_delimiter(start, tab_first=path.suffix.lower() in (".tsv", ".tab"))
-    shown = {"\t": "tabs", ",": "commas", ";": "semicolons"}.get(delimiter, repr(delimiter))
+    delimiter_name = {"\t": "tabs", ",": "commas", ";": "semicolons"}.get(delimiter, repr(delimiter))
     reader = _DelimitedReader(path, encoding, delimiter, faults, progress)
-    return Table(reader.columns, reader.iter_rows(), f"{encoding}, separated by {shown}")
+    return Table(reader.columns, reader.iter_rows(), f"{encoding}, separated by {delimiter_name}")
 
 
 class _DelimitedReader:
@@ -133,7 +133,7 @@ def _find_width_problem(cells: list[str], width: int) -> str | None:
 
 
 def _make_unique_names(header: Sequence[str]) -> list[str]:
-    """Returns unique column names; a column without a name is called by its number."""
+    """Unique column names; a column without a name is called by its number."""
     names: list[str] = []
     for place, cell in enumerate(header, start=1):
         name = cell.replace("\ufeff", "").strip() or f"column {place}"

@@ -115,10 +115,12 @@ class DryRun:
             folder.mkdir()
         walk = self._connector.fetch(request, downloads, {})
         async with close_walk(walk):
-            async for found in walk:
-                if not self._is_counted(found) or not self._sampler.would_keep(found):
+            async for document in walk:
+                if not self._is_counted(document) or not self._sampler.would_keep(document):
                     continue
-                candidate = await asyncio.to_thread(_keep_copy, found, downloads, kept / str(self._sampler.seen_count))
+                candidate = await asyncio.to_thread(
+                    _keep_copy, document, downloads, kept / str(self._sampler.seen_count)
+                )
                 dropped = self._sampler.add(candidate)
                 if dropped is not None and dropped.is_copy and dropped.path is not None:
                     dropped.path.unlink()
@@ -151,26 +153,28 @@ class DryRun:
 
     async def _try(self, processor: DocumentProcessor, candidate: Candidate) -> _FileTrial:
         """Processes one file; a failure is its result."""
-        found = candidate.found
-        if isinstance(found, MissedDocument):
-            result = FileResult(source=found.source, name=found.name, file_type=None, status="failed", stage="source")
-            return _FileTrial(candidate, _make_failed_result(result, found.error))
+        document = candidate.found
+        if isinstance(document, MissedDocument):
+            result = FileResult(
+                source=document.source, name=document.name, file_type=None, status="failed", stage="source"
+            )
+            return _FileTrial(candidate, _make_failed_result(result, document.error))
         assert self._request is not None
-        size = found.output.file_size_bytes if found.output is not None else 0
+        size = document.output.file_size_bytes if document.output is not None else 0
         result = FileResult(
-            source=found.source,
-            name=found.name,
-            file_type=found.file_type,
+            source=document.source,
+            name=document.name,
+            file_type=document.file_type,
             status="failed",
             stage="parser",
             size_bytes=size,
         )
-        if found.file_type is None or candidate.path is None:
+        if document.file_type is None or candidate.path is None:
             return _FileTrial(candidate, _make_failed_result(result, ConnectorError("nothing was fetched; try again")))
         async with self._slots:
             started = monotonic()
             try:
-                made = await processor.process(str(candidate.path), found.file_type, self._request.source_type)
+                made = await processor.process(str(candidate.path), document.file_type, self._request.source_type)
             except StoreError:
                 raise
             except AgentError as error:

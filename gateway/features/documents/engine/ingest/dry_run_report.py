@@ -174,16 +174,16 @@ def build_report(
 
 
 def _build_categories(failed: Sequence[FileResult]) -> dict[str, FailureCategory]:
-    found: dict[str, list[FileResult]] = {}
+    categories: dict[str, list[FileResult]] = {}
     for one in failed:
-        found.setdefault(_get_category_name(one), []).append(one)
+        categories.setdefault(_get_category_name(one), []).append(one)
     return {
         name: FailureCategory(
             count=len(ones),
             examples=tuple(one.source for one in ones[:EXAMPLES]),
             suggested_fix=CATEGORIES.get(ones[0].error_code or "", ("", None))[1],
         )
-        for name, ones in sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+        for name, ones in sorted(categories.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     }
 
 
@@ -216,8 +216,8 @@ def _list_incomplete(files: Sequence[FileResult]) -> Iterator[ReportUncertainty]
             yield ReportUncertainty(severity="blocking", message=message, context=context)
     incomplete = [(one, cov) for one, cov in measured if USABLE_SHARE <= cov.share < COMPLETE_SHARE]
     if incomplete:
-        shown = "; ".join(f"{one.name}: {coverage.describe()}" for one, coverage in incomplete[:EXAMPLES])
-        message = f"{format_count(len(incomplete), 'file')} not read as a whole: {shown}"
+        coverage_list = "; ".join(f"{one.name}: {coverage.describe()}" for one, coverage in incomplete[:EXAMPLES])
+        message = f"{format_count(len(incomplete), 'file')} not read as a whole: {coverage_list}"
         yield ReportUncertainty(severity="notable", message=message, context={"files": len(incomplete)})
 
 

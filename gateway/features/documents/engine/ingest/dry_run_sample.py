@@ -11,7 +11,7 @@ from gateway.features.documents.engine.ingest.connectors.port import FetchedDocu
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file that may be tried. `path` is None if it has no bytes; `is_copy` tells that the dry run may delete it."""
+    """A file that may be tried. `path` is None if it has no bytes; `is_copy`: the dry run may delete it."""
 
     found: FetchedDocument | MissedDocument
     path: Path | None = None
@@ -32,24 +32,24 @@ class Sampler:
 
     def would_keep(self, found: FetchedDocument | MissedDocument) -> bool:
         """Whether the file would be kept now, so that the bytes of others need not be copied."""
-        kept = self._kept.get(_choose_stratum(found), [])
-        return len(kept) < self._count or -self._rank(found) > kept[0][0]
+        stratum = self._kept.get(_choose_stratum(found), [])
+        return len(stratum) < self._count or -self._rank(found) > stratum[0][0]
 
     def add(self, candidate: Candidate) -> Candidate | None:
         """Adds a file; returns the one that is dropped for it, if any."""
-        kept = self._kept.setdefault(_choose_stratum(candidate.found), [])
+        stratum = self._kept.setdefault(_choose_stratum(candidate.found), [])
         entry = (-self._rank(candidate.found), candidate.found.source, candidate)
-        if len(kept) < self._count:
-            heappush(kept, entry)
+        if len(stratum) < self._count:
+            heappush(stratum, entry)
             return None
-        return heappushpop(kept, entry)[2]
+        return heappushpop(stratum, entry)[2]
 
     def sample(self) -> list[Candidate]:
         """The sample: one file of each kind in turn until there are enough."""
         return [candidate for candidate, _ in zip(self._round_robin(), range(self._count), strict=False)]
 
     def _round_robin(self) -> Iterator[Candidate]:
-        queues = [sorted(kept, key=lambda entry: (-entry[0], entry[1])) for _, kept in sorted(self._kept.items())]
+        queues = [sorted(stratum, key=lambda entry: (-entry[0], entry[1])) for _, stratum in sorted(self._kept.items())]
         for place in range(max(map(len, queues), default=0)):
             for queue in queues:
                 if place < len(queue):

@@ -5,7 +5,13 @@ from pydantic import JsonValue
 from agent.core.errors import AgentError
 
 
-class ConnectorError(AgentError):
+class IngestError(AgentError):
+    """The base class of what keeps one document from being read. The others of its source are not affected."""
+
+    code = "ERR_CONNECTOR_FAILED"
+
+
+class ConnectorError(IngestError):
     """Base of source errors. A document that cannot be fetched is reported and stops nothing else."""
 
     code = "ERR_CONNECTOR_FAILED"
@@ -40,7 +46,7 @@ class ConnectorTooLargeError(ConnectorError):
     code = "ERR_TOO_LARGE"
 
 
-class ParserError(AgentError):
+class ParserError(IngestError):
     """Base of the failures of one file. Other files are never affected."""
 
     code = "ERR_PARSER_CORRUPT"

@@ -43,7 +43,7 @@ def register_file_types(names: Sequence[FileType], extensions: Sequence[str], me
     """Adds the new type of a parser, if one of its `names` is new; the same again changes nothing.
 
     Without extensions the name is the extension: `epub` for `book.epub`. Raises ValueError if two names are new, since
-    nothing would tell their files apart, if something is not an extension, and if another type has it already.
+    nothing would distinguish their files, if something is not an extension, and if another type has it already.
     """
     new = [name for name in names if name not in BUILT_IN_TYPES]
     if not new:
@@ -55,8 +55,8 @@ def register_file_types(names: Sequence[FileType], extensions: Sequence[str], me
         if not extension.startswith(".") or len(extension) < 2 or "/" in extension:
             raise ValueError(f"{extension!r} is not an extension such as .epub")
     claims += [(MEDIA_TYPES, media_type.lower()) for media_type in media_types]
-    for known, name in claims:
-        if known.get(name, new[0]) != new[0]:
-            raise ValueError(f"files of {name} are of the type {known[name]!r} already")
-    for known, name in claims:
-        known[name] = new[0]
+    for known_type, name in claims:
+        if known_type.get(name, new[0]) != new[0]:
+            raise ValueError(f"files of {name} are of the type {known_type[name]!r} already")
+    for known_type, name in claims:
+        known_type[name] = new[0]

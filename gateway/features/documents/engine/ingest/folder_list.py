@@ -48,14 +48,14 @@ def list_folders(path: str | None, roots: Sequence[Path]) -> FolderList:
     bases = [base for root in roots if (base := root.resolve()).is_dir()]
     if path is None:
         return FolderList(None, None, tuple(Folder(base.name or str(base), str(base)) for base in dict.fromkeys(bases)))
-    asked = ConnectorInput(source_type="local", source_identifier=path)
-    folder = Path(resolve_allowed(asked, roots).source_identifier)
+    request = ConnectorInput(source_type="local", source_identifier=path)
+    folder = Path(resolve_allowed(request, roots).source_identifier)
     names, files, is_cut = _scan(folder)
-    shown = sorted(names, key=str.casefold)[:MAX_FOLDERS]
+    listed_names = sorted(names, key=str.casefold)[:MAX_FOLDERS]
     return FolderList(
         str(folder),
         None if folder in bases else str(folder.parent),
-        tuple(Folder(name, str(folder / name)) for name in shown),
+        tuple(Folder(name, str(folder / name)) for name in listed_names),
         files,
         is_cut or len(names) > MAX_FOLDERS,
     )

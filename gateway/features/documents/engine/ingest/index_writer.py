@@ -205,7 +205,7 @@ class IndexWriter:
         return tuple(one for one in former if one.document_id != document_id)
 
     async def embed(self, passages: Sequence[Passage], replaced: Sequence[str]) -> Embedded | None:
-        """Returns vectors, or None without a working embedder; passages are then found by words only.
+        """Vectors, or None without a working embedder; passages are then found by words only.
 
         Passages that stand unchanged in the `replaced` documents keep their vectors."""
         if self.embedder is None or self.vector_failure:

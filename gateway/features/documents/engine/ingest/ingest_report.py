@@ -70,8 +70,8 @@ class IngestReport:
             return "nothing was read: every document that was found was skipped"
         if self.left_out:
             return "nothing was read: the pipeline excludes every document that was found"
-        known = ", ".join(sorted(TYPES))
-        return f"nothing was read: there is no file that is not hidden or ignored (read are {known} and any text)"
+        type_names = ", ".join(sorted(TYPES))
+        return f"nothing was read: there is no file that is not hidden or ignored (read are {type_names} and any text)"
 
     @property
     def interruption_note(self) -> str:

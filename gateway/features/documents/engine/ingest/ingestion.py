@@ -62,8 +62,8 @@ class Ingestion:
         """Walks to the end. Raises `ConnectorError` if the source cannot be read, and `StoreError`; finished documents
         stay."""
         try:
-            async with close_walk(found := self.walk.find_changed(known)):
-                async for changed in found:
+            async with close_walk(changed_document := self.walk.find_changed(known)):
+                async for changed in changed_document:
                     await self._ingest(changed)
             await self._write_finished(0)
         finally:
@@ -103,22 +103,22 @@ class Ingestion:
                 task.exception()  # seen; the first one is raised already
 
     async def _write(self, changed: ChangedDocument, made: ProcessedDocument) -> None:
-        found, output, file_type = changed.found, changed.output, changed.file_type
+        source_document, output, file_type = changed.found, changed.output, changed.file_type
         document = made.to_document(
             collection=self.report.collection,
-            source=found.source,
-            name=found.name,
+            source=source_document.source,
+            name=source_document.name,
             file_type=file_type,
             source_type=self.walk.request.source_type,
             size=output.file_size_bytes,
-            url=found.url,
+            url=source_document.url,
             at=self.clock(),
             source_metadata=output.source_metadata,
         )
         if document.checksum == output.checksum:
-            document = replace(document, version=found.version)
+            document = replace(document, version=source_document.version)
         else:  # the bytes that were read count; without a version the next walk looks again
-            self.report.notes.append(f"{found.name}: it changed while it was read")
+            self.report.notes.append(f"{source_document.name}: it changed while it was read")
         route = self.processor.find_route(file_type)
         wants_vectors = route is not None and route.wants_vectors
         prepared = PreparedDocument(document, made.chunks, changed.known, wants_vectors)
@@ -128,5 +128,6 @@ class Ingestion:
         self.report.coverage = CoverageSummary.merge(self.report.coverage, CoverageSummary.of([document.coverage]))
         self.report.embedder = placed.embedder or self.report.embedder
         self.report.add_notes(
-            *(f"{found.name}: {uncertainty}" for uncertainty in made.parsed.uncertainties), self.writer.vector_failure
+            *(f"{source_document.name}: {uncertainty}" for uncertainty in made.parsed.uncertainties),
+            self.writer.vector_failure,
         )

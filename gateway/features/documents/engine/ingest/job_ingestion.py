@@ -2,7 +2,7 @@
 
 One process has the job: it walks the source, adds batches, reads some of them, waits for those of others, and finishes.
 Every other process that sees the files may read batches too (`help`). If the process that has the job dies, another one
-continues: it walks again, and leaves alone what stands in a batch already.
+continues: it walks again, and leaves alone what is in a batch already.
 """
 
 import asyncio
@@ -85,9 +85,9 @@ class JobIngestion:
             walk = await self._read_all(plan, reader, writer, mark_started, progress)
             await self._add_results(report, walk)
             for source in walk.vanished:
-                known = await resources.documents.get_by_source(job.owner, job.collection, source)
-                if known is not None:
-                    await writer.remove_document(known)
+                stored_document = await resources.documents.get_by_source(job.owner, job.collection, source)
+                if stored_document is not None:
+                    await writer.remove_document(stored_document)
             report.removed = len(walk.vanished)
             await writer.undo_claims(f"{job.id}/")
             await writer.remove_stale(await resources.documents.list_with_stale(job.owner, job.collection))
@@ -187,7 +187,7 @@ class JobIngestion:
         job, resources = self.job, self.library.resources
         report = IngestReport(job.collection)
         given = await self.store.batches.list_sources(job.id)
-        known = await self._list_known(writer, given)
+        known_documents = await self._list_known(writer, given)
 
         async def keep(document: Document) -> None:
             await resources.documents.put(job.owner, job.collection, document)
@@ -203,9 +203,9 @@ class JobIngestion:
             lambda: resources.embedder is not None and not reader.vector_failure,
             progress,
         )
-        async with close_walk(found := walk.find_changed(known, given)):
+        async with close_walk(changed_document := walk.find_changed(known_documents, given)):
             adder = _BatchAdder(self, readers, reader.workspace)
-            async for changed in found:
+            async for changed in changed_document:
                 await adder.add(changed)
             await adder.flush()
         made = WalkResult(
@@ -213,7 +213,7 @@ class JobIngestion:
             left_out=report.left_out,
             skipped=tuple((one.source, one.code, one.reason) for one in report.skipped),
             notes=tuple(report.notes),
-            vanished=tuple(walk.list_vanished(known)),
+            vanished=tuple(walk.list_vanished(known_documents)),
         )
         await self.store.set_walk(job, self.worker, made)
         return made
@@ -297,20 +297,20 @@ class _BatchAdder:
             await self.flush()
             await self._set_place(place)
         file = await asyncio.to_thread(self._keep_fetched, path) if is_fetched else str(path)
-        found, output = changed.found, changed.output
+        document, output = changed.found, changed.output
         self._since = self._since if self._items else monotonic()
         self._bytes += output.file_size_bytes
         self._items.append(
             BatchItem(
-                source=found.source,
-                name=found.name,
+                source=document.source,
+                name=document.name,
                 file_type=changed.file_type,
                 file=file,
                 is_object=is_fetched,
                 size=output.file_size_bytes,
                 checksum=output.checksum,
-                version=found.version,
-                url=found.url,
+                version=document.version,
+                url=document.url,
                 source_metadata=output.source_metadata,
             )
         )

@@ -77,7 +77,7 @@ class WalkResult(FrozenModel):
 
     @property
     def processed_count(self) -> int:
-        """How many documents were found that stand in no batch."""
+        """How many documents were found that are in no batch."""
         return self.unchanged + self.left_out + len(self.skipped)
 
 
@@ -92,7 +92,7 @@ class JobOutcome(FrozenModel):
 class Job:
     """A job. Times are UTC seconds since 1970.
 
-    `place` tells where its files lie (`file_locations.py`); `walk` is None until the walk of its source has ended.
+    `place` says where its files are (`file_locations.py`); `walk` is None until the walk of its source has ended.
     """
 
     id: str
@@ -262,7 +262,7 @@ class JobStore:
         return bool(rows)
 
     async def list_with_traces(self) -> Sequence[Job]:
-        """Returns jobs that have ended, but whose process has ended before it removed what they had fetched."""
+        """Jobs that have ended, but whose process has ended before it removed what they had fetched."""
         query = (
             f"SELECT {_COLUMNS} FROM jobs WHERE status IN ('done', 'failed') AND place <> '' "  # noqa: S608 - constants
             f"ORDER BY updated LIMIT {MAX_WAITING}"
@@ -304,12 +304,14 @@ class JobStore:
 def report_to_json(report: IngestReport) -> JsonObject:
     """A report as it is stored and sent; long lists of skipped documents are cut, and counted in full."""
     coverage = report.coverage.model_dump() if report.coverage is not None else None
-    kept: JsonObject = json.loads(json.dumps({**asdict(report), "by_reason": report.by_reason, "coverage": coverage}))
-    kept["asks"] = {one.code: one.remedy for one in report.skipped if one.remedy}
-    skipped = kept["skipped"]
-    kept["skipped_count"] = len(report.skipped)
-    kept["skipped"] = skipped[:MAX_SKIPPED_KEPT] if isinstance(skipped, list) else []
-    return kept
+    report_fields: JsonObject = json.loads(
+        json.dumps({**asdict(report), "by_reason": report.by_reason, "coverage": coverage})
+    )
+    report_fields["asks"] = {one.code: one.remedy for one in report.skipped if one.remedy}
+    skipped = report_fields["skipped"]
+    report_fields["skipped_count"] = len(report.skipped)
+    report_fields["skipped"] = skipped[:MAX_SKIPPED_KEPT] if isinstance(skipped, list) else []
+    return report_fields
 
 
 def reindex_report_to_json(report: ReindexReport) -> JsonObject:

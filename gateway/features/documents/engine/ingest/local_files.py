@@ -105,7 +105,7 @@ def _detect_file_type(path: Path) -> FileType | None:
 
 
 def make_printable_name(name: str) -> str:
-    """A file name as valid text: bytes that are no UTF-8 become `\\xff`."""
+    """A file name as valid text: bytes that are not UTF-8 become `\\xff`."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -116,12 +116,12 @@ def make_printable_name(name: str) -> str:
 def make_path_source(path: Path) -> str:
     """The source id of an absolute path.
 
-    A path that is no valid text gets a second leading slash, which no other path has; otherwise it could be confused
+    A path that is not valid text gets a second leading slash, which no other path has; otherwise it could be confused
     with a file that is really called `\\xff`.
     """
     text = path.as_posix()
-    shown = make_printable_name(text)
-    return shown if shown == text else f"/{shown}"
+    printable_name = make_printable_name(text)
+    return printable_name if printable_name == text else f"/{printable_name}"
 
 
 def _list_folder(root: Path, folder: Path, ignored: Sequence[str]) -> list[Path]:

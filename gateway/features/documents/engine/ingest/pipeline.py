@@ -1,6 +1,6 @@
 """`PipelineDAG`: how documents are read, as data: source -> parser by type -> chunker -> embedder -> index.
 
-It is stored with its collection. `pipeline_check.py` tells whether a pipeline is valid.
+It is stored with its collection. `pipeline_check.py` decides whether a pipeline is valid.
 """
 
 import hashlib

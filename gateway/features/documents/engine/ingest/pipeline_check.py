@@ -35,8 +35,10 @@ class PipelineInvalidError(BadRequestError):
     """Raised for an invalid pipeline; `details["problems"]` lists every reason."""
 
     def __init__(self, problems: Sequence[str]) -> None:
-        shown = "; ".join(problems)
-        super().__init__(f"the pipeline cannot be carried out: {shown}", agent_id="pipeline", problems=list(problems))
+        problem_text = "; ".join(problems)
+        super().__init__(
+            f"the pipeline cannot be carried out: {problem_text}", agent_id="pipeline", problems=list(problems)
+        )
         self.problems = list(problems)
 
 
@@ -59,18 +61,18 @@ def parse_pipeline(data: JsonObject | str) -> PipelineDAG:
 
 def check_pipeline(pipeline: PipelineDAG) -> PipelineDAG:
     """The pipeline if it is valid. Raises `PipelineInvalidError` with every reason."""
-    found = find_problems(pipeline)
-    if found:
-        raise PipelineInvalidError(found)
+    problems = find_problems(pipeline)
+    if problems:
+        raise PipelineInvalidError(problems)
     return pipeline
 
 
 def find_problems(pipeline: PipelineDAG) -> list[str]:
     """Every reason why a pipeline is invalid; empty if it is valid."""
-    found = [*_check_names(pipeline), *_check_counts(pipeline), *_check_edges(pipeline), *_check_cycles(pipeline)]
+    problems = [*_check_names(pipeline), *_check_counts(pipeline), *_check_edges(pipeline), *_check_cycles(pipeline)]
     for node in pipeline.nodes:
-        found += [f"node {node.id}: {fault}" for fault in find_option_problems(node.kind, node.plugin, node.options)]
-    return list(dict.fromkeys([*found, *_check_types(pipeline), *_check_vectors(pipeline)]))
+        problems += [f"node {node.id}: {fault}" for fault in find_option_problems(node.kind, node.plugin, node.options)]
+    return list(dict.fromkeys([*problems, *_check_types(pipeline), *_check_vectors(pipeline)]))
 
 
 def list_included_types(pipeline: PipelineDAG) -> tuple[FileType, ...]:
@@ -79,7 +81,7 @@ def list_included_types(pipeline: PipelineDAG) -> tuple[FileType, ...]:
 
 
 def get_source_options(pipeline: PipelineDAG) -> SourceOptions:
-    """Returns which files a checked pipeline includes and excludes."""
+    """Which files a checked pipeline includes and excludes."""
     (source,) = pipeline.list_nodes("source")
     return parse_options(SourceOptions, source.options)
 
@@ -120,25 +122,25 @@ def _check_names(pipeline: PipelineDAG) -> Iterator[str]:
 
 def _check_counts(pipeline: PipelineDAG) -> Iterator[str]:
     for kind in STAGES:
-        found = pipeline.list_nodes(kind)
-        if not found:
+        nodes = pipeline.list_nodes(kind)
+        if not nodes:
             yield f"there is no {kind}"
-        elif len(found) > 1 and kind not in ("parser", "chunker"):
-            yield f"there are {len(found)} nodes of the kind {kind} ({_format_ids(found)}); one is needed"
+        elif len(nodes) > 1 and kind not in ("parser", "chunker"):
+            yield f"there are {len(nodes)} nodes of the kind {kind} ({_format_ids(nodes)}); one is needed"
 
 
 def _check_edges(pipeline: PipelineDAG) -> Iterator[str]:
     """Yields edges that dangle, skip a stage or repeat, and edges that are missing."""
     kinds = {node.id: node.kind for node in pipeline.nodes}
     for edge, count in Counter((edge.from_node, edge.to_node) for edge in pipeline.edges).items():
-        shown = f"the edge {edge[0]} -> {edge[1]}"
+        edge_text = f"the edge {edge[0]} -> {edge[1]}"
         if count > 1:
-            yield f"{shown} is there {count} times"
+            yield f"{edge_text} is there {count} times"
         dangling = [name for name in dict.fromkeys(edge) if name not in kinds]
         for name in dangling:
-            yield f"{shown} dangles: there is no node {name!r}"
+            yield f"{edge_text} dangles: there is no node {name!r}"
         if not dangling and _get_next_stage(kinds[edge[0]]) != kinds[edge[1]]:
-            yield f"{shown} joins {kinds[edge[0]]} with {kinds[edge[1]]}; the order is {' -> '.join(STAGES)}"
+            yield f"{edge_text} joins {kinds[edge[0]]} with {kinds[edge[1]]}; the order is {' -> '.join(STAGES)}"
     for node in pipeline.nodes:
         following = len([edge for edge in pipeline.edges if edge.from_node == node.id])
         if node.kind != "index" and not following:

@@ -53,14 +53,14 @@ def apply_diff(pipeline: PipelineDAG, diff: PipelineDiff) -> PipelineDAG:
 
     The result is not checked; use `check_pipeline`.
     """
-    known = {node.id for node in pipeline.nodes}
-    for name in {*diff.removed, *(change.node for change in diff.changed)} - known:
+    known_node_ids = {node.id for node in pipeline.nodes}
+    for name in {*diff.removed, *(change.node for change in diff.changed)} - known_node_ids:
         raise ConflictError(
             f"the pipeline has no node {name!r} to change; make the difference again", agent_id="pipeline"
         )
-    kept = [_change_node(node, diff) for node in pipeline.nodes if node.id not in diff.removed]
+    nodes = [_change_node(node, diff) for node in pipeline.nodes if node.id not in diff.removed]
     edges = [edge for edge in pipeline.edges if edge not in diff.removed_edges]
-    return PipelineDAG(nodes=(*kept, *diff.added), edges=(*edges, *diff.added_edges), template=pipeline.template)
+    return PipelineDAG(nodes=(*nodes, *diff.added), edges=(*edges, *diff.added_edges), template=pipeline.template)
 
 
 def _flatten_node(node: PipelineNode) -> dict[str, JsonValue]:
@@ -83,7 +83,7 @@ def _change_node(node: PipelineNode, diff: PipelineDiff) -> PipelineNode:
             continue
         if fields.get(change.field) != change.before:
             raise ConflictError(
-                f"{node.id}.{change.field} is not {change.before!r} any more; make the difference again",
+                f"{node.id}.{change.field} is no longer {change.before!r}; make the difference again",
                 agent_id="pipeline",
             )
         fields[change.field] = change.after

@@ -221,13 +221,13 @@ def get_plugin(name: str) -> PluginInfo:
 
 def find_option_problems(kind: NodeKind, name: str, options: JsonObject) -> list[str]:
     """Every problem of a plugin's name and options; empty if they are valid."""
-    known = _PLUGINS.get(name)
-    if known is None or known.kind != kind:
+    plugin = _PLUGINS.get(name)
+    if plugin is None or plugin.kind != kind:
         return [f"there is no {kind} {name!r}; there are {', '.join(_names(kind))}"]
     try:
-        known.options.model_validate(options)
+        plugin.options.model_validate(options)
     except ValidationError as error:
-        return [_describe_option_problem(kind, name, fault, known.options) for fault in error.errors()]
+        return [_describe_option_problem(kind, name, fault, plugin.options) for fault in error.errors()]
     return []
 
 
@@ -235,8 +235,8 @@ def list_types_read_by(parser: str) -> tuple[FileType, ...]:
     """The types a parser reads; empty for an unknown parser."""
     if parser == AUTO:
         return list_file_types()
-    known = _PLUGINS.get(parser)
-    return known.file_types if known is not None and known.kind == "parser" else ()
+    plugin = _PLUGINS.get(parser)
+    return plugin.file_types if plugin is not None and plugin.kind == "parser" else ()
 
 
 def parse_options(model: type[Options], given: JsonObject) -> Options:
@@ -270,6 +270,6 @@ def _names(kind: NodeKind) -> list[str]:
 def _describe_option_problem(kind: str, name: str, fault: Mapping[str, Any], model: type[BaseModel]) -> str:
     where = ".".join(str(part) for part in fault["loc"]) or "options"
     if fault["type"] == "extra_forbidden":
-        taken = ", ".join(model.model_fields) or "none"
-        return f"{kind} {name} does not take the option {where!r}; it takes {taken}"
+        field_names = ", ".join(model.model_fields) or "none"
+        return f"{kind} {name} does not take the option {where!r}; it takes {field_names}"
     return f"{kind} {name}: option {where!r}: {describe_fault(fault)}"

@@ -51,11 +51,11 @@ class SourceStore:
         and `BadRequestError` if the owner has too many sources.
         """
         request = resolve_allowed(request, self.roots)
-        known = await self.list(owner, limit=MAX_SOURCES)
-        for source in known:
+        known_sources = await self.list(owner, limit=MAX_SOURCES)
+        for source in known_sources:
             if source.request == request:
                 return source
-        if len(known) >= MAX_SOURCES:
+        if len(known_sources) >= MAX_SOURCES:
             raise BadRequestError(f"there are {MAX_SOURCES} sources already; remove some", param="source_identifier")
         title = replace_surrogates(name.strip() or request.source_identifier)[:200]
         source = NamedSource(f"{PREFIX}{secrets.token_hex(12)}", owner, title, request, self._clock())

@@ -56,7 +56,7 @@ class StoredUpload:
 
 @dataclass(frozen=True, slots=True)
 class AddedUpload:
-    """An uploaded document. `is_new` is False if the collection had these bytes; `note` tells why it has no vectors."""
+    """An uploaded document. `is_new` is False if the collection had these bytes; `note` says why it has no vectors."""
 
     document: Document
     is_new: bool
@@ -89,7 +89,7 @@ class Uploads:
         return self.objects.open(self.name(owner, checksum))
 
     def remove(self, owner: str, checksum: str) -> None:
-        """Deletes these bytes; deleting missing ones is no error."""
+        """Deletes these bytes; deleting missing ones succeeds."""
         self.objects.delete(self.name(owner, checksum))
 
     def remove_owner(self, owner: str) -> None:
@@ -125,8 +125,8 @@ class Uploads:
 def display_name(sent: str | None) -> str:
     """A sender's file name for display: its last part, without control characters."""
     last = PureWindowsPath(PurePosixPath(sent or "").name).name
-    shown = "".join(letter for letter in last if letter.isprintable()).strip()[:NAME_CHARS]
-    return shown if shown.strip(".") else "upload"
+    printable = "".join(letter for letter in last if letter.isprintable()).strip()[:NAME_CHARS]
+    return printable if printable.strip(".") else "upload"
 
 
 def guess_type(path: Path, name: str) -> FileType:

@@ -1,4 +1,4 @@
-"""`SourceWalk`: walks a source and tells which of its documents must be read.
+"""`SourceWalk`: walks a source and decides which of its documents must be read.
 
 Unchanged documents are skipped, by the source's version or by checksum, if the same pipeline would read them. Documents
 that cannot be read are reported and stop nothing. `Ingestion` reads what it yields at once, `JobIngestion` in batches.
@@ -57,19 +57,19 @@ class SourceWalk:
         }
         walk = self.connector.fetch(self.request, self.workspace, versions)
         async with close_walk(walk):
-            async for found in walk:
+            async for listed in walk:
                 await self.mark_started()
-                if isinstance(found, MissedDocument):
-                    self._on_missed(found)
+                if isinstance(listed, MissedDocument):
+                    self._on_missed(listed)
                     continue
-                if found.source in self._met_sources:  # a page that two links lead to is one document
+                if listed.source in self._met_sources:  # a page that two links lead to is one document
                     continue
-                self.total = found.total if found.total is not None else self.total
-                self.progress(found.name, self.report.processed_count, self.total)
-                if found.source in given:
-                    self._met_sources.add(found.source)
+                self.total = listed.total if listed.total is not None else self.total
+                self.progress(listed.name, self.report.processed_count, self.total)
+                if listed.source in given:
+                    self._met_sources.add(listed.source)
                     continue
-                if (changed := await self._compare(found, known.get(found.source))) is not None:
+                if (changed := await self._compare(listed, known.get(listed.source))) is not None:
                     yield changed
         await self.mark_started()
 
@@ -79,8 +79,8 @@ class SourceWalk:
 
     def skip(self, name: str, error: AgentError, called: str = "") -> None:
         """Reports a skipped document. `called` is the temporary name that the error may use for it."""
-        said = error.message.replace(called, name) if called and called not in name else error.message
-        self.report.skipped.append(SkippedDocument(name, error.code, said))
+        message = error.message.replace(called, name) if called and called not in name else error.message
+        self.report.skipped.append(SkippedDocument(name, error.code, message))
 
     def _on_missed(self, missed: MissedDocument) -> None:
         """Handles a document that could not be fetched: it keeps its passages unless it is gone."""

@@ -25,7 +25,7 @@ FILLER_WEIGHT = 0.25
 
 
 def compute_idf(passages: float, matching: float) -> float:
-    """Returns BM25's inverse document frequency of a term that `matching` of `passages` contain."""
+    """BM25's inverse document frequency of a term that `matching` of `passages` contain."""
     return math.log(1 + (passages - matching + 0.5) / (matching + 0.5))
 
 
@@ -60,7 +60,7 @@ class PassageScorer:
         return LexicalHit(indexed, score, min(1.0, coverage / self._total_weight), held == len(result.idf))
 
     def _count_terms(self, terms: Sequence[str]) -> dict[str, int]:
-        """Returns how often each query term stands in the terms of a passage."""
+        """How often each query term occurs in the terms of a passage."""
         counts: dict[str, int] = {}
         variants = self._result.variants
         # Few terms of a passage are query terms; `compress` skips the others without executing Python code for each.

@@ -40,9 +40,9 @@ class Document:
     """A document as it was indexed.
 
     `name` is shown to people. `checksum` is the SHA-256 of the bytes; `document_id` changes with the content. `stale`
-    are passages that an interrupted replacement may have left in the index. `version` is what the source uses to tell
-    contents apart, such as an ETag. `fingerprint` identifies the pipeline that read the document (empty: the default
-    pipeline), `embedder` the model of its vectors (empty: no vectors).
+    are passages that an interrupted replacement may have left in the index. `version` is what the source uses to
+    distinguish contents, such as an ETag. `fingerprint` identifies the pipeline that read the document (empty: the
+    default pipeline), `embedder` the model of its vectors (empty: no vectors).
     """
 
     source: str
@@ -86,8 +86,8 @@ class Document:
         )
         coverage = data.get("coverage")
         data["coverage"] = Coverage.model_validate(coverage) if coverage is not None else None
-        known = {one.name for one in fields(Document)}
-        return Document(**{name: value for name, value in data.items() if name in known})
+        field_names = {one.name for one in fields(Document)}
+        return Document(**{name: value for name, value in data.items() if name in field_names})
 
 
 def make_document_id(*parts: str) -> str:
@@ -147,7 +147,7 @@ class DocumentStore:
         return {str(row[0]): Document.from_json(row[1]) for row in rows}
 
     async def find_current_ids(self, owner: str, collection: str, document_ids: Sequence[str]) -> AbstractSet[str]:
-        """Returns which of these ids are those of documents."""
+        """Which of these ids are those of documents."""
         if not document_ids:
             return frozenset()
         rows = await self._statements.read(

@@ -156,14 +156,17 @@ def _split_halves(text: str) -> tuple[str, str] | None:
 
 def _compute_lexical_similarity(pairs: Sequence[tuple[str, str]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """The similarity of all pairs of halves by their shared terms, weighted by idf."""
-    held = [(set(extract_query_terms(one)), set(extract_query_terms(other))) for one, other in pairs]
+    term_sets = [(set(extract_query_terms(one)), set(extract_query_terms(other))) for one, other in pairs]
     counts: dict[str, int] = {}
-    for one, other in held:
+    for one, other in term_sets:
         for term in one | other:
             counts[term] = counts.get(term, 0) + 1
     rare = {term: math.log(1 + (len(pairs) - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
     return np.array(
-        [[sum(rare[t] for t in one & other) / math.sqrt(len(other) or 1) for _, other in held] for one, _ in held]
+        [
+            [sum(rare[t] for t in one & other) / math.sqrt(len(other) or 1) for _, other in term_sets]
+            for one, _ in term_sets
+        ]
     )
 
 

@@ -1,9 +1,9 @@
 """Errors of retrieval."""
 
-from agent.core.errors import AgentError
+from agent.core.errors import RequestError
 
 
-class MemoryNoResultsError(AgentError):
+class MemoryNoResultsError(RequestError):
     """Raised by a search whose results all stay below the requested relevance.
 
     Callers search more broadly or ask the user what is meant. An unknown collection raises `NotFoundError` instead.

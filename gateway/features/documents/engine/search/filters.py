@@ -27,19 +27,19 @@ class Filter:
 
 def list_facets(passage: Passage) -> set[tuple[str, str]]:
     """The (field, value) pairs by which a passage can be filtered."""
-    found = {(DOCUMENT_FIELD, _format_scalar(passage.document_id))}
+    facets = {(DOCUMENT_FIELD, _format_scalar(passage.document_id))}
     for name, value in passage.metadata.items():
         if name != DOCUMENT_FIELD and len(name) <= MAX_VALUE_CHARS:
             values = value if isinstance(value, list) else [value]
-            found |= {
+            facets |= {
                 (replace_surrogates(name).replace("\x00", ""), text) for text in _iter_scalars(values[:MAX_VALUES])
             }
-    return found
+    return facets
 
 
 def parse_filters(filters: JsonObject) -> list[Filter]:
     """The filters of a query. Raises `BadRequestError` for a value that no metadata can equal."""
-    found = []
+    conditions = []
     for name, value in filters.items():
         values = value if isinstance(value, list) else [value]
         written = tuple(_iter_scalars(values))
@@ -50,8 +50,8 @@ def parse_filters(filters: JsonObject) -> list[Filter]:
                 agent_id="memory",
                 param=f"filters.{name}",
             )
-        found.append(Filter(name, written))
-    return found
+        conditions.append(Filter(name, written))
+    return conditions
 
 
 def make_unknown_field_error(name: str, known: Sequence[str]) -> BadRequestError:

@@ -33,7 +33,10 @@ def fuse_rankings(branches: Mapping[str, Sequence[str]], weights: Mapping[str, f
         if _get_weight(weights, branch) > 0:
             for rank, identity in enumerate(dict.fromkeys(ids), 1):
                 ranks.setdefault(identity, {})[branch] = rank
-    fused = [FusedHit(identity, _sum_reciprocal_ranks(held, weights), held) for identity, held in ranks.items()]
+    fused = [
+        FusedHit(identity, _sum_reciprocal_ranks(rank_list, weights), rank_list)
+        for identity, rank_list in ranks.items()
+    ]
     return sorted(fused, key=lambda one: (-one.score, min(one.ranks.values()), one.id))
 
 

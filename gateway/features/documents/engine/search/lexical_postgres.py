@@ -55,10 +55,12 @@ class PostgresLexicalRows:
                 (owner, collection, generate_initial_changes()),
             )
             assert row is not None
-            removed = await _remove(db, int(row[0]), "chunk_id", [held.passage.chunk_id for held in passages])
+            removed = await _remove(
+                db, int(row[0]), "chunk_id", [stored_passage.passage.chunk_id for stored_passage in passages]
+            )
             async with db.cursor() as cursor, cursor.copy(_COPY) as copy:
-                for held in passages:
-                    await copy.write_row((row[0], *to_row(held)))
+                for stored_passage in passages:
+                    await copy.write_row((row[0], *to_row(stored_passage)))
             version = await _read_version(db, owner, collection)
             assert version is not None
             return PassageChange(version, removed, len(passages))
@@ -110,8 +112,8 @@ class PostgresLexicalRows:
         async with self._database.transaction() as db:
             rows = await _fetch_all(db, "SELECT seq FROM chunks WHERE set_id = %s ORDER BY seq", (collection_id,))
             query = f"SELECT {PASSAGE_COLUMNS} FROM chunks WHERE seq = ANY(%s) ORDER BY seq"  # noqa: S608 - constants
-            found = await _fetch_all(db, query, (spread([row[0] for row in rows], limit),))
-        return [from_row(row).passage for row in found]
+            samples = await _fetch_all(db, query, (spread([row[0] for row in rows], limit),))
+        return [from_row(row).passage for row in samples]
 
     async def delete(self, owner: str, collection: str, document_ids: Sequence[str]) -> PassageChange | None:
         """See `LexicalRows.delete`."""

@@ -71,7 +71,7 @@ class LexicalRows(Protocol):
         ...
 
     async def get_documents(self, collection_id: int, numbers: Sequence[int]) -> Mapping[str, str]:
-        """Returns chunk ids and document ids of passages by number; removed ones are left out."""
+        """Chunk ids and document ids of passages by number; removed ones are left out."""
         ...
 
     async def sample(self, collection_id: int, limit: int) -> list[Passage]:

@@ -50,10 +50,15 @@ class SqliteLexicalRows:
         def unit(db: sqlite3.Connection) -> PassageChange:
             version = _read_version(db, owner, collection)
             identity = version.id if version is not None else _create_collection(db, owner, collection)
-            removed = _remove(db, identity, "chunk_id", [held.passage.chunk_id for held in passages])
+            removed = _remove(
+                db, identity, "chunk_id", [stored_passage.passage.chunk_id for stored_passage in passages]
+            )
             db.executemany(
                 f"INSERT INTO chunks (seq, set_id, {PASSAGE_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)",  # noqa: S608 - constants only
-                [(seq, identity, *to_row(held)) for seq, held in enumerate(passages, _reserve_number(db))],
+                [
+                    (seq, identity, *to_row(stored_passage))
+                    for seq, stored_passage in enumerate(passages, _reserve_number(db))
+                ],
             )
             return _record_change(db, owner, collection, removed, len(passages))
 
@@ -72,8 +77,8 @@ class SqliteLexicalRows:
         """See `LexicalRows.read_after`."""
         rows = "(SELECT * FROM chunks WHERE set_id = ? AND seq > ? ORDER BY seq LIMIT ?)"
         query = f"SELECT {_ROWS_AS_JSON} FROM {rows}"  # noqa: S608 - constants only
-        found = await self._database.read(lambda db: db.execute(query, (collection_id, number, limit)).fetchall())
-        return await asyncio.to_thread(_parse_rows, found)
+        fetched = await self._database.read(lambda db: db.execute(query, (collection_id, number, limit)).fetchall())
+        return await asyncio.to_thread(_parse_rows, fetched)
 
     async def get_by_number(self, collection_id: int, numbers: Sequence[int]) -> Mapping[int, IndexedPassage]:
         """See `LexicalRows.get_by_number`."""
@@ -169,8 +174,8 @@ def _remove(db: sqlite3.Connection, identity: int, column: str, values: Sequence
 def _select_in_batches(db: sqlite3.Connection, query: str, *values: Any) -> list[Any]:
     """The rows of a query that ends in `IN`, for any number of values (the last of `values`)."""
     *fixed, wanted = values
-    found: list[Any] = []
+    rows: list[Any] = []
     for start in range(0, len(wanted), _BATCH_SIZE):
         part = wanted[start : start + _BATCH_SIZE]
-        found += db.execute(f"{query} ({','.join('?' * len(part))})", [*fixed, *part]).fetchall()
-    return found
+        rows += db.execute(f"{query} ({','.join('?' * len(part))})", [*fixed, *part]).fetchall()
+    return rows

@@ -47,18 +47,20 @@ async def rerank_with_model(question: str, passages: Sequence[str], ask: AskMode
 
 
 def _build_messages(question: str, passages: Sequence[str]) -> tuple[JsonObject, ...]:
-    shown = [format_block("user_request", question[:QUESTION_CHARS])]
-    shown += [format_block("result", text[:PASSAGE_CHARS], number=str(at)) for at, text in enumerate(passages, start=1)]
-    return ({"role": "system", "content": render("rerank")}, {"role": "user", "content": "\n".join(shown)})
+    prompt_blocks = [format_block("user_request", question[:QUESTION_CHARS])]
+    prompt_blocks += [
+        format_block("result", text[:PASSAGE_CHARS], number=str(at)) for at, text in enumerate(passages, start=1)
+    ]
+    return ({"role": "system", "content": render("rerank")}, {"role": "user", "content": "\n".join(prompt_blocks)})
 
 
 def _parse_order(reply: str, count: int) -> list[int] | None:
     """The indices in a reply, or None unless it names each exactly once."""
     try:
-        told: JsonValue = json.loads(remove_json_fence(reply))
+        order_data: JsonValue = json.loads(remove_json_fence(reply))
     except ValueError:
         return None
-    numbers = told.get("order") if isinstance(told, dict) else None
+    numbers = order_data.get("order") if isinstance(order_data, dict) else None
     if not isinstance(numbers, list):
         return None
     order = [number - 1 for number in numbers if isinstance(number, int) and not isinstance(number, bool)]

@@ -118,15 +118,15 @@ class CoverageSummary(FrozenModel):
     @staticmethod
     def merge(*summaries: "CoverageSummary | None") -> "CoverageSummary | None":
         """One summary of several; None if there is none."""
-        known = [one for one in summaries if one is not None]
-        if not known:
+        known_summaries = [one for one in summaries if one is not None]
+        if not known_summaries:
             return None
-        documents = sum(one.documents for one in known)
+        documents = sum(one.documents for one in known_summaries)
         return CoverageSummary(
             documents=documents,
-            mean=sum(one.mean * one.documents for one in known) / documents,
-            lowest=min(one.lowest for one in known),
-            incomplete=sum(one.incomplete for one in known),
+            mean=sum(one.mean * one.documents for one in known_summaries) / documents,
+            lowest=min(one.lowest for one in known_summaries),
+            incomplete=sum(one.incomplete for one in known_summaries),
         )
 
     def __str__(self) -> str:
@@ -180,7 +180,7 @@ class Chunk(FrozenModel):
 
 class MemoryQuery(FrozenModel):
     """A search in a collection. `scoring.py` defines the relevance scale: from 0.7 a passage covers the query; it is
-    no probability.
+    not a probability.
     """
 
     query_text: str = Field(min_length=1)

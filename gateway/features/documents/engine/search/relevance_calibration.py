@@ -65,7 +65,7 @@ class RelevanceCalibration:
         return threshold - ease
 
     async def _measure(self, owner: str, collection: str, language: str, mode: RetrievalMode) -> list[float]:
-        """Returns for each sampled passage the best relevance of its words in another document."""
+        """For each sampled passage the best relevance of its words in another document."""
         passages = await self._lexical.sample(collection, owner=owner, limit=20 * MAX_SAMPLES)
         alike = [one for one in passages if not language or detect_language(one.text) == language]
         chance: list[float] = []

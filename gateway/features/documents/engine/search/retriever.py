@@ -141,8 +141,8 @@ class Retriever:
         self, branches: _BranchResults, collection: str, owner: str
     ) -> Mapping[str, IndexedPassage]:
         """The passages that were found by their vectors only."""
-        known = {hit.id for hit in branches.lexical.hits}
-        missing = [hit.id for hit in branches.vector.hits if hit.id not in known]
+        known_hit_ids = {hit.id for hit in branches.lexical.hits}
+        missing = [hit.id for hit in branches.vector.hits if hit.id not in known_hit_ids]
         return await self._lexical.get_passages(collection, missing, owner=owner) if missing else {}
 
 
@@ -186,11 +186,11 @@ def _select_results(
     """Returns how many candidates are relevant enough, and the best of them."""
     scores = make_monotone([compute_relevance(candidate.evidence) for candidate in candidates])
     relevant_count = sum(score >= query.min_relevance_score for score in scores)
-    shown = min(relevant_count, query.top_k)
+    result_count = min(relevant_count, query.top_k)
     weights = branches.lexical.weights
     words_by_term = map_query_terms(query.query_text) if branches.mode != "vector" else {}
     words = {term: word for term, word in words_by_term.items() if term in weights or not weights}
-    ranked = zip(candidates[:shown], scores[:shown], strict=True)
+    ranked = zip(candidates[:result_count], scores[:result_count], strict=True)
     return relevant_count, [_to_context(one, score, branches, words) for one, score in ranked]
 
 

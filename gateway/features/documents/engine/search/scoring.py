@@ -120,8 +120,8 @@ def format_reason(evidence: Evidence, held: Sequence[str], missing: Sequence[str
     """The reason for choosing a passage, for people."""
     parts = []
     if held:
-        shown = ", ".join(held[:6]) + (" ..." if len(held) > 6 else "")
-        parts.append(f"holds every word of the query ({shown})" if strict else f"holds {shown}")
+        term_list = ", ".join(held[:6]) + (" ..." if len(held) > 6 else "")
+        parts.append(f"holds every word of the query ({term_list})" if strict else f"holds {term_list}")
     if not strict and held and missing:
         parts.append(f"lacks {', '.join(missing[:3])}" + (" ..." if len(missing) > 3 else ""))
     if evidence.title_coverage >= 0.3:
@@ -137,18 +137,18 @@ def format_reason(evidence: Evidence, held: Sequence[str], missing: Sequence[str
 
 def _find_max_window_weight(positions: Sequence[tuple[int, str]], weights: Mapping[str, float]) -> float:
     """The greatest total weight of different terms within a window."""
-    best = held = 0.0
+    best = window_weight = 0.0
     counts: dict[str, int] = {}
     start = 0
     for at, term in positions:
         counts[term] = counts.get(term, 0) + 1
-        held += weights[term] if counts[term] == 1 else 0.0
+        window_weight += weights[term] if counts[term] == 1 else 0.0
         while at - positions[start][0] >= WINDOW_TERMS:
             left = positions[start][1]
             counts[left] -= 1
-            held -= weights[left] if not counts[left] else 0.0
+            window_weight -= weights[left] if not counts[left] else 0.0
             start += 1
-        best = max(best, held)
+        best = max(best, window_weight)
     return best
 
 

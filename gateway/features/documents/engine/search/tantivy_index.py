@@ -143,8 +143,8 @@ class TantivyIndex:
 
     async def refresh_terms(self, collection: str, chunk_ids: Sequence[str], *, owner: str) -> int:
         """See `LexicalIndex.refresh_terms`."""
-        kept = await self.get_passages(collection, chunk_ids, owner=owner)
-        there = [kept[one] for one in chunk_ids if one in kept]
+        passages = await self.get_passages(collection, chunk_ids, owner=owner)
+        there = [passages[one] for one in chunk_ids if one in passages]
         made = await asyncio.to_thread(_index_passages, [one.passage for one in there])
         changed = [new for old, new in zip(there, made, strict=True) if new != old]
         if changed:
@@ -272,20 +272,22 @@ def _build_result(
     """A result without hits: the weights of the query terms."""
     passages = statistics.passages
     # A passage is in one language, so that the forms of a term are in different passages.
-    held = {term: min(passages, sum(statistics.frequencies[one] for one in own)) for term, own in forms.items()}
+    passage_counts = {
+        term: min(passages, sum(statistics.frequencies[one] for one in own)) for term, own in forms.items()
+    }
     # An older index lacks words whose stem is a stop word; that such a word is missing proves nothing.
     uninformative = {
         term
         for term in forms
-        if is_filler(words_by_term[term]) or (is_legacy_stop_stem(words_by_term[term]) and not held[term])
+        if is_filler(words_by_term[term]) or (is_legacy_stop_stem(words_by_term[term]) and not passage_counts[term])
     }
     weights = {
         term: compute_coverage_weight(passages, count) * (FILLER_WEIGHT if term in uninformative else 1.0)
-        for term, count in held.items()
+        for term, count in passage_counts.items()
     }
     return LexicalResult(
         weights=weights,
-        idf={term: compute_idf(passages, count) for term, count in held.items()},
+        idf={term: compute_idf(passages, count) for term, count in passage_counts.items()},
         mean_lengths=statistics.mean_lengths,
         variants={one: term for term, own in forms.items() for one in own if one != term},
     )

@@ -40,7 +40,7 @@ class TermIndex:
         self.reopen()
 
     def reopen(self) -> None:
-        """Opens the index again. One that is damaged, or of another format, is made anew, empty."""
+        """Opens the index again. One that is damaged, or of another format, is replaced by an empty one."""
         try:
             with _lock(self._folder):
                 try:
@@ -51,7 +51,7 @@ class TermIndex:
             raise IndexWriteError(str(error)).to_store_error() from error
 
     def clear(self) -> None:
-        """Makes the index anew, empty."""
+        """Replaces the index by an empty one."""
         try:
             with _lock(self._folder):
                 self._create()
@@ -115,12 +115,12 @@ class TermIndex:
         required = self._build_filters(filters)
         terms = [self._match_any_term(own) for own in forms]
         strict = Query.boolean_query([*((Occur.Must, term) for term in terms), *required])
-        found = self._search(strict, limit)
-        if len(found) < limit:
+        numbers = self._search(strict, limit)
+        if len(numbers) < limit:
             # Within another query Tantivy does not skip what cannot be among the best, which costs a fifth more.
             loose = Query.boolean_query([(Occur.Must, _match_any(terms)), *required]) if required else _match_any(terms)
-            found = [*dict.fromkeys([*found, *self._search(loose, limit)])]
-        return found
+            numbers = [*dict.fromkeys([*numbers, *self._search(loose, limit)])]
+        return numbers
 
     def select(self, filters: Sequence[Filter]) -> list[int]:
         """The numbers of all passages that pass the filters. Raises `BadRequestError` as `find` does."""
@@ -172,10 +172,10 @@ class TermIndex:
     def _build_filters(self, filters: Sequence[Filter]) -> list[tuple[Occur, Query]]:
         required = [(Occur.Must, Query.const_score_query(_build_filter(one), 0.0)) for one in filters]
         if any(not self._search(query, 1) for _, query in required):
-            known = [name for name, _ in self._searcher.terms_with_prefix("fields", "") if self._has_field(name)]
-            unknown = [one.field for one in filters if one.field not in known]
-            if known and unknown:
-                raise make_unknown_field_error(unknown[0], known)
+            field_names = [name for name, _ in self._searcher.terms_with_prefix("fields", "") if self._has_field(name)]
+            unknown = [one.field for one in filters if one.field not in field_names]
+            if field_names and unknown:
+                raise make_unknown_field_error(unknown[0], field_names)
         return required
 
     def _has_field(self, name: str) -> bool:
@@ -184,8 +184,8 @@ class TermIndex:
 
     def _read_mean_lengths(self) -> tuple[float, float]:
         wanted = {name: {"avg": {"field": name}} for name in ("title_length", "text_length")}
-        found = self._searcher.aggregate(Query.all_query(), wanted)
-        return float(found["title_length"]["value"]), float(found["text_length"]["value"])
+        aggregates = self._searcher.aggregate(Query.all_query(), wanted)
+        return float(aggregates["title_length"]["value"]), float(aggregates["text_length"]["value"])
 
 
 def _build_schema() -> tantivy.Schema:

@@ -151,11 +151,13 @@ async def embed_passages(
     scopes = sorted({passage.document_id for passage in passages} | set(documents))
     parts = [scopes[start : start + SCOPES_PER_LISTING] for start in range(0, len(scopes), SCOPES_PER_LISTING)]
     items = [i for part in parts for i in await vectors.list_items(name, owner=owner, limit=MAX_HITS, scopes=part)]
-    held = {str(item.payload["checksum"]): item.id for item in items if "checksum" in item.payload}
-    wanted = {text: held[mark] for text in texts if (mark := compute_checksum(text)) in held}
+    stored_ids = {str(item.payload["checksum"]): item.id for item in items if "checksum" in item.payload}
+    wanted = {text: stored_ids[mark] for text in texts if (mark := compute_checksum(text)) in stored_ids}
     stored = await vectors.get_vectors(name, sorted(set(wanted.values())), owner=owner)
-    known = {text: tuple(stored.vectors[one].tolist()) for text, one in wanted.items() if one in stored.vectors}
-    missing = [text for text in dict.fromkeys(texts) if text not in known]
+    stored_vectors = {
+        text: tuple(stored.vectors[one].tolist()) for text, one in wanted.items() if one in stored.vectors
+    }
+    missing = [text for text in dict.fromkeys(texts) if text not in stored_vectors]
     space = stored.space
     if missing or space is None:
         embedded = await embedder.embed(missing)
@@ -163,8 +165,8 @@ async def embed_passages(
             raise VectorSpaceError(_explain_space_mismatch(collection, space, embedded.space), agent_id="memory")
         await vectors.open(name, embedded.space)
         space = embedded.space
-        known |= dict(zip(missing, embedded.vectors, strict=True))
-    return Embedded(space, tuple(known[text] for text in texts))
+        stored_vectors |= dict(zip(missing, embedded.vectors, strict=True))
+    return Embedded(space, tuple(stored_vectors[text] for text in texts))
 
 
 def build_entries(passages: Sequence[Passage], embedded: Embedded, *, owner: str) -> list[Entry]:

@@ -63,11 +63,11 @@ def with_chunker_for_type(
     route = find_route(pipeline, file_type)
     if route is None:
         return check_pipeline(pipeline)
-    kept = route.chunker.options if chunker in ("", route.chunker.plugin) else {}
-    update = {"plugin": chunker or route.chunker.plugin, "options": {**kept, **(options or {})}}
+    chunker_options = route.chunker.options if chunker in ("", route.chunker.plugin) else {}
+    update = {"plugin": chunker or route.chunker.plugin, "options": {**chunker_options, **(options or {})}}
     return check_pipeline(pipeline.with_node(route.chunker.model_copy(update=update)))
 
 
 def _free_node_id(pipeline: PipelineDAG, name: str) -> str:
-    taken = {node.id for node in pipeline.nodes}
-    return next(one for one in (name, *(f"{name}-{number}" for number in range(2, 102))) if one not in taken)
+    used_ids = {node.id for node in pipeline.nodes}
+    return next(one for one in (name, *(f"{name}-{number}" for number in range(2, 102))) if one not in used_ids)

@@ -88,5 +88,5 @@ def detect_document_types(samples: Sequence[str], file_type: FileType | None, ex
         return ["log"]
     if len(_FIELD.findall(text[:1_000])) >= 3:
         return ["mail"]
-    found = [name for name, least, signs in _SIGNS if len({match.lower() for match in signs.findall(text)}) >= least]
-    return found or ["prose"]
+    names = [name for name, least, signs in _SIGNS if len({match.lower() for match in signs.findall(text)}) >= least]
+    return names or ["prose"]

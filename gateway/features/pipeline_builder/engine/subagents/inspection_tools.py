@@ -127,7 +127,7 @@ class InspectChunksTool(ValidationTool[InspectInput, ChunkInspection]):
         except ParserError as error:
             raise ToolInputError(f"{name} cannot be read by this pipeline: {error.message}") from error
         lengths = [len(chunk.text) for chunk in made.chunks] or [0]
-        shown = [
+        passages = [
             PassageShown(
                 index=chunk.index,
                 characters=len(chunk.text),
@@ -143,7 +143,7 @@ class InspectChunksTool(ValidationTool[InspectInput, ChunkInspection]):
             smallest=min(lengths),
             median=median(lengths),
             largest=max(lengths),
-            passages=shown,
+            passages=passages,
         )
 
 

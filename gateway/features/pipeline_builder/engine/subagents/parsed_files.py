@@ -12,7 +12,7 @@ from gateway.features.documents.engine.search.models import Coverage, ParsedChun
 from gateway.features.pipeline_builder.engine.subagents.source_files import SourceFiles
 
 SAMPLE_CHARS = 4_000
-"""Characters from each of beginning, middle and end: enough to tell language and kind."""
+"""Characters from each of beginning, middle and end: enough to recognise language and kind."""
 _OCR_SIGNS = ("by OCR", "scanned", "earlier OCR", "OCR found no text", "OCR is unsure")
 _KEPT = 64
 

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from agent.core.languages import LANGUAGE_NAMES, get_language_name
 from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import Uncertainty
-from agent.subagents.model_uncertainty import ModelUncertainty
+from agent.subagents import ModelUncertainty
 from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.ingest.plugins import AUTO, list_types_read_by
 from gateway.features.pipeline_builder.engine.subagents.reading_tools import LanguageResult, ParserTrial, PreviewOutput
@@ -114,11 +114,11 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
     """Builds the analysis from what is known; with `final`, adds what the model understood."""
     counts = evidence.counts or EnumerateOutput(total_files=0, total_size_bytes=0, by_extension={}, by_size={})
     trials = [trial for _, trial in sorted(evidence.trials.items())]
-    found = find_uncertainties(evidence.counts, trials, list(evidence.languages.values()))
+    uncertainties = find_uncertainties(evidence.counts, trials, list(evidence.languages.values()))
     characteristics = _build_characteristics(trials, list(evidence.languages.values()), final)
-    said = final.uncertainties[:MAX_MODEL_ITEMS] if final is not None else []
-    known = {one.message for one in found}
-    extra = [one.to_uncertainty() for one in said if one.message not in known]
+    model_uncertainties = final.uncertainties[:MAX_MODEL_ITEMS] if final is not None else []
+    known_messages = {one.message for one in uncertainties}
+    extra = [one.to_uncertainty() for one in model_uncertainties if one.message not in known_messages]
     return SourceAnalysis(
         total_files=counts.total_files,
         total_size_bytes=counts.total_size_bytes,
@@ -134,8 +134,8 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
         },
         content_characteristics=characteristics,
         parser_recommendations=tuple(_iter_recommendations(evidence, counts, final)),
-        uncertainties=(*found, *extra),
-        summary=_summarize_analysis(evidence.counts, characteristics, found, final),
+        uncertainties=(*uncertainties, *extra),
+        summary=_summarize_analysis(evidence.counts, characteristics, uncertainties, final),
         complete=evidence.counts is not None and not counts.note,
         sampled=len({trial.file for trial in trials} | set(evidence.previews)),
     )
@@ -144,15 +144,16 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
 def _build_characteristics(
     trials: Sequence[ParserTrial], languages: Sequence[LanguageResult], final: AnalysisFinal | None
 ) -> ContentCharacteristics:
-    said = final.content_characteristics if final is not None else ModelCharacteristics()
+    characteristics = final.content_characteristics if final is not None else ModelCharacteristics()
     spoken = Counter(code for one in languages for code, share in one.shares.items() if share >= 0.1)
     kinds = Counter(kind for trial in trials for kind in trial.document_types)
     return ContentCharacteristics(
         languages=_merge(
-            [code for code, _ in spoken.most_common()], [one for one in said.languages if one in LANGUAGE_NAMES]
+            [code for code, _ in spoken.most_common()],
+            [one for one in characteristics.languages if one in LANGUAGE_NAMES],
         ),
-        document_types=_merge([kind for kind, _ in kinds.most_common()], said.document_types),
-        quality_issues=_merge(find_quality_issues(trials, languages), said.quality_issues),
+        document_types=_merge([kind for kind, _ in kinds.most_common()], characteristics.document_types),
+        quality_issues=_merge(find_quality_issues(trials, languages), characteristics.quality_issues),
     )
 
 
@@ -164,13 +165,13 @@ def _iter_recommendations(
     evidence: SourceEvidence, counts: EnumerateOutput, final: AnalysisFinal | None
 ) -> Iterator[ParserRecommendation]:
     """Yields one recommendation per readable extension: the model's if its parser reads the type, else ours."""
-    said = {one.extension.lower(): one for one in (final.parser_recommendations if final is not None else [])}
+    by_extension = {one.extension.lower(): one for one in (final.parser_recommendations if final is not None else [])}
     for extension, count in counts.by_extension.items():
         if not count.readable:
             continue
         file_type = TYPES.get(extension, "txt")
         own = _recommend_from_trials(extension, evidence.list_trials(extension))
-        wanted = said.get(extension)
+        wanted = by_extension.get(extension)
         if wanted is None or file_type not in list_types_read_by(wanted.parser_id):
             yield own
             continue
@@ -210,10 +211,10 @@ def _limit_confidence(trials: Sequence[ParserTrial]) -> float:
 
 
 def _summarize_trials(trial: ParserTrial) -> JsonObject:
-    shown: JsonObject = trial.model_dump(
+    trial_data: JsonObject = trial.model_dump(
         mode="json", include={"file", "parser", "success", "error_code", "error", "pages", "characters", "scanned"}
     )
-    return {key: value for key, value in shown.items() if value is not None}
+    return {key: value for key, value in trial_data.items() if value is not None}
 
 
 def describe_counts(counts: EnumerateOutput) -> str:

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from agent.core.errors import BadRequestError
-from agent.subagents.base import Caller
+from agent.subagents import Caller
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.source_specs import parse_source_address
 from gateway.features.documents.engine.search.models import ConnectorInput

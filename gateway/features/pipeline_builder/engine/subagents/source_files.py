@@ -77,7 +77,7 @@ class SizeTally:
 
 @dataclass(slots=True)
 class Listing:
-    """The files of a source. `note` tells why the listing is incomplete, if it is."""
+    """The files of a source. `note` says why the listing is incomplete, if it is."""
 
     files: dict[str, SourceFile] = field(default_factory=dict)
     by_extension: dict[str, SizeTally] = field(default_factory=dict)
@@ -127,15 +127,15 @@ class SourceFiles:
 
     async def get_file(self, name: str) -> SourceFile:
         """The file of this name. Raises `ToolInputError` for a name that was not listed."""
-        found = (await self.list_files()).files.get(name)
-        if found is None:
+        file = (await self.list_files()).files.get(name)
+        if file is None:
             raise ToolInputError(
                 f"there is no file {name[:200]!r} at this source; take the names that sample_files gives"
             )
-        return found
+        return file
 
     async def read_bytes(self, name: str, start: int, count: int) -> bytes:
-        """Some bytes of a file. Raises `ToolInputError` if it cannot be opened any more."""
+        """Some bytes of a file. Raises `ToolInputError` if it can no longer be opened."""
         await self.get_file(name)
         return await asyncio.to_thread(self._read_bytes, name, start, count)
 
@@ -208,11 +208,11 @@ class SourceFiles:
         listing, until = Listing(), monotonic() + REMOTE_SECONDS
         fetching = self._connector.fetch(self.request, downloads, {})
         async with close_walk(fetching):
-            async for found in fetching:
-                if isinstance(found, MissedDocument):
-                    listing.add_unreadable(found.name)
+            async for document in fetching:
+                if isinstance(document, MissedDocument):
+                    listing.add_unreadable(document.name)
                 else:
-                    await self._keep_fetched(found, listing, kept)
+                    await self._keep_fetched(document, listing, kept)
                 if listing.total.count >= REMOTE_FILES or listing.total.size >= REMOTE_BYTES or monotonic() >= until:
                     listing.note = f"only the first {listing.total.count} files were fetched; there may be more"
                     break

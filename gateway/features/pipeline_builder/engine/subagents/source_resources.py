@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.subagents.base import Caller, SubAgentResources
+from agent.subagents import Caller, SubAgentResources
 from agent.text.language import LanguageDetector
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.connectors.port import Connector

@@ -41,7 +41,7 @@ class ExtensionCount(DeferredModel):
 
 
 class EnumerateOutput(DeferredModel):
-    """What is at the source. `note` tells why the listing is incomplete, if it is."""
+    """What is at the source. `note` says why the listing is incomplete, if it is."""
 
     total_files: int
     total_size_bytes: int
@@ -108,8 +108,8 @@ class SampleFilesTool(SourceTool[SampleInput, SampleOutput]):
             and (args.max_size is None or file.size <= args.max_size)
         ]
         chosen = _pick_files(matching, args)
-        shown = [SampledFile(file=file.name, extension=file.extension, size_bytes=file.size) for file in chosen]
-        return SampleOutput(files=shown, matching=len(matching))
+        sampled_files = [SampledFile(file=file.name, extension=file.extension, size_bytes=file.size) for file in chosen]
+        return SampleOutput(files=sampled_files, matching=len(matching))
 
 
 def _to_output(listing: Listing) -> EnumerateOutput:
@@ -117,7 +117,7 @@ def _to_output(listing: Listing) -> EnumerateOutput:
     types: dict[str, FileType | None] = {}
     for file in listing.files.values():
         types[file.extension] = types.get(file.extension) or file.file_type
-    shown = {
+    extension_counts = {
         extension: ExtensionCount(
             count=tally.count,
             total_size_bytes=tally.size,
@@ -129,7 +129,7 @@ def _to_output(listing: Listing) -> EnumerateOutput:
     }
     rest = [tally for _, tally in ranked[MAX_EXTENSIONS:]]
     if rest:
-        shown[OTHER] = ExtensionCount(
+        extension_counts[OTHER] = ExtensionCount(
             count=sum(tally.count for tally in rest),
             total_size_bytes=sum(tally.size for tally in rest),
             smallest=min(tally.smallest for tally in rest),
@@ -139,7 +139,7 @@ def _to_output(listing: Listing) -> EnumerateOutput:
     return EnumerateOutput(
         total_files=listing.total.count,
         total_size_bytes=listing.total.size,
-        by_extension=shown,
+        by_extension=extension_counts,
         by_size=dict(listing.by_size),
         unreadable=listing.unreadable_count,
         unreadable_examples=listing.unreadable,

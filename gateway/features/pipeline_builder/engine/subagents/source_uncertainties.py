@@ -26,25 +26,25 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
 
 def find_quality_issues(trials: Sequence[ParserTrial], languages: Sequence[LanguageResult]) -> list[str]:
     """The names of quality issues for `quality_issues`."""
-    found = [name for code, (name, _) in _FAULTS.items() if _list_failed_files(trials, code)]
+    names = [name for code, (name, _) in _FAULTS.items() if _list_failed_files(trials, code)]
     if any(trial.scanned for trial in trials):
-        found.insert(0, "scanned_pdfs")
+        names.insert(0, "scanned_pdfs")
     if _list_empty_files(trials):
-        found.append("empty_files")
+        names.append("empty_files")
     if len(_count_languages(languages)) > 1:
-        found.append("mixed_languages")
+        names.append("mixed_languages")
     if _has_code_and_prose(trials):
-        found.append("code_and_prose")
-    return found
+        names.append("code_and_prose")
+    return names
 
 
 def find_uncertainties(
     counts: EnumerateOutput | None, trials: Sequence[ParserTrial], languages: Sequence[LanguageResult]
 ) -> tuple[Uncertainty, ...]:
     """Returns what a person should know before a pipeline is built, worst first."""
-    found = [*_from_counts(counts), *_from_trials(trials), *_from_content(trials, languages)]
+    uncertainties = [*_from_counts(counts), *_from_trials(trials), *_from_content(trials, languages)]
     order: tuple[Severity, ...] = ("blocking", "notable", "info")
-    return tuple(sorted(found, key=lambda one: order.index(one.severity)))
+    return tuple(sorted(uncertainties, key=lambda one: order.index(one.severity)))
 
 
 def _from_counts(counts: EnumerateOutput | None) -> Iterator[Uncertainty]:
@@ -62,8 +62,8 @@ def _from_counts(counts: EnumerateOutput | None) -> Iterator[Uncertainty]:
     unread = {extension: one.count for extension, one in counts.by_extension.items() if not one.readable}
     missing = sum(unread.values())
     if missing:
-        shown = ", ".join(f"{extension} ({count})" for extension, count in list(unread.items())[:EXAMPLES])
-        message = f"{missing} of {counts.total_files} files are of kinds that no parser reads: {shown}"
+        extension_list = ", ".join(f"{extension} ({count})" for extension, count in list(unread.items())[:EXAMPLES])
+        message = f"{missing} of {counts.total_files} files are of kinds that no parser reads: {extension_list}"
         severity: Severity = "blocking" if missing == counts.total_files else "info"
         yield Uncertainty(severity=severity, message=message, context={"extensions": {**unread}})
 
@@ -117,12 +117,12 @@ def _from_content(trials: Sequence[ParserTrial], languages: Sequence[LanguageRes
 
 def _count_languages(languages: Sequence[LanguageResult]) -> Counter[str]:
     """Counts the files with each language as their first, or as a substantial second one."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for one in languages:
-        found[one.language] += 1
+        counts[one.language] += 1
         if one.mixed:
-            found.update(code for code, share in one.shares.items() if code != one.language and share >= 0.2)
-    return found
+            counts.update(code for code, share in one.shares.items() if code != one.language and share >= 0.2)
+    return counts
 
 
 def _has_code_and_prose(trials: Sequence[ParserTrial]) -> bool:
@@ -153,7 +153,7 @@ def _list_unread_files(trials: Sequence[ParserTrial], has_failed: Callable[[Pars
 
 
 def _with_examples(severity: Severity, message: str, files: Sequence[str], *, names_all: bool = True) -> Uncertainty:
-    """An uncertainty about these files. `total` tells that all are named: excluding them resolves it."""
+    """An uncertainty about these files. `total` says that all are named: excluding them resolves it."""
     context: JsonObject = {"examples": [*files]} if files else {}
     if files and names_all:
         context["total"] = len(files)

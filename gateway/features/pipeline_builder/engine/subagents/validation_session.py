@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agent.core.errors import ToolInputError
 from agent.core.models import FrozenModel, JsonObject
-from agent.subagents.base import Caller
+from agent.subagents import Caller
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor, ProcessedDocument
 from gateway.features.documents.engine.ingest.dry_run_report import FileResult, ValidationReport
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
@@ -20,7 +20,7 @@ MESSAGE_CHARS = 300
 
 
 class DryRunOutput(FrozenModel):
-    """The report of a dry run, of the pipeline itself or with a change. `note` tells that it is an earlier report."""
+    """The report of a dry run, of the pipeline itself or with a change. `note` says that it is an earlier report."""
 
     pipeline_diff: PipelineDiff | None = None
     report: ValidationReport

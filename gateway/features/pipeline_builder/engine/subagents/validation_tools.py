@@ -74,7 +74,7 @@ class FileInput(DeferredModel):
 
 
 class FailureDetails(DeferredModel):
-    """Why a file failed. `traceback_summary` tells the stage and what the parser knew."""
+    """Why a file failed. `traceback_summary` names the stage and what the parser knew."""
 
     file: str
     stage: str
@@ -89,7 +89,7 @@ class FailureDetails(DeferredModel):
 
 class FailureDetailsTool(ValidationTool[FileInput, FailureDetails]):
     name = "get_failure_details"
-    description = "Tell at which stage a file failed, by which error, and what is known of the cause."
+    description = "Say at which stage a file failed, with which error, and what is known of the cause."
 
     async def run(self, args: FileInput, context: ToolContext) -> FailureDetails:
         """Reads the last dry run of the pipeline. Raises `ToolInputError` for a file that did not fail in it."""

@@ -1,7 +1,7 @@
 """`WebhookSender`: posts the ends of runs, each until it is accepted. No run waits for it.
 
-A delivery stands in the outbox before its run starts. It is sent at least once: a gateway that dies between the
-receiver's answer and its own record sends it again, under the same `webhook-id`.
+A delivery is in the outbox before its run starts. It is sent at least once: a gateway that dies between the receiver's
+answer and its own record sends it again, under the same `webhook-id`.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.core.errors import AgentError
+from agent.core.errors import RequestError
 from gateway.features.studio.engine.errors import ValidationError
 
 
@@ -18,7 +18,7 @@ class ReflectionFailed(ValidationError):  # noqa: N818 - the documented name
         self.details["rounds"] = rounds
 
 
-class SandboxMissingError(AgentError):
+class SandboxMissingError(RequestError):
     """Raised if this machine has no sandbox for generated tools, or they are switched off."""
 
     code = "ERR_CONFLICT"

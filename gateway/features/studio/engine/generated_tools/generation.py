@@ -36,7 +36,7 @@ MIN_TELLING_TESTS = 2
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """What is to be made. `permissions` is the most the tool may ask for; None: what the tests name."""
+    """What to make. `permissions` is the most the tool may ask for; None: what the tests name."""
 
     description: str
     name: str | None = None
@@ -68,7 +68,7 @@ class ToolGeneration:
         self._pipeline = ToolValidationPipeline()
 
     async def run(self, request: ToolRequest) -> Candidate:
-        """Returns code that passed everything. Raises `ReflectionFailed`, `SandboxMissingError`, and what the model's
+        """Code that passed everything. Raises `ReflectionFailed`, `SandboxMissingError`, and what the model's
         calls raise.
         """
         if not self._runner.tiers:
@@ -92,7 +92,7 @@ class ToolGeneration:
         )
 
     async def _write_tests(self, request: ToolRequest) -> ToolTests:
-        """Returns tests that can fail. Raises `ReflectionFailed` if no attempt is usable."""
+        """Tests that can fail. Raises `ReflectionFailed` if no attempt is usable."""
         problems: tuple[str, ...] = ()
         for _ in range(MAX_ROUNDS):
             try:

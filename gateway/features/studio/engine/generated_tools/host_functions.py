@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import httpx
 
 ReadFile = Callable[[str], Awaitable[str]]
-"""Returns the text of a file below the readable folders. Raises `ToolError`s."""
+"""The text of a file below the readable folders. Raises `ToolError`s."""
 MAX_PAGE_BYTES = 2 * 2**20
 MAX_REDIRECTS = 5
 PAGE_SECONDS = 20.0

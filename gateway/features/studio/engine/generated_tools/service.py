@@ -130,11 +130,11 @@ class GeneratedTools:
         versions = await self._store.list_versions(principal.owner, name)
         if version is None:
             return next((one for one in versions if one.state != "discarded"), versions[0])
-        found = next((one for one in versions if one.version == version), None)
-        if found is None:
-            known = ", ".join(str(one.version) for one in versions)
-            raise ValidationError(f"{name} has no version {version}; there are {known}", "version")
-        return found
+        stored = next((one for one in versions if one.version == version), None)
+        if stored is None:
+            version_numbers = ", ".join(str(one.version) for one in versions)
+            raise ValidationError(f"{name} has no version {version}; there are {version_numbers}", "version")
+        return stored
 
     async def get_active(self, principal: Principal, name: str) -> ToolVersion | None:
         """The version in use, or None."""

@@ -41,7 +41,7 @@ ALLOWED_IMPORTS: dict[str, tuple[str, ...]] = {
     "xml.etree.ElementTree": ("fromstring", "Element", "SubElement", "tostring", "ParseError"),
 }  # fmt: skip
 """What can be imported, and of which modules only some names. Files, processes, the network, the import system and the
-interpreter itself are no part of these modules.
+interpreter itself are not part of these modules.
 """
 _BUILTINS_TEXT = (
     "abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate filter float "
@@ -202,7 +202,7 @@ def _explain_import(name: str) -> str:
 
 
 def _is_offered(module: str, name: str) -> bool:
-    """Whether a module offers a name: a listed one, or a public one that is no module itself."""
+    """Whether a module offers a name: a listed one, or a public one that is not a module itself."""
     allowed = ALLOWED_IMPORTS[module]
     if allowed != _ALL:
         return name in allowed

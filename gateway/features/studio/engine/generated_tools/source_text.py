@@ -25,10 +25,10 @@ _BLANKS: Final = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f\u18
 def check_visibility(code: str) -> list[Finding]:
     """The lines that do not show what they hold."""
     lines = code.replace("\r\n", "\n").split("\n")
-    found = [(number, problem) for number, line in enumerate(lines, start=1) for problem in _find_problems(line)]
+    problems = [(number, problem) for number, line in enumerate(lines, start=1) for problem in _find_problems(line)]
     if not code.isascii():
-        found += _find_name_problems(code)
-    return [Finding(STAGE, f"line {number}: {problem}") for number, problem in dict.fromkeys(sorted(found))]
+        problems += _find_name_problems(code)
+    return [Finding(STAGE, f"line {number}: {problem}") for number, problem in dict.fromkeys(sorted(problems))]
 
 
 def _find_name_problems(code: str) -> Iterator[tuple[int, str]]:
@@ -50,8 +50,8 @@ def _find_name_problems(code: str) -> Iterator[tuple[int, str]]:
 def _find_problems(line: str) -> Iterator[str]:
     hidden = list(dict.fromkeys(char for char in line if _is_invisible(char)))
     if hidden:
-        told = ", ".join(f"{char!a} ({_name(char)})" for char in hidden[:5])
-        yield f'it holds characters that nobody sees: {told}; write them as escapes, such as "\\u200d"'
+        char_list = ", ".join(f"{char!a} ({_name(char)})" for char in hidden[:5])
+        yield f'it holds characters that nobody sees: {char_list}; write them as escapes, such as "\\u200d"'
     if len(line) > MAX_COLUMNS:
         yield f"it has {len(line):,} characters; at most {MAX_COLUMNS} are shown: break the line"
 

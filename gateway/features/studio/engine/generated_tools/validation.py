@@ -182,9 +182,9 @@ def check_test_case(case: str, tool: CheckedTool, number: int) -> list[Validatio
     if tree is None or finding is not None:
         reason = finding.message if finding is not None else ""
         return [ValidationError(f"tests: test {number}: {reason}", "tests")]
-    known = frozenset({tool.name, "record", *tool.models.types})
-    found = [*check_visibility(case), *check_nodes(tree, known)]
-    errors = [ValidationError(f"tests: test {number}: {one.message}", "tests") for one in found]
+    known_words = frozenset({tool.name, "record", *tool.models.types})
+    problems = [*check_visibility(case), *check_nodes(tree, known_words)]
+    errors = [ValidationError(f"tests: test {number}: {one.message}", "tests") for one in problems]
     awaited = {
         node.value.func.id
         for node in ast.walk(tree)
@@ -220,26 +220,26 @@ def _list_warnings(tree: ast.Module, function: ast.AsyncFunctionDef | ast.Functi
     """Returns what a reviewer should look at; nothing here keeps a tool from being used."""
     nodes = list(ast.walk(tree))
     handles = any(isinstance(node, ast.Try) for node in nodes)
-    found = []
+    warnings = []
     if any(isinstance(node, ast.Raise) for node in _walk_own(function)) and not handles:
-        found.append("errors are raised; returning them in the model tells the caller more")
+        warnings.append("errors are raised; returning them in the model tells the caller more")
     if any(isinstance(node, ast.Await) for node in nodes) and not handles:
-        found.append("failures of what it asks the gateway for are not handled")
+        warnings.append("failures of what it asks the gateway for are not handled")
     if not any(isinstance(node, ast.If | ast.Try | ast.Match | ast.IfExp) for node in _walk_own(function)):
-        found.append("the input is not checked before it is used")
-    return found
+        warnings.append("the input is not checked before it is used")
+    return warnings
 
 
 def _walk_own(function: ast.AST) -> Sequence[ast.AST]:
     """The nodes of a function without those of functions inside of it."""
-    found: list[ast.AST] = []
+    own_nodes: list[ast.AST] = []
     waiting: list[ast.AST] = list(ast.iter_child_nodes(function))
     while waiting:
         node = waiting.pop()
-        found.append(node)
+        own_nodes.append(node)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             waiting += ast.iter_child_nodes(node)
-    return found
+    return own_nodes
 
 
 def _binds(node: ast.stmt, name: str) -> bool:

@@ -41,26 +41,26 @@ class Document:
         self._starts = [placed.start for placed in self.blocks]
 
     def build_chunks(self, spans: Iterable[Span]) -> list[Chunk]:
-        """Returns numbered chunks for these spans, without surrounding white space.
+        """Numbered chunks for these spans, without surrounding white space.
 
         Spans that are empty, or lie within the chunk before, are dropped.
         """
-        found: list[Chunk] = []
+        chunks: list[Chunk] = []
         for span in map(self._trim, spans):
-            if span.end > (found[-1].end if found else 0):
-                found.append(self._make_chunk(len(found), span))
-        return found
+            if span.end > (chunks[-1].end if chunks else 0):
+                chunks.append(self._make_chunk(len(chunks), span))
+        return chunks
 
     def find_blocks(self, span: Span) -> list[PlacedBlock]:
         """The blocks that lie, wholly or in part, in a span."""
         first = max(bisect_right(self._starts, span.start) - 1, 0)
-        found = []
+        blocks = []
         for placed in self.blocks[first:]:
             if placed.start >= span.end:
                 break
             if placed.end > span.start:
-                found.append(placed)
-        return found
+                blocks.append(placed)
+        return blocks
 
     def _trim(self, span: Span) -> Span:
         piece = self.text[span.start : span.end]

@@ -29,7 +29,7 @@ class FixedChunker:
         self._options = options or FixedOptions()
 
     def chunk(self, output: ParserOutput) -> list[Chunk]:
-        """Returns windows from start to end, without the white space at their ends."""
+        """Windows from start to end, without the white space at their ends."""
         document = Document(output)
         length, step = len(document.text), self._options.size - self._options.overlap
         starts = range(0, max(length - self._options.overlap, 1), step)

@@ -107,21 +107,21 @@ class Crawl:
         self._too_deep: dict[str, str] = {}
 
     async def run(self) -> AsyncIterator[FetchedDocument | MissedDocument]:
-        """Yields the start page, linked pages, pages of the sitemaps, and finally known pages that nothing links to any
-        more.
+        """Yields the start page, linked pages, pages of the sitemaps, and finally known pages that nothing links to
+        now.
 
-        Known pages are requested because only the site can tell whether they are gone. Raises if the start page fails.
+        Known pages are requested because only the site knows whether they are gone. Raises if the start page fails.
         """
-        async for found in self._yield_and_remove(await self._visit(self._start, 0)):
-            yield found
+        async for document in self._yield_and_remove(await self._visit(self._start, 0)):
+            yield document
         if not self._recursive:
             return
         await self._queue_sitemaps()
-        async for found in self._walk():
-            yield found
+        async for document in self._walk():
+            yield document
         self._queue(sorted(self._known_urls.values()), self._limits.depth)
-        async for found in self._walk():
-            yield found
+        async for document in self._walk():
+            yield document
         for missed in self._report_unvisited():
             yield missed
 
@@ -129,13 +129,13 @@ class Crawl:
         while self._waiting and not self._limit_reached:
             url, depth = self._waiting.popleft()
             try:
-                found = await self._visit(url, depth)
+                document = await self._visit(url, depth)
             except ConnectorError as error:
                 if error.details.get("robots") and url not in self._known:
                     self._forbidden.append(url)
                     continue
-                found = MissedDocument(url, display_url(url), error, gone=isinstance(error, ConnectorNotFoundError))
-            async for one in self._yield_and_remove(found):
+                document = MissedDocument(url, display_url(url), error, gone=isinstance(error, ConnectorNotFoundError))
+            async for one in self._yield_and_remove(document):
                 yield one
 
     async def _yield_and_remove(

@@ -41,7 +41,7 @@ class DriveConnector:
     """Reads Drive files with named credentials, read-only.
 
     A file's source id is `gdrive:<id>`, or `gdrive:<folder>[/<subfolder>]/<id>` for a file found through a folder, so
-    `covers` can tell which request finds it.
+    that `covers` knows which request finds it.
     """
 
     source_type: SourceType = "gdrive"
@@ -69,16 +69,16 @@ class DriveConnector:
         if root.target is not None:
             root = await api.get_file(root.target)
         async for entry in _walk(api, top.id, root, recursive=request.recursive):
-            found = await self._fetch_entry(api, entry, known.get(entry.source, ""), folder)
-            if isinstance(found, MissedDocument) and isinstance(found.error, ConnectorTransientError):
+            document = await self._fetch_entry(api, entry, known.get(entry.source, ""), folder)
+            if isinstance(document, MissedDocument) and isinstance(document.error, ConnectorTransientError):
                 failures += 1
                 if failures == FAILURES_IN_A_ROW:
-                    raise found.error
+                    raise document.error
             else:
                 failures = 0
-            yield found
-            if isinstance(found, FetchedDocument) and found.output is not None:
-                await asyncio.to_thread(Path(found.output.file_path).unlink, missing_ok=True)
+            yield document
+            if isinstance(document, FetchedDocument) and document.output is not None:
+                await asyncio.to_thread(Path(document.output.file_path).unlink, missing_ok=True)
 
     def covers(self, request: ConnectorInput, source: str) -> bool:
         """Implements `Connector.covers`."""
@@ -168,7 +168,7 @@ async def _walk(api: DriveApi, top: str, root: DriveFile, *, recursive: bool) ->
     count = 0
     while waiting:
         folder, sources, path = waiting.popleft()
-        found: list[_WalkEntry] = []
+        entries: list[_WalkEntry] = []
         for child in await api.list_children(folder):
             id_ = child.target.id if child.target else child.id
             if id_ in seen or (child.target_is_folder and not recursive):
@@ -179,9 +179,9 @@ async def _walk(api: DriveApi, top: str, root: DriveFile, *, recursive: bool) ->
                 if recursive:
                     waiting.append((file, f"{PREFIX}{top}/{id_}/", f"{path}{file.name}/"))
                 continue
-            found.append(_WalkEntry(f"{sources}{id_}", f"{path}{child.name}", file))
-        count += len(found)
-        for entry in found:
+            entries.append(_WalkEntry(f"{sources}{id_}", f"{path}{child.name}", file))
+        count += len(entries)
+        for entry in entries:
             yield replace(entry, total=None if waiting else count)
 
 

@@ -34,14 +34,14 @@ def parse(identifier: str) -> Reference:
         return Reference(text.removeprefix(PREFIX))
     try:
         url = urlsplit(text)
-        found = _find_in_url(url.hostname or "", url.path, parse_qs(url.query)) if url.scheme == "https" else None
+        address = _find_in_url(url.hostname or "", url.path, parse_qs(url.query)) if url.scheme == "https" else None
     except ValueError:
-        found = None
-    if found is None:
+        address = None
+    if address is None:
         raise ConnectorNotFoundError(
             f"{identifier!r} names nothing in Google Drive: give the id of a file or folder, or the address of its link"
         )
-    return found
+    return address
 
 
 def _find_in_url(host: str, path: str, query: dict[str, list[str]]) -> Reference | None:

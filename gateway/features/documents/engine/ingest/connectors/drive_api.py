@@ -78,7 +78,9 @@ class _DriveClient(SourceClient):
             async def attempt() -> Download:
                 async with self._open(url, headers, part.request_headers()) as answer:
                     if not await part.begin_response(answer):
-                        raise ConnectorTransientError(f"{url} cannot be continued where it was cut off; it begins anew")
+                        raise ConnectorTransientError(
+                            f"{url} cannot be continued where it was cut off; it starts again"
+                        )
                     async for piece in answer.body:
                         if part.size + len(piece) > max_bytes:
                             raise FileChangedError(f"{url} is longer than it was a moment ago")
@@ -102,7 +104,7 @@ class DriveApi:
         self._files = f"{base_url.rstrip('/')}/drive/v3/files"
 
     async def get_file(self, reference: Reference) -> DriveFile:
-        """Returns Drive's metadata of a file or folder."""
+        """Drive's metadata of a file or folder."""
         url = self._build_url(reference.id, fields=FIELDS)
         return parse_file(await self._fetch_json(url, reference))
 
@@ -116,7 +118,7 @@ class DriveApi:
         }
         if folder.drive_id:
             query |= {"corpora": "drive", "driveId": folder.drive_id}
-        found: list[DriveFile] = []
+        children: list[DriveFile] = []
         pages: set[str] = set()
         while True:
             page = await self._fetch_json(self._build_url(**query), folder.reference)
@@ -124,9 +126,9 @@ class DriveApi:
             if not isinstance(files, list) or page.get("incompleteSearch"):
                 # Half a list would look as if the other half had been deleted.
                 raise ConnectorError(f"Google Drive did not list all of the folder {folder.name!r}; try again later")
-            found += [parse_file(one) for one in files]
+            children += [parse_file(one) for one in files]
             if not isinstance(following, str) or not following:
-                return sorted(found, key=lambda file: (file.name, file.id))
+                return sorted(children, key=lambda file: (file.name, file.id))
             if following in pages:
                 raise ConnectorError(f"Google Drive lists the folder {folder.name!r} in a circle; try again later")
             pages.add(following)
@@ -155,12 +157,12 @@ class DriveApi:
         return await self._download(self._build_url(f"{file.id}/export", mimeType=mime), target, file, max_bytes)
 
     async def _download(self, url: str, target: Path, file: DriveFile, max_bytes: int) -> Download:
-        found = await self._with_token(
+        download = await self._with_token(
             file.reference, lambda headers: self._client.download(url, target, max_bytes=max_bytes, headers=headers)
         )
-        if isinstance(found, Reply):
-            raise ConnectorError(f"Google Drive answered with HTTP status {found.status} and no content")
-        return found
+        if isinstance(download, Reply):
+            raise ConnectorError(f"Google Drive answered with HTTP status {download.status} and no content")
+        return download
 
     def _build_url(self, path: str = "", **query: str) -> str:
         """An API address; every request includes shared drives."""

@@ -57,9 +57,9 @@ class LocalConnector:
         self, request: ConnectorInput, workspace: Path, known: Mapping[str, str]
     ) -> AsyncIterator[FetchedDocument | MissedDocument]:
         """Implements `Connector.fetch`. A file whose time and size match `known` is not opened."""
-        found = await asyncio.to_thread(self._list_files, request)
-        total = sum(isinstance(one, LocalFile) for one in found)
-        for one in found:
+        files = await asyncio.to_thread(self._list_files, request)
+        total = sum(isinstance(one, LocalFile) for one in files)
+        for one in files:
             if isinstance(one, NonFileEntry):
                 error = ParserUnsupportedError(f"it is {one.description}", found=one.description)
                 yield MissedDocument(make_path_source(one.path), one.name, error, gone=True)
@@ -82,18 +82,20 @@ class LocalConnector:
 
     def _list_files(self, request: ConnectorInput) -> list[LocalFile | UnreadableEntry | NonFileEntry]:
         path = _parse_path(request)
-        shown = make_printable_name(str(path))
+        printable_name = make_printable_name(str(path))
         try:
             top = path.resolve(strict=True)
             if self._roots is not None and not any(top.is_relative_to(root) for root in self._roots):
-                raise ConnectorAuthError(f"{shown} lies outside the folders that may be read (AGENT_FILE_ROOTS)")
+                raise ConnectorAuthError(
+                    f"{printable_name} lies outside the folders that may be read (AGENT_FILE_ROOTS)"
+                )
             return list(list_files(top, recursive=request.recursive))
         except FileNotFoundError as error:
-            raise ConnectorNotFoundError(f"there is no file or folder {shown}") from error
+            raise ConnectorNotFoundError(f"there is no file or folder {printable_name}") from error
         except PermissionError as error:
-            raise ConnectorAuthError(f"{shown} may not be read by this process: {error.strerror}") from error
+            raise ConnectorAuthError(f"{printable_name} may not be read by this process: {error.strerror}") from error
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
-            raise ConnectorError(f"{shown} cannot be read: {error}") from error
+            raise ConnectorError(f"{printable_name} cannot be read: {error}") from error
 
     def _fetch_file(
         self, candidate: LocalFile, known: str, workspace: Path, total: int
@@ -153,10 +155,10 @@ def _parse_path(request: ConnectorInput) -> Path:
 
 def _list_missed_below(one: UnreadableEntry, known: Mapping[str, str]) -> list[MissedDocument]:
     """The unreadable folder and every known document in it as missed, so they are not removed."""
-    shown = one.name if one.name != "." else make_printable_name(str(one.path))
-    error: ConnectorError = ConnectorAuthError(f"{shown} may not be read by this process: {one.error.strerror}")
+    display_name = one.name if one.name != "." else make_printable_name(str(one.path))
+    error: ConnectorError = ConnectorAuthError(f"{display_name} may not be read by this process: {one.error.strerror}")
     if not isinstance(one.error, PermissionError):
-        error = ConnectorError(f"{shown} cannot be read: {one.error.strerror}")
+        error = ConnectorError(f"{display_name} cannot be read: {one.error.strerror}")
     folder = make_path_source(one.path)
     below = f"/{folder.strip('/')}/"
     inside = sorted(source for source in known if f"/{source.lstrip('/')}".startswith(below))
@@ -191,6 +193,6 @@ def _hash(file: BufferedReader, copy: Path | None) -> tuple[str, int]:
 
 
 def _read_version(status: os.stat_result) -> str:
-    """Returns time, size and inode change time. A copy that keeps its original's time (`cp -p`) differs in
+    """Time, size and inode change time. A copy that keeps its original's time (`cp -p`) differs in
     the latter."""
     return f"{status.st_mtime_ns}-{status.st_size}-{status.st_ctime_ns}"

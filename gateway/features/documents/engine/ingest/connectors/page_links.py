@@ -40,14 +40,14 @@ class PageInfo:
 
 def read_directives_from_headers(headers: "httpx.Headers") -> RobotsDirectives:
     """Parses `X-Robots-Tag`: `noindex, nofollow`, or for one robot, `stepgate: none`."""
-    found = RobotsDirectives()
+    directives = RobotsDirectives()
     for line in headers.get_list("x-robots-tag"):
         name, colon, rest = (part.strip() for part in line.lower().partition(":"))
         named = bool(colon) and "," not in name and not name.startswith(("unavailable_after", "max-"))
         if not named or name in (_EVERYBODY, ROBOT_NAME):
             for directive in (rest if named else line.lower()).split(","):
-                found &= _parse_directive(directive.strip())
-    return found
+                directives &= _parse_directive(directive.strip())
+    return directives
 
 
 def parse_page(data: bytes, url: str, charset: str | None, *, most_links: int) -> PageInfo:
@@ -62,7 +62,7 @@ def parse_page(data: bytes, url: str, charset: str | None, *, most_links: int) -
                 directives &= _parse_directive(directive.strip())
     if not directives.may_follow:
         return PageInfo((), directives)
-    base = next((found for one in tree.iter("base") if (found := normalise_url(one.get("href") or "", url))), url)
+    base = next((link for one in tree.iter("base") if (link := normalise_url(one.get("href") or "", url))), url)
     return PageInfo(tuple(_iter_same_site_links(_iter_link_targets(tree), url, base, most_links)), directives)
 
 

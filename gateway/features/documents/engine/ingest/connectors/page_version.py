@@ -29,14 +29,14 @@ class PageVersion:
     @classmethod
     def from_headers(cls, headers: "httpx.Headers", checksum: str, links: tuple[str, ...]) -> Self:
         """The version of a page that was just read."""
-        kept = links if sum(map(len, links)) <= _MAX_LINK_CHARS else None
-        return cls(checksum, headers.get("etag", "").strip(), headers.get("last-modified", "").strip(), kept)
+        kept_links = links if sum(map(len, links)) <= _MAX_LINK_CHARS else None
+        return cls(checksum, headers.get("etag", "").strip(), headers.get("last-modified", "").strip(), kept_links)
 
     @property
     def request_headers(self) -> dict[str, str]:
         """The headers of a conditional request for the page."""
-        asked = {"if-none-match": self.etag, "if-modified-since": self.modified}
-        return {name: value for name, value in asked.items() if value}
+        headers = {"if-none-match": self.etag, "if-modified-since": self.modified}
+        return {name: value for name, value in headers.items() if value}
 
     def dumps(self, url: str) -> str:
         """The text stored in `FetchedDocument.version`."""
@@ -50,7 +50,9 @@ class PageVersion:
         try:
             data = json.loads(text)
             links = data["links"]
-            kept = None if links is None else tuple(found for one in links if (found := normalise_url(one, url)))
-            return cls(str(data["sha256"]), str(data["etag"]), str(data["modified"]), kept)
+            kept_links = (
+                None if links is None else tuple(address for one in links if (address := normalise_url(one, url)))
+            )
+            return cls(str(data["sha256"]), str(data["etag"]), str(data["modified"]), kept_links)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None

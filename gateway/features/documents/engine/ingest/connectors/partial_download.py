@@ -80,11 +80,11 @@ class PartialDownload:
 
     async def _begin(self, answer: Answer) -> bool:
         if answer.status == 206:
-            found = _CONTENT_RANGE.match(answer.headers.get("content-range", "").strip())
-            if found is None or int(found[1]) != self.size:
+            match = _CONTENT_RANGE.match(answer.headers.get("content-range", "").strip())
+            if match is None or int(match[1]) != self.size:
                 await self._restart()
                 return False
-            self._total_size = int(found[2]) + 1 if found[3] == "*" else int(found[3])
+            self._total_size = int(match[2]) + 1 if match[3] == "*" else int(match[3])
             self.resumed += 1
             return True
         await self._restart()

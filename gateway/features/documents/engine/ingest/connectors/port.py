@@ -30,8 +30,7 @@ class FetchedDocument:
 
 @dataclass(frozen=True, slots=True)
 class MissedDocument:
-    """A document that could not be fetched; the walk continues. `gone` tells that the source says it no
-    longer exists."""
+    """A document that could not be fetched; the walk continues. `gone`: the source says that it no longer exists."""
 
     source: str
     name: str
@@ -54,7 +53,7 @@ class Connector(Protocol):
     ) -> AsyncIterator[FetchedDocument | MissedDocument]:
         """Yields every document of this source.
 
-        Downloads lie in `workspace`, whose owner deletes it; a yielded file may be deleted once the next one is
+        Downloads are in `workspace`, whose owner deletes it; a yielded file may be deleted once the next one is
         requested. `known` maps the sources that are indexed already to their versions. Raises `ConnectorError` if the
         source itself cannot be read.
         """

@@ -42,7 +42,7 @@ class HostRules:
     @property
     def sitemaps(self) -> tuple[str, ...]:
         """The addresses of the host's sitemaps."""
-        return tuple(found for one in self.rules.sitemaps if (found := normalise_url(one, self.url)))
+        return tuple(url for one in self.rules.sitemaps if (url := normalise_url(one, self.url)))
 
     def check_allowed(self, url: str) -> None:
         """Raises `ConnectorRefusedError` if this address may not be requested."""

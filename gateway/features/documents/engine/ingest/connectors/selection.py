@@ -36,5 +36,5 @@ def select_connector(
 def check_source_type(source_type: SourceType, connectors: Mapping[SourceType, Connector]) -> None:
     """Raises `BadRequestError` for a source type without a connector."""
     if source_type not in connectors:
-        known = ", ".join(sorted(connectors))
-        raise BadRequestError(f"there is no connector for {source_type}; there are {known}", param="source_type")
+        type_names = ", ".join(sorted(connectors))
+        raise BadRequestError(f"there is no connector for {source_type}; there are {type_names}", param="source_type")

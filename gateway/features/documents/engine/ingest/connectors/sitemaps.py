@@ -44,7 +44,7 @@ async def list_sitemap_pages(
         except ConnectorError:
             continue
         named = await asyncio.to_thread(parse_sitemap, reply.body)
-        waiting.extend(found for one in named.sitemaps[:MAX_FILES] if (found := normalise_url(one, reply.url)))
+        waiting.extend(address for one in named.sitemaps[:MAX_FILES] if (address := normalise_url(one, reply.url)))
         for one in named.pages:
             page = normalise_url(one, reply.url)
             if page is not None and get_site(page) == own and may_be_page(page) and len(pages) < most:
@@ -64,8 +64,8 @@ def parse_sitemap(data: bytes) -> Sitemap:
         return Sitemap(pages=data.decode("utf-8-sig", "replace").split())
     from lxml import etree  # type: ignore[import-untyped] # noqa: PLC0415 - 4 MB that only sites need
 
-    found = Sitemap()
-    kinds = {"sitemap": found.sitemaps, "url": found.pages}
+    sitemap = Sitemap()
+    kinds = {"sitemap": sitemap.sitemaps, "url": sitemap.pages}
     try:
         for _, element in etree.iterparse(
             BytesIO(data), tag="{*}loc", resolve_entities=False, no_network=True, load_dtd=False, recover=True
@@ -78,4 +78,4 @@ def parse_sitemap(data: bytes) -> Sitemap:
                 into.append(element.text)
     except etree.XMLSyntaxError:
         pass  # cut off, or broken from here on: what stood before counts
-    return found
+    return sitemap

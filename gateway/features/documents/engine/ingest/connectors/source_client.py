@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 Headers = Callable[[str], Awaitable[Mapping[str, str]]]
-"""Returns the headers for an address, called right before each request, redirects included. This is the place to wait
+"""The headers for an address, called right before each request, redirects included. This is the place to wait
 for the host's pace, to refuse an address by raising, and to keep a token from other hosts."""
 ErrorForStatus = Callable[[str, int, Mapping[str, str], bytes], ConnectorError]
 """Maps an address, a status of 400 or more, the headers and the start of the body to an error."""
@@ -51,7 +51,7 @@ _ERROR_BODY_BYTES = 8_192
 class ConnectorTransientError(ConnectorError):
     """Raised for a failure that may pass: rate limits, server errors, broken connections.
 
-    `retry_after_s` is the pause the source asks for, in seconds. `silent` tells that it did not start to answer.
+    `retry_after_s` is the pause the source asks for, in seconds. `silent`: it did not start to answer.
     """
 
     def __init__(
@@ -96,11 +96,11 @@ class RetryPolicy:
             try:
                 return await attempt()
             except ConnectorTransientError as error:
-                asked = error.retry_after_s or 0.0
+                pause = error.retry_after_s or 0.0
                 silences += error.silent
-                if number + 1 == self.attempts or silences == MAX_SILENT_ATTEMPTS or asked > self.longest_retry_after_s:
+                if number + 1 == self.attempts or silences == MAX_SILENT_ATTEMPTS or pause > self.longest_retry_after_s:
                     raise
-                await self.sleep(max(asked, self.wait_s(number)))
+                await self.sleep(max(pause, self.wait_s(number)))
         raise ValueError("attempts must be at least 1")
 
     def wait_s(self, number: int) -> float:
@@ -305,8 +305,8 @@ class SourceClient:
         """Raises the error for the response's status, if it is an error."""
         if answer.status < 300 or answer.status == NOT_MODIFIED:
             return
-        said = await self._read_all(answer, _ERROR_BODY_BYTES, cut=True)
-        error = self.error_for_status(answer.url, answer.status, answer.headers, said)
+        body = await self._read_all(answer, _ERROR_BODY_BYTES, cut=True)
+        error = self.error_for_status(answer.url, answer.status, answer.headers, body)
         if isinstance(error, ConnectorTransientError) and error.retry_after_s is None:
             error.retry_after_s = self.back_off.read_retry_after(answer.headers.get("retry-after"))
         raise error

@@ -1,4 +1,4 @@
-"""Normalises web addresses, and tells which belong to the same site."""
+"""Normalises web addresses, and decides which belong to the same site."""
 
 import re
 from urllib.parse import unquote, urlsplit
@@ -32,10 +32,10 @@ def normalise_url(url: str, base: str | None = None) -> str | None:
     if not text or len(text) > MAX_URL_CHARS:
         return None
     try:
-        found = httpx.URL(text) if base is None else httpx.URL(base).join(text)
-        if found.scheme not in ("http", "https") or not _HOST.match(found.netloc.decode()) or found.userinfo:
+        parsed = httpx.URL(text) if base is None else httpx.URL(base).join(text)
+        if parsed.scheme not in ("http", "https") or not _HOST.match(parsed.netloc.decode()) or parsed.userinfo:
             return None
-        whole = str(found.copy_with(fragment=None, raw_path=found.raw_path or b"/"))
+        whole = str(parsed.copy_with(fragment=None, raw_path=parsed.raw_path or b"/"))
     except (httpx.InvalidURL, UnicodeError, ValueError):
         return None
     whole = _ESCAPE.sub(lambda escape: escape[0].upper(), whole)

@@ -60,8 +60,8 @@ class WebConnector:
             clock=self._clock,
             account=await self._open_account(request.credentials_id, start),
         )
-        async for found in crawl.run():
-            yield found
+        async for document in crawl.run():
+            yield document
 
     def covers(self, request: ConnectorInput, source: str) -> bool:
         """Implements `Connector.covers`. Every known page of a site is requested, whether linked or not."""

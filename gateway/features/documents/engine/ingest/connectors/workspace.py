@@ -63,7 +63,7 @@ def _remove(path: Path, lock: int) -> None:
 def _try_lock(path: Path, *, create: bool = False) -> int | None:
     """The locked file descriptor, or None if a living process holds the lock or the file is gone.
 
-    The lock, not the process id, tells who lives: ids are reused, and differ between containers on the same disk.
+    The lock, not the process id, shows who is alive: ids are reused, and differ between containers on the same disk.
     """
     try:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)

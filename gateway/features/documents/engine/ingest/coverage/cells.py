@@ -48,17 +48,17 @@ class _Document:
         if cell.number is not None:
             return 0 if self._is_date(cell.number) else self._count_lost_numbers(cell.number, times)
         words = Counter(split_words(cell.text))
-        found = min((self._words[word] // count for word, count in words.items()), default=times)
-        found = min(found, times)
+        complete = min((self._words[word] // count for word, count in words.items()), default=times)
+        complete = min(complete, times)
         for word, count in words.items():
-            self._words[word] -= count * found
-        return times - found
+            self._words[word] -= count * complete
+        return times - complete
 
     def _count_lost_numbers(self, number: float, times: int) -> int:
         for digits in _iter_digits(number):
-            found = min(times, self._numbers[digits])
-            self._numbers[digits] -= found
-            times -= found
+            count = min(times, self._numbers[digits])
+            self._numbers[digits] -= count
+            times -= count
             if times == 0:
                 return 0
         part = Fraction(abs(number) % 1).limit_denominator(99)

@@ -87,8 +87,8 @@ def _decode(data: bytes, encoding: str) -> str:
     declared = _CHARSET.search(data[:4096])
     for name in (declared[1].decode("ascii") if declared else "", "utf-8", encoding, "cp1252"):
         try:
-            known = codecs.lookup(name).name
-            return data.decode("cp1252" if known in _LATIN else known)
+            codec_name = codecs.lookup(name).name
+            return data.decode("cp1252" if codec_name in _LATIN else codec_name)
         except (LookupError, ValueError):
             continue
     return data.decode("utf-8", "replace")

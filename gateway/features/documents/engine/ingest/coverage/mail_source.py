@@ -101,10 +101,10 @@ def _count_alternatives(children: list[_Part], source: SourceText, depth: int) -
         _count(child, one, depth + 1)
         counted.append((sum(words.total() for words in one.words.values()), one))
     most, best = max(counted, key=lambda pair: pair[0])
-    known = {word for words in best.words.values() for word in words}
+    known_words = {word for words in best.words.values() for word in words}
     for total, other in counted:
         for kind, words in other.words.items() if other is not best else ():
-            strange = Counter({word: count for word, count in words.items() if word not in known})
+            strange = Counter({word: count for word, count in words.items() if word not in known_words})
             if 2 * total < most:
                 source.omitted["shorter alternative"] += strange.total()
             elif 2 * strange.total() > words.total():

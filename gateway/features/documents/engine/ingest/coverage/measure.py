@@ -88,8 +88,8 @@ def _count_lost(words: Counter[str], left: Counter[str]) -> int:
     wanted = count_letters("".join(lost.elements()))
     if not wanted:
         return 0
-    found = count_letters("".join((left - words).elements()))
-    return round(lost.total() * (wanted - found).total() / wanted.total())
+    letters = count_letters("".join((left - words).elements()))
+    return round(lost.total() * (wanted - letters).total() / wanted.total())
 
 
 def _compare_characters(source: SourceText, texts: Sequence[str]) -> tuple[int, dict[str, int]]:

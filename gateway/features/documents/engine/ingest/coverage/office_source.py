@@ -59,13 +59,13 @@ class Package:
         """The relationships of a part by their ids, those to other places left out."""
         folder, name = posixpath.split(path)
         root = self.read(posixpath.join(folder, "_rels", f"{name}.rels"))
-        found: dict[str, Relation] = {}
+        relations: dict[str, Relation] = {}
         for one in () if root is None else root:
             target = one.get("Target", "")
             if one.get("TargetMode") != "External":
                 full = target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
-                found[one.get("Id", "")] = Relation(one.get("Type", "").rpartition("/")[2], full)
-        return found
+                relations[one.get("Id", "")] = Relation(one.get("Type", "").rpartition("/")[2], full)
+        return relations
 
     def find_main_part(self) -> str:
         """The path of the main part; empty if there is none."""

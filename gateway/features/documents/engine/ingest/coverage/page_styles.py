@@ -57,9 +57,9 @@ class PageStyles:
 
     def hides(self, path: Sequence[Tag], style: str) -> bool:
         """Whether the last element of a path from the root is hidden; `style` is its own attribute."""
-        found = {rule.property: rule.value for rule in self._rules if _matches(rule.compounds, path)}
-        found |= {name.lower(): value.lower() for name, value, _ in _DECLARATION.findall(style)}
-        return found.get("display") == "none" or found.get("visibility") in ("hidden", "collapse")
+        declared = {rule.property: rule.value for rule in self._rules if _matches(rule.compounds, path)}
+        declared |= {name.lower(): value.lower() for name, value, _ in _DECLARATION.findall(style)}
+        return declared.get("display") == "none" or declared.get("visibility") in ("hidden", "collapse")
 
     def _add(self, sheet: str) -> None:
         for selectors, block in _iter_rules(sheet):

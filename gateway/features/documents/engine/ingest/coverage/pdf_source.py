@@ -45,7 +45,7 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
 
 
 def _list_form_values(document: pdf_oxide.PdfDocument) -> list[str]:
-    """The texts that were typed or chosen in a form; ticks are no text."""
+    """The texts that were typed or chosen in a form; ticks are not text."""
     try:
         values = [field.value for field in document.get_form_fields() if field.field_type in ("text", "choice")]
     except RuntimeError:

@@ -37,7 +37,7 @@ class SourceText:
     """The words of a file by kind ("text", "footnote", "chart").
 
     `loose` words are compared by their characters where a document has them in other words: the words of an equation,
-    say. `characters` are those of a PDF, where only gaps tell words apart; `cells` are those of a workbook. `omitted`
+    say. `characters` are those of a PDF, where only gaps separate words; `cells` are those of a workbook. `omitted`
     counts what is left out on purpose.
     """
 

@@ -32,7 +32,7 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
     counter = _Counter(source, _list_hidden_styles(package, main))
     counter.count(root, "text")
     add_graphic_parts(source, package, main, root)
-    shown = _list_shown_heads(root, package, main)
+    heads = _list_shown_heads(root, package, main)
     for relation_id, relation in package.list_relations(main).items():
         part = package.read(relation.target) if relation.kind in {*_NOTES, "header", "footer"} else None
         if part is None:
@@ -40,7 +40,7 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
         if relation.kind in _NOTES:
             _count_notes(counter, part, root, _NOTES[relation.kind])
         else:
-            counter.count_head(part, relation.kind, is_shown=relation_id in shown)
+            counter.count_head(part, relation.kind, is_shown=relation_id in heads)
     return source
 
 
@@ -57,7 +57,7 @@ def _list_shown_heads(root: Element, package: Package, main: str) -> set[str]:
     settings = next((r.target for r in package.list_relations(main).values() if r.kind == "settings"), "")
     options = package.read(settings)
     has_even = options is not None and any(get_name(o) == "evenAndOddHeaders" and _is_on(o) for o in options)
-    shown = set()
+    heads = set()
     for section in root.iter():
         if get_name(section) == "sectPr":
             has_first = any(get_name(one) == "titlePg" and _is_on(one) for one in section)
@@ -66,8 +66,8 @@ def _list_shown_heads(root: Element, package: Package, main: str) -> set[str]:
                 if get_name(one) in {"headerReference", "footerReference"} and used.get(
                     get_attribute(one, "type") or "default"
                 ):
-                    shown.add(get_attribute(one, "id") or "")
-    return shown
+                    heads.add(get_attribute(one, "id") or "")
+    return heads
 
 
 def _list_hidden_styles(package: Package, main: str) -> set[str]:
@@ -188,8 +188,8 @@ class _Counter:
         for one in removed:
             self._source.omit(_REMOVED[get_name(one)], _collect(one))
         gone = {id(inner) for one in removed for inner in one.iter()}
-        shown = [one.text or "" for one in equation.iter() if get_name(one) == "t" and id(one) not in gone]
-        self._source.add_loose("equation", " ".join(shown))
+        texts = [one.text or "" for one in equation.iter() if get_name(one) == "t" and id(one) not in gone]
+        self._source.add_loose("equation", " ".join(texts))
 
     def _follow_field(self, mark: Element) -> None:
         match get_attribute(mark, "fldCharType"):

@@ -55,12 +55,12 @@ def _read_part(element: Element, name: str) -> str:
 
 
 def _read_property(element: Element, name: str, default: str) -> str:
-    """A property of the element, which stands in its `...Pr`; an empty value stays empty."""
+    """A property of the element, which is in its `...Pr`; an empty value stays empty."""
     for properties in element:
         if isinstance(properties.tag, str) and properties.tag.endswith("Pr"):
-            found = properties.find(f"{MATH}{name}")
-            if found is not None:
-                return str(found.get(_VALUE, default))
+            child = properties.find(f"{MATH}{name}")
+            if child is not None:
+                return str(child.get(_VALUE, default))
     return default
 
 

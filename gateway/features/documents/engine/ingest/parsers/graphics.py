@@ -45,20 +45,20 @@ class Chart(NamedTuple):
 
 def add_graphics(draft: Draft, element: Element, part: Part, page: int | None = None, box: Box | None = None) -> bool:
     """Adds the charts and the SmartArt that an element of a part refers to. Returns whether there are any."""
-    found = False
+    has_any = False
     for reference in element.iter(f"{_CHART}chart", f"{_CHART_EX}chart", f"{_DIAGRAM}relIds"):
         name = "dm" if reference.tag.startswith(_DIAGRAM) else "id"
         data = _load(part, reference.get(f"{_RELATIONS}{name}"))
         if data is None:
             draft.uncertainties.append("a chart or diagram is not in the file")
         elif name == "dm":
-            found = True
+            has_any = True
             for depth, text in iter_diagram_texts(data):
                 draft.add_text(f"{'  ' * depth}- {text}", page, box)
         else:
-            found = True
+            has_any = True
             add_chart(draft, read_chart(data), page, box)
-    return found
+    return has_any
 
 
 def add_chart(draft: Draft, chart: Chart, page: int | None = None, box: Box | None = None) -> None:
@@ -106,11 +106,11 @@ def _iter_tables(root: Element) -> Iterator[list[list[str]]]:
         categories = _read_points(series.find(f"{_CHART}cat") if across is None else across)
         head = "x" if across is not None else ""
         columns = [(name, _read_points(series.find(f"{_CHART}{tag}"))) for tag in ("val", "yVal", "bubbleSize")]
-        known = next((group for group in groups if group[0] == categories and group[1] == head), None)
-        if known is None:
-            known = (categories, head, [])
-            groups.append(known)
-        known[2].extend((name, values) for name, values in columns if values)
+        same_group = next((group for group in groups if group[0] == categories and group[1] == head), None)
+        if same_group is None:
+            same_group = (categories, head, [])
+            groups.append(same_group)
+        same_group[2].extend((name, values) for name, values in columns if values)
     for categories, head, columns in groups:
         yield _make_table(categories, head, columns)
 
@@ -144,7 +144,7 @@ def _make_table(categories: Sequence[str], head: str, columns: Sequence[tuple[st
 
 
 def _read_points(element: Element | None) -> list[str]:
-    """The stored values of a reference, or the value that stands in the chart itself."""
+    """The stored values of a reference, or the value in the chart itself."""
     if element is None:
         return []
     levels = element.findall(f".//{_CHART}lvl")

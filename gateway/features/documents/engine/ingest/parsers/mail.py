@@ -37,9 +37,9 @@ def read_mail(source: InputFile) -> Draft:
     if subject:
         draft.add_heading(subject, 1)
         draft.metadata["title"] = subject
-    shown = _list_headers(message)
-    draft.metadata |= {name.lower(): value for name, value in shown.items()}
-    draft.add_text("\n".join(f"{name}: {value}" for name, value in shown.items()))
+    headers = _list_headers(message)
+    draft.metadata |= {name.lower(): value for name, value in headers.items()}
+    draft.add_text("\n".join(f"{name}: {value}" for name, value in headers.items()))
     body = _Body()
     body.read(message)
     draft.blocks += body.blocks
@@ -122,12 +122,13 @@ class _Body:
     def _add_differences(self, others: Iterable["_Body"]) -> None:
         """Adds the paragraphs of other alternatives whose words are mostly nowhere in what was taken.
 
-        Those of an alternative that is much shorter are a footer, or a note that there is another one: they are told.
+        Those of an alternative that is much shorter are a footer, or a note that there is another one: they are
+        reported.
         """
-        known = {word for block in self.blocks for word in _list_words(block.text)}
+        known_words = {word for block in self.blocks for word in _list_words(block.text)}
         count = self.count_words()
         for other in others:
-            strange = [block for block in other.blocks if _is_strange(_list_words(block.text), known)]
+            strange = [block for block in other.blocks if _is_strange(_list_words(block.text), known_words)]
             if 2 * other.count_words() >= count:
                 self.blocks += strange
             elif strange:
@@ -177,8 +178,8 @@ def _decode_content(part: MIMEPart) -> Decoded:
     """A part's text in its own charset; an unknown or wrong charset is guessed."""
     payload = _decode_transfer(part)
     charset = part.get_content_charset("utf-8")
-    if (found := decode_declared(payload, charset)) is not None:
-        return found
+    if (declared := decode_declared(payload, charset)) is not None:
+        return declared
     decoded = decode(payload)
     note = f"the mail's text is not {charset}; read as {decoded.encoding}"
     return decoded._replace(uncertainties=(note, *decoded.uncertainties))

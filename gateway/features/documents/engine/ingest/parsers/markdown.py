@@ -52,12 +52,12 @@ def _take_front_matter(lines: list[str], draft: Draft) -> list[str]:
         return lines
     header = "\n".join(lines[1:end])
     try:
-        found = yaml.safe_load(header) if len(header) <= _MAX_HEADER else None
+        front = yaml.safe_load(header) if len(header) <= _MAX_HEADER else None
     except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that does not exist
         return lines
-    if not isinstance(found, dict):
+    if not isinstance(front, dict):
         return lines
-    if isinstance(title := found.get("title"), str | int | float) and str(title).strip():
+    if isinstance(title := front.get("title"), str | int | float) and str(title).strip():
         draft.metadata["title"] = str(title).strip()
     return lines[end + 1 :]
 

@@ -50,8 +50,7 @@ class _Word(NamedTuple):
 
 @dataclass(frozen=True)
 class Tesseract:
-    """The installed program and its languages (`eng+deu`). `detects_orientation` tells that orientation data is
-    installed."""
+    """The installed program and its languages (`eng+deu`). `detects_orientation`: orientation data is installed."""
 
     program: str
     languages: str
@@ -129,8 +128,8 @@ def format_pages(pages: Sequence[int]) -> str:
             runs[-1].append(page)
         else:
             runs.append([page])
-    shown = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f"page {shown} was" if len(pages) == 1 else f"pages {shown} were"
+    page_list = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"page {page_list} was" if len(pages) == 1 else f"pages {page_list} were"
 
 
 def _list_installed(program: str) -> set[str]:

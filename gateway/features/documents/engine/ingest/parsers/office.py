@@ -106,7 +106,7 @@ def _by_heading(nodes: Sequence[Node]) -> Iterator[tuple[Node, int | None]]:
 
 def _read_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     title = found.get("title") or (found.get("core_properties") or {}).get("title")
-    shown = {
+    metadata = {
         "title": title,
         "authors": list(found.get("authors") or ()),
         "created": found.get("created_at"),
@@ -114,4 +114,4 @@ def _read_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
         "sheets": list(found.get("sheet_names") or ()),
         "language": found.get("language"),
     }
-    return {name: value for name, value in shown.items() if value}
+    return {name: value for name, value in metadata.items() if value}

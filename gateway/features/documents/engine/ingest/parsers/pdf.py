@@ -77,9 +77,7 @@ def read_pdf(source: InputFile) -> Draft:
     result, source = _parse_or_repair(source)
     draft = Draft(pages=result.total_pages, metadata=_read_metadata(result))
     if source.is_repaired:
-        draft.uncertainties.append(
-            "the file is cut or damaged: its table of objects was made anew; text may be missing"
-        )
+        draft.uncertainties.append("the file is cut or damaged: its table of objects was rebuilt; text may be missing")
     draft.uncertainties.extend(_describe_missing_pages(result))
     unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
     reader = ocr.find_tesseract(source.ocr_languages) if unread else None
@@ -198,7 +196,7 @@ def _note_unread_pages(source: InputFile, pages: Sequence[int], draft: Draft) ->
 
 
 def _check_time_left(source: InputFile, done: int, pages: int) -> None:
-    """Raises `ParserTimeoutError` that tells how far OCR got, if the time for the file is nearly over."""
+    """Raises `ParserTimeoutError` that says how far OCR got, if the time for the file is nearly over."""
     now = time.monotonic()
     if now + _OCR_SPARE_SECONDS < source.deadline:
         return
@@ -232,16 +230,16 @@ def _iter_blocks(page: "ParsedPage", source: InputFile) -> Iterable[Block]:
         draft.add_text(text, page.page_num, _find_union([_find_box(item) for item in note]))
     if fields := list_fields(page):
         draft.add_text("\n".join(fields), page.page_num)
-    shown = {block.text for block in draft.blocks}
+    block_texts = {block.text for block in draft.blocks}
     for text, place in iter_annotations(page):
-        if text not in shown:
+        if text not in block_texts:
             draft.add_text(text, page.page_num, _find_box(place))
     return draft.blocks
 
 
 def _find_union(boxes: Sequence[Box | None]) -> Box | None:
-    known = [box for box in boxes if box is not None]
-    lefts, tops, rights, bottoms = zip(*known, strict=True)
+    known_boxes = [box for box in boxes if box is not None]
+    lefts, tops, rights, bottoms = zip(*known_boxes, strict=True)
     return (min(lefts), min(tops), max(rights), max(bottoms))
 
 
@@ -289,10 +287,10 @@ def _find_box(rect: "AnnotationRect | TextItem | None") -> Box | None:
 def _read_metadata(result: "ParseResult") -> JsonObject:
     meta = result.doc_meta
     title = _XMP_TITLE.search(meta.xmp) if meta and meta.xmp else None
-    shown: JsonObject = {
+    metadata: JsonObject = {
         "title": html.unescape(title[1]).strip() if title else None,
         "creator": result.creator,
         "producer": result.producer,
         "created": meta.creation_date if meta else None,
     }
-    return {name: value for name, value in shown.items() if value}
+    return {name: value for name, value in metadata.items() if value}

@@ -1,4 +1,4 @@
-"""The filled fields of a PDF's form, as lines of a label and a value. Their values are no part of the page's text."""
+"""The filled fields of a PDF's form, as lines of a label and a value. Their values are not part of the page's text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -51,10 +51,10 @@ def _find_label(field: "FormField", items: "Sequence[TextItem]") -> str:
     before = [one for one in row if one.x + one.width / 2 < field.rect.x]
     after = [one for one in row if one.x >= field.rect.x + field.rect.width - 1]
     first, second = (after, before) if field.type == "checkbox" else (before, [])
-    found = list(_take_run(first if field.type == "checkbox" else first[::-1])) or list(_take_run(second[::-1]))
-    found.sort(key=lambda one: one.x)
-    found = found or [one for one in items if _is_above(one, field.rect)]
-    return " ".join(one.text.strip() for one in found)[:_MAX_LABEL_CHARS]
+    label_chars = list(_take_run(first if field.type == "checkbox" else first[::-1])) or list(_take_run(second[::-1]))
+    label_chars.sort(key=lambda one: one.x)
+    label_chars = label_chars or [one for one in items if _is_above(one, field.rect)]
+    return " ".join(one.text.strip() for one in label_chars)[:_MAX_LABEL_CHARS]
 
 
 def _take_run(items: "Sequence[TextItem]") -> "Iterator[TextItem]":

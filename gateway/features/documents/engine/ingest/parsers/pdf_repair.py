@@ -32,11 +32,11 @@ def repair_trailer(data: bytes) -> bytes | None:
     body = data.rstrip()
     if not body.endswith((b"endobj", b"%%EOF")):
         body += b"\nendstream\nendobj"
-    found = list(_OBJECT.finditer(body))[:_MAX_OBJECTS]
+    objects = list(_OBJECT.finditer(body))[:_MAX_OBJECTS]
     places: dict[int, int] = {}
     catalog = None
     extra: list[bytes] = []
-    for match, following in zip(found, [*found[1:], None], strict=True):
+    for match, following in zip(objects, [*objects[1:], None], strict=True):
         number = int(match[1])
         places[number] = match.start()
         end = following.start() if following is not None else len(body)

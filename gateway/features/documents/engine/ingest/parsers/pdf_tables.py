@@ -1,5 +1,5 @@
 """PDF tables as rows of text. liteparse sometimes merges two rows of numbers ("Alaska Arizona | 209 2,303"); the page's
-text lines tell them apart."""
+text lines separate them."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -34,12 +34,12 @@ def read_table_rows(block: "LayoutBlock", items: Sequence["TextItem"], plain: Pl
     rows = block.rows or []
     tops = [_find_top(row) for row in rows]
     bottom = block.bbox.y + block.bbox.height + 1 if block.bbox else None
-    found = [[plain(cell.text) for cell in block.header]] if block.header else []
+    table_rows = [[plain(cell.text) for cell in block.header]] if block.header else []
     for row, (top, after) in zip(rows, pairwise([*tops, bottom]), strict=True):
         texts = [plain(cell.text) for cell in row]
         inside = [] if top is None or after is None else [i for i in items if top - 1 <= i.y + i.height / 2 < after - 1]
-        found.extend(_split(row, texts, inside) or [texts])
-    return found
+        table_rows.extend(_split(row, texts, inside) or [texts])
+    return table_rows
 
 
 def _find_top(row: Iterable["LayoutCell"]) -> float | None:

@@ -60,17 +60,17 @@ def is_upside_down(block: "LayoutBlock", page: "ParsedPage") -> bool:
 def split_items(items: Iterable["TextItem"]) -> list["TextItem"]:
     """The words of turned texts with their places, where liteparse was asked for them: it gives those of texts
     turned by 180 degrees out of order, and parts words of others. Slanting texts stay whole."""
-    found: list[TextItem] = []
+    pieces: list[TextItem] = []
     for item in items:
         slant = item.rotation % 90
         if item.words and min(slant, 90 - slant) <= _TURNED:
-            found += [
+            pieces += [
                 replace(item, text=word.text, x=word.x, y=word.y, width=word.width, height=word.height, words=[])
                 for word in item.words
             ]
         else:
-            found.append(item)
-    return found
+            pieces.append(item)
+    return pieces
 
 
 def take_column_heads(block: "LayoutBlock", items: list["TextItem"]) -> dict[int, str]:
@@ -87,12 +87,12 @@ def take_column_heads(block: "LayoutBlock", items: list["TextItem"]) -> dict[int
             column = min(cells, key=lambda index: abs(cells[index] - middle))
             heads.setdefault(column, []).append(item)
     top = block.bbox
-    heads = {column: found for column, found in heads.items() if min(_measure_gap(top, one) for one in found) < _ABOVE}
+    heads = {column: head for column, head in heads.items() if min(_measure_gap(top, one) for one in head) < _ABOVE}
     if len(heads) < 2:
         return {}
-    taken = {id(item) for found in heads.values() for item in found}
-    items[:] = [item for item in items if id(item) not in taken]
-    return {column: join_items(sorted(found, key=_by_place)) for column, found in heads.items()}
+    head_ids = {id(item) for head in heads.values() for item in head}
+    items[:] = [item for item in items if id(item) not in head_ids]
+    return {column: join_items(sorted(head, key=_by_place)) for column, head in heads.items()}
 
 
 def _measure_gap(table: "AnnotationRect", item: "TextItem") -> float:
@@ -112,7 +112,7 @@ def iter_notes(items: Sequence["TextItem"]) -> Iterator[list["TextItem"]]:
 
 
 def _get_turn(item: "TextItem") -> int:
-    """Returns by how many quarters a text is turned; 0 for upright text."""
+    """By how many quarters a text is turned; 0 for upright text."""
     angle = item.rotation % 360
     return 0 if min(angle, 360 - angle) <= _TURNED else max(1, round(angle / 90))
 

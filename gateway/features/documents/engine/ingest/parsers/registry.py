@@ -120,11 +120,11 @@ def register_reader(reader: Reader) -> None:
 
     Raises ValueError for an existing name, and as `register_file_types` does.
     """
-    known = next((one for one in READERS if one.name == reader.name), None)
-    if known not in (None, reader):
+    namesake = next((one for one in READERS if one.name == reader.name), None)
+    if namesake not in (None, reader):
         raise ValueError(f"a parser named {reader.name!r} is registered already")
     register_file_types(reader.file_types, reader.extensions, reader.media_types)
-    if known is None:
+    if namesake is None:
         READERS.append(reader)
 
 
@@ -133,14 +133,14 @@ def list_readers(file_type: FileType, name: str | None = None) -> tuple[Reader, 
 
     Raises `ParserUnsupportedError` if there is none, or if the named one is not installed.
     """
-    known = tuple(reader for reader in READERS if file_type in reader.file_types)
+    known_readers = tuple(reader for reader in READERS if file_type in reader.file_types)
     if name is not None:
-        known = tuple(reader for reader in known if reader.name == name)
-    readers = tuple(reader for reader in known if reader.is_installed)
-    if known and not readers:
-        hint = format_install_hint(known[0].extra)
+        known_readers = tuple(reader for reader in known_readers if reader.name == name)
+    readers = tuple(reader for reader in known_readers if reader.is_installed)
+    if known_readers and not readers:
+        hint = format_install_hint(known_readers[0].extra)
         raise ParserUnsupportedError(
-            f"the parser {known[0].name} is not installed; {hint}", expected=file_type, found=file_type
+            f"the parser {known_readers[0].name} is not installed; {hint}", expected=file_type, found=file_type
         )
     if not readers:
         raise ParserUnsupportedError(

@@ -1,6 +1,6 @@
 """xlsx as its sheets show it: formatted numbers, merged cells, headers over several rows, comments, charts.
 
-A sheet is a page. Hidden sheets, rows and columns are left out, which is told.
+A sheet is a page. Hidden sheets, rows and columns are left out, and a note says so.
 """
 
 from collections.abc import Iterator
@@ -107,7 +107,7 @@ def _add_drawing(draft: Draft, package: WorkbookPackage, path: str, page: int) -
 
 
 def _read_metadata(book: Workbook) -> JsonObject:
-    found: JsonObject = {"sheets": [sheet.name for sheet in book.sheets]}
+    metadata: JsonObject = {"sheets": [sheet.name for sheet in book.sheets]}
     path = next((o.target for o in book.package.list_relations("").values() if o.kind == "core-properties"), "")
     root = book.package.read(path)
     for element in () if root is None else root:
@@ -115,5 +115,5 @@ def _read_metadata(book: Workbook) -> JsonObject:
             get_name(element)
         )
         if name and element.text:
-            found[name] = [element.text] if name == "authors" else element.text
-    return found
+            metadata[name] = [element.text] if name == "authors" else element.text
+    return metadata

@@ -34,7 +34,7 @@ _REPEATED = frozenset({PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.DATE, PP_PLAC
 """Placeholders of a notes page that say the same on each."""
 
 _ROW_HEIGHT = Pt(14)
-"""Boxes whose upper edges differ by less stand in one row: people place them by hand."""
+"""Boxes whose upper edges differ by less are in one row: people place them by hand."""
 
 
 def read_slides(source: InputFile) -> Draft:
@@ -168,13 +168,12 @@ def _iter_inline(paragraph: Element) -> Iterator[str]:
 
 
 def _get_description(shape: "BaseShape") -> str:
-    found = shape._element.xpath(".//p:cNvPr/@descr")
-    return str(found[0]) if found else shape.name
+    descriptions = shape._element.xpath(".//p:cNvPr/@descr")
+    return str(descriptions[0]) if descriptions else shape.name
 
 
 def _read_rows(table: "Table") -> list[list[str]]:
-    """The cells' texts. One merged downwards stands in every row, one merged to the right in its first
-    column."""
+    """The cells' texts. One merged downwards is in every row, one merged to the right in its first column."""
     rows = [["\n".join(_iter_paragraphs(cell.text_frame)) for cell in row.cells] for row in table.rows]
     for y, row in enumerate(table.rows):
         for x, cell in enumerate(row.cells):

@@ -97,7 +97,7 @@ def _check_text(source: InputFile) -> None:
 
 
 def _is_binary(data: bytes) -> bool:
-    """Whether the bytes are no text: NUL bytes outside UTF-16 and UTF-32, or too many control characters.
+    """Whether the bytes are not text: NUL bytes outside UTF-16 and UTF-32, or too many control characters.
 
     UTF-16 and UTF-32 are recognised by their byte order mark or by a NUL in every other byte.
     """

@@ -41,7 +41,7 @@ _DOTTED = re.compile(r"\d+(\.\d+)+")
 _PARAGRAPH = qn("w:p")
 _TABLE = qn("w:tbl")
 _EMBEDDED = (qn("w:altChunk"), qn("w:subDoc"))
-"""Other documents in a document. Those of a master document stand in their own files."""
+"""Other documents in a document. Those of a master document have files of their own."""
 _PICTURES = ("{http://schemas.openxmlformats.org/drawingml/2006/picture}pic", f"{VML}imagedata")
 
 
@@ -82,7 +82,7 @@ class _Context:
 
 @dataclass
 class _Extras:
-    """What stands in the cells of a table and cannot be in its text: it follows the table."""
+    """The blocks of a table's cells that its text cannot contain: they follow the table."""
 
     graphics: list[Element] = field(default_factory=list)
     tables: list[Element] = field(default_factory=list)
@@ -160,10 +160,10 @@ class _Walk:
     def _add_graphics(self, graphics: list[Element]) -> None:
         for graphic in graphics:
             descriptions = [_read_description(shape) for shape in graphic.iter(qn("wp:docPr"), f"{VML}shape")]
-            shown = list(filter(None, descriptions))
-            if not shown and next(graphic.iter(*_PICTURES), None) is not None:
-                shown = [""]
-            for description in dict.fromkeys(shown):
+            captions = list(filter(None, descriptions))
+            if not captions and next(graphic.iter(*_PICTURES), None) is not None:
+                captions = [""]
+            for description in dict.fromkeys(captions):
                 self._draft.add_image(description, self.page)
             for program in (one.get("ProgID", "") for one in graphic.iter("{*}OLEObject")):
                 self._draft.uncertainties.append(f"an embedded object was not read ({program or 'unknown program'})")
@@ -277,15 +277,15 @@ def _is_mark_deleted(paragraph: Element) -> bool:
 
 def _find_page_breaks(paragraph: Element) -> list[bool]:
     """A flag for each page break in a paragraph; true for those before its first text."""
-    found, seen_text, asked = [], False, False
+    page_breaks, seen_text, is_break = [], False, False
     for element in paragraph.iter(qn("w:t"), qn("w:br"), qn("w:lastRenderedPageBreak")):
         if element.tag == qn("w:t"):
             seen_text = seen_text or bool((element.text or "").strip())
         elif element.tag == qn("w:br") and element.get(qn("w:type")) == "page":
-            found.append(not seen_text)
-            asked = True
+            page_breaks.append(not seen_text)
+            is_break = True
         elif element.tag == qn("w:lastRenderedPageBreak"):
-            if not asked:  # Word notes the break it was asked for a second time
-                found.append(not seen_text)
-            asked = False
-    return found
+            if not is_break:  # Word notes the break it was asked for a second time
+                page_breaks.append(not seen_text)
+            is_break = False
+    return page_breaks

@@ -18,7 +18,7 @@ _MAX_ROMAN = 3999
 
 @dataclass(slots=True)
 class _Level:
-    """One level of a list. `restarts` is the number of the level, from 1, whose items begin it anew; 0 means none."""
+    """One level of a list. `restarts` is the number of the level, from 1, whose items restart it; 0 means none."""
 
     format: str = "bullet"
     text: str = ""
@@ -57,18 +57,18 @@ class ListNumbers:
         """
         if number in {"0", ""} or not number.isdecimal():
             return ""
-        found = self._find_list(number)
-        if found is None:
+        word_list = self._find_list(number)
+        if word_list is None:
             return "- "
-        place = self._find_level(found, level, style)
-        shown = found.levels.get(place, _Level())
+        place = self._find_level(word_list, level, style)
+        shown = word_list.levels.get(place, _Level())
         if shown.format == "bullet":
             return "- "
         if number not in self._begun:
             self._begun.add(number)
-            self._override_starts(number, found)
-        self._count(found, place)
-        text = _PLACE.sub(lambda match: self._format_place(found, int(match[1]) - 1, shown), shown.text).strip()
+            self._override_starts(number, word_list)
+        self._count(word_list, place)
+        text = _PLACE.sub(lambda match: self._format_place(word_list, int(match[1]) - 1, shown), shown.text).strip()
         return f"{text} " if text else ""
 
     def _find_list(self, number: str) -> _List | None:
@@ -107,7 +107,7 @@ class ListNumbers:
                 found.counts[int(place)] = int(start) - 1
 
     def _count(self, found: _List, place: int) -> None:
-        """Counts an item, and lets the levels below begin anew."""
+        """Counts an item, and restarts the levels below."""
         for above in range(place):
             found.counts.setdefault(above, found.levels.get(above, _Level()).start)
         start = found.levels.get(place, _Level()).start

@@ -49,13 +49,13 @@ class Notes:
         """The notes that the main part refers to."""
         notes: dict[tuple[str, str], Note] = {}
         for kind, name in _PARTS.items():
-            found = find_part(part, name)
-            for element in () if found is None else found.root.iter(qn(f"w:{kind}")):
-                if found is not None and element.get(qn("w:type"), "normal") == "normal":
+            part_root = find_part(part, name)
+            for element in () if part_root is None else part_root.root.iter(qn(f"w:{kind}")):
+                if part_root is not None and element.get(qn("w:type"), "normal") == "normal":
                     label = _LABELS[kind]
                     if kind == "comment" and (author := element.get(qn("w:author"))):
                         label = f"Comment by {author}"
-                    notes.setdefault((kind, element.get(qn("w:id"), "")), Note(kind, label, element, found.part))
+                    notes.setdefault((kind, element.get(qn("w:id"), "")), Note(kind, label, element, part_root.part))
         return Notes(notes)
 
     def take(self, reference: NoteReference) -> Note | None:
@@ -73,12 +73,12 @@ class Notes:
 
 
 def find_part(part: Part, name: str) -> FoundPart | None:
-    """The part that is related as `name`, such as `footnotes`; None if there is none, or it is no XML."""
+    """The part that is related as `name`, such as `footnotes`; None if there is none, or it is not XML."""
     for relation in part.rels.values():
         if relation.reltype.rpartition("/")[2] == name and not relation.is_external:
-            found = _load(relation.target_part)
-            if found is not None:
-                return found
+            root = _load(relation.target_part)
+            if root is not None:
+                return root
     return None
 
 
@@ -86,19 +86,19 @@ def list_running_heads(part: Part, body: Element) -> list[Note]:
     """The headers and footers that the sections of a document show, each part once."""
     settings = find_part(part, "settings")
     even = None if settings is None else settings.root.find(qn("w:evenAndOddHeaders"))
-    found: dict[str, Note] = {}
+    heads: dict[str, Note] = {}
     for section in body.iter(qn("w:sectPr")):
         first = section.find(qn("w:titlePg"))
-        shown = {"default"} | ({"first"} if first is not None and is_on(first) else set())
-        shown |= {"even"} if even is not None and is_on(even) else set()
+        head_types = {"default"} | ({"first"} if first is not None and is_on(first) else set())
+        head_types |= {"even"} if even is not None and is_on(even) else set()
         for kind in ("header", "footer"):
             for reference in section.iter(qn(f"w:{kind}Reference")):
                 relation = reference.get(qn("r:id"), "")
-                if reference.get(qn("w:type"), "default") in shown and relation in part.rels:
+                if reference.get(qn("w:type"), "default") in head_types and relation in part.rels:
                     target = _load(part.rels[relation].target_part)
                     if target is not None:
-                        found.setdefault(relation, Note(kind, f"Page {kind}", target.root, target.part))
-    return list(found.values())
+                        heads.setdefault(relation, Note(kind, f"Page {kind}", target.root, target.part))
+    return list(heads.values())
 
 
 def is_page_number(text: str, head: Element) -> bool:

@@ -68,5 +68,5 @@ def is_on(element: Element) -> bool:
 
 def read_value(element: Element, path: str) -> str:
     """The value of the element at a path, or an empty string."""
-    found = element.find("/".join(map(qn, path.split("/"))))
-    return "" if found is None else found.get(_VALUE, "")
+    child = element.find("/".join(map(qn, path.split("/"))))
+    return "" if child is None else child.get(_VALUE, "")

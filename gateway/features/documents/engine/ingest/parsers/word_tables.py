@@ -17,8 +17,8 @@ _MAX_CELLS = 500_000
 
 
 def read_grid(table: Element, read_cell: Callable[[Element], str]) -> list[list[str]]:
-    """The table's rows. A cell merged downwards stands in every row, one merged to the right in its first
-    column; rows that start late are shifted."""
+    """The table's rows. A cell merged downwards is in every row, one merged to the right in its first column; rows that
+    start late are shifted."""
     grid: list[list[str]] = []
     above: dict[int, str] = {}
     cells = 0
@@ -63,6 +63,6 @@ def _iter_children(parent: Element, wanted: str) -> Iterator[Element]:
 
 
 def _read_number(element: Element, properties: str, name: str, default: int) -> int:
-    found = element.find("/".join(map(qn, (properties, name))))
-    value = "" if found is None else found.get(qn("w:val"), "")
+    child = element.find("/".join(map(qn, (properties, name))))
+    value = "" if child is None else child.get(qn("w:val"), "")
     return min(int(value), _MAX_SPAN) if value.isdecimal() and len(value) < 6 else default

@@ -23,7 +23,7 @@ class Problem(FrozenModel):
 
 
 class Reply(FrozenModel):
-    """The document, or why there is none. Both are empty in the first line, which tells that the worker is ready."""
+    """The document, or why there is none. Both are empty in the first line, which says that the worker is ready."""
 
     output: ParserOutput | None = None
     problem: Problem | None = None

@@ -10,33 +10,30 @@ from pydantic import JsonValue
 
 from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject
-from agent.policy.approval import changes_several, is_plan_approved
-from agent.run_context.calls import CallSite
-from agent.run_context.run import Run
-from agent.tools import ToolSpec
+from agent.core.run_state import RunState
+from agent.policy.approval.rules import changes_several, is_plan_approved
 
 _WORD = re.compile(r"[^\W_]+")
 
 
-def is_approved_with_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> bool:
+def is_approved_with_plan(state: RunState, step_id: str, tool: str, args: JsonObject, *, destructive: bool) -> bool:
     """Whether the approved plan showed this call: its step and every value of its arguments.
 
     Values may also come from the results of the steps before, which the plan says are used. A call that destroys
     something counts only if the plan names its tool.
     """
-    state = run.state
     if not changes_several(state) or not is_plan_approved(state):
         return False
-    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == site.step_id), None)
-    if step is None or (spec.annotations.destructive and step.args.get("action") != spec.name):
+    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == step_id), None)
+    if step is None or (destructive and step.args.get("action") != tool):
         return False
     texts = [*iter_texts(dict(step.args)), step.intent]
     for name in step.depends_on:
         output = state.get_step(name).output
         if output is not None and not output.tainted:
             texts.append(output.text)
-    shown = _split_words(" . ".join(texts))
-    return all(_is_shown(value, shown) for value in _iterate_values(args))
+    plan_words = _split_words(" . ".join(texts))
+    return all(_is_shown(value, plan_words) for value in _iterate_values(args))
 
 
 def _iterate_values(value: JsonValue) -> Iterator[str]:

@@ -1,0 +1,114 @@
+"""Formats approval requests as the Markdown that a person is shown."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from agent.core.events import ApprovalItem, ApprovalRequested
+from agent.core.models import ArgumentRole
+from agent.core.run_state import RunState
+from agent.policy.effect_arguments import ROLE_ORDER
+from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts
+
+MAX_ARG_CHARS = 2_000
+"""Longest argument in a message, in characters. The event has the whole."""
+
+APPROVAL_PREFIX: Final = "apr_"
+_ID = re.compile(rf"{APPROVAL_PREFIX}[0-9a-f]{{32}}|run_[0-9a-f]{{32}}")
+_REFERENCE = re.compile(rf"\((?:`?{APPROVAL_PREFIX}[0-9a-f]{{32}}`?, )+`?run_[0-9a-f]{{32}}`?\)")
+"""The ids of a question, as `format_reference` writes them; some clients remove the marks of code."""
+OWN_SOURCE = "from your request"
+"""The source of an argument whose value the user's words contain."""
+CONFIRMED_SOURCE = "you confirmed it before"
+TRUSTED_SOURCES = frozenset({OWN_SOURCE, CONFIRMED_SOURCE})
+_MARKS: Mapping[ArgumentRole, str] = {"where": "⚠ **where it goes**: ", "amount": "⚠ **how much**: "}
+"""What stands before an argument from outside that decides where something goes, or how much."""
+
+
+def format_approval_question(state: RunState) -> str:
+    """Formats the open approval requests as Markdown; empty if the run waits for nobody."""
+    waiting = state.pending_approvals
+    return format_question(waiting, state.run_id) if waiting else ""
+
+
+def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, names_ids: bool = True) -> str:
+    """Formats approval requests of one run as Markdown. Their ids are in the last line: a reply that carries them shows
+    that the caller has read the question. A page with buttons needs no such line.
+    """
+    whole = waiting[0].call_id is None
+    lines = [f"**Approval needed**: {_end_with_period(remove_live_parts(waiting[0].reason))}", ""]
+    items = [item for request in waiting for item in request.items]
+    for number, item in enumerate(items, start=1):
+        mark = " — *changes something*" if item.changes else ""
+        intent = f": {escape_markdown(item.intent)}" if item.intent else ""
+        lines.append(f"{number}. {format_literal(item.tool)}{mark}{intent}")
+        lines += [_format_argument(item, name) for name in _sort_arguments(item)]
+        lines += ["", item.shown, ""] if item.shown else []
+    if not whole:
+        lines += ["", "With `approve` the call is made; with `reject` it is not, and the run goes on without it."]
+    if not names_ids:
+        return "\n".join(lines)
+    other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
+    reference = format_reference([request.approval_id for request in waiting], run_id)
+    lines += ["", f"Reply `approve` or `reject`. {other} {reference}"]
+    return "\n".join(lines)
+
+
+def format_reference(approval_ids: Sequence[str], run_id: str) -> str:
+    """The ids at the end of a question. `parse_reference` reads them when a client sends the question back."""
+    ids = ", ".join(f"`{name}`" for name in (*approval_ids, run_id))
+    return f"({ids})"
+
+
+def parse_reference(text: str) -> tuple[tuple[str, ...], str] | None:
+    """The approval ids and the run id of the last question in a text; None if the text quotes no question.
+
+    The words of a question may be in another language or form by then; its ids are what a decision needs.
+    """
+    references = _REFERENCE.findall(text)
+    if not references:
+        return None
+    *approval_ids, run_id = _ID.findall(references[-1])
+    return tuple(approval_ids), run_id
+
+
+def _sort_arguments(item: ApprovalItem) -> list[str]:
+    """The names of the arguments: those whose value is not the user's first, by what a wrong one does."""
+
+    def rank(name: str) -> tuple[bool, int]:
+        role = item.roles.get(name)
+        return not _is_from_outside(item, name), ROLE_ORDER.index(role) if role is not None else 0
+
+    return sorted(item.args, key=rank)
+
+
+def _is_from_outside(item: ApprovalItem, name: str) -> bool:
+    return item.sources.get(name, OWN_SOURCE) not in TRUSTED_SOURCES
+
+
+def _format_argument(item: ApprovalItem, name: str) -> str:
+    source = item.sources.get(name, "")
+    if not source or not _is_from_outside(item, name):
+        return f"   - {escape_markdown(name)}{f' ({source})' if source else ''}: {format_value(item.args[name])}"
+    mark = _MARKS.get(item.roles.get(name, "other"), "")
+    return f"   - {mark}{escape_markdown(name)} — **{source}**: {format_value(item.args[name])}"
+
+
+def format_value(value: object) -> str:
+    """Formats a value of a question as Markdown that it cannot break out of; a long one is cut, with its length."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
+    if len(text.splitlines()) > 1 or "`" in text:  # each of them can end inline code
+        fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
+        body = "\n".join(f"     {line}" for line in text.splitlines())
+        return f"\n     {fence}\n{body}\n     {fence}"
+    return f"`{text}`" if text else "*(empty)*"
+
+
+def _find_backtick_runs(text: str) -> list[str]:
+    return "".join(char if char == "`" else " " for char in text).split()
+
+
+def _end_with_period(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,191 @@
+"""Reads messages that answer a run which waits for a person: which run, what is decided, and whether it may be.
+
+A decision names the ids of approval requests: 128 random bits that only readers of the question know. A bare word in a
+chat, such as `approve`, names them in one of three ways. The request itself carries the question, with its ids, as its
+last assistant message; or the conversation's id was made by this gateway, so that others do not know it; or the
+caller's key made the conversation. The id that a caller without a key has chosen names nothing: a web page that sends
+requests blindly could choose it too.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.core.errors import ConflictError, NotFoundError
+from agent.core.models import AgentRequest, ChatMessage
+from agent.core.principal import Principal
+from agent.core.run_reducer import fold
+from agent.policy.approval.open_requests import WaitingRuns, find_waiting_run, list_open_approvals, read_open_approvals
+from agent.policy.approval.question import parse_reference
+from agent.storage.journal import RunRow
+
+ASK_TOOL = "ask_user"
+"""Open WebUI's own tool for questions to its user; carries the approval question if the client offers it."""
+ASK_PREFIX = "ask_"
+"""Begins the id of a call of that tool; an approval id follows."""
+APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn", "ja"})
+REJECT_WORDS = frozenset({"reject", "rejected", "no", "avslå", "nej"})
+
+ConversationTrust = Literal["own", "by_key", "never"]
+"""When a bare yes counts by the id of its conversation: always, because this gateway made the id; if the caller's key
+made the conversation; or never, as no other word either, because the protocol names what is answered (A2A)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A message's decision, its text, and the approval requests that it is about."""
+
+    run_id: str
+    decision: str
+    text: str
+    approval_ids: tuple[str, ...]
+
+
+async def find_reply(
+    reader: WaitingRuns, caller: Principal, request: AgentRequest, trust: ConversationTrust
+) -> Reply | None:
+    """The message's decision and what it is about; None if the message answers nothing that waits."""
+    messages = request.messages or ()
+    last = messages[-1] if messages else None
+    if last is not None and last.role == "tool" and (last.tool_call_id or "").startswith(ASK_PREFIX):
+        approval_id = (last.tool_call_id or "").removeprefix(ASK_PREFIX)
+        return await _find_asked(
+            reader, caller.owner, (approval_id,), _parse_ask_tool_answer(last.content), whole_question=True
+        )
+    decision = parse_decision(request.prompt)
+    if (reference := _find_question(messages)) is not None:
+        approval_ids, run_id = reference
+        reply = await _find_asked(reader, caller.owner, approval_ids, decision, run_ids=(run_id,))
+        if reply is not None:
+            return reply
+    if request.conversation_id is None:
+        return None
+    return await _find_in_conversation(reader, caller, request.conversation_id, decision, trust)
+
+
+async def _find_asked(
+    reader: WaitingRuns,
+    owner: str,
+    approval_ids: tuple[str, ...],
+    decision: tuple[str, str],
+    *,
+    run_ids: Sequence[str] = (),
+    whole_question: bool = False,
+) -> Reply | None:
+    """The decision on those of these approval requests that are open; None if none is.
+
+    `run_ids`: only these runs are looked at. `whole_question`: one id stands for all requests of its question.
+    """
+    open_approvals = await list_open_approvals(reader, owner, run_ids)
+    first = next((one for one in open_approvals if one.request.approval_id in approval_ids), None)
+    if first is None:
+        return None
+    named = {*approval_ids, *(first.asked_with if whole_question else ())}
+    still_open = (one.request.approval_id for one in open_approvals if one.run.run_id == first.run.run_id)
+    return Reply(first.run.run_id, *decision, tuple(name for name in still_open if name in named))
+
+
+async def _find_in_conversation(
+    reader: WaitingRuns,
+    caller: Principal,
+    conversation_id: str,
+    decision: tuple[str, str],
+    trust: ConversationTrust,
+) -> Reply | None:
+    """The decision on the run that a conversation waits with, if the message may decide on it by the
+    conversation's id. Raises `ConflictError` for a yes or no that may not, to the conversation's newest run.
+    """
+    run = await find_waiting_run(reader, conversation_id, owner=caller.owner)
+    ends = await reader.find_conversation_ends(conversation_id, owner=caller.owner) if run is not None else None
+    if run is None or ends is None:
+        return None
+    oldest, newest = ends
+    waiting = await read_open_approvals(reader, run)
+    # Only a yes lets something happen: a no, or other words, may come from anyone who continues the conversation.
+    if trust == "own" or (
+        trust == "by_key" and (decision[0] != "approved" or await _has_made(reader, caller, oldest, run))
+    ):
+        approval_ids = tuple(one.request.approval_id for one in waiting)
+        return Reply(run.run_id, *decision, approval_ids) if approval_ids else None
+    if decision[0] == "answered" or newest.run_id != run.run_id:
+        return None
+    raise _build_undecided_error(run.run_id, trust)
+
+
+def _build_undecided_error(run_id: str, trust: ConversationTrust) -> ConflictError:
+    """The error for a yes or no that does not say to what."""
+    how = f"GET /v1/approvals lists the approval's id, and POST /v1/runs/{run_id}/approve (or /reject) decides"
+    if trust == "never":
+        return ConflictError(
+            f"task {run_id} waits for approval, and this message does not name it: send it with the taskId. Or {how}",
+            run_id=run_id,
+        )
+    return ConflictError(
+        f"run {run_id} waits for approval, and this message cannot decide on it: the id of its conversation was "
+        "chosen by a caller, and others may know it. Send the question back as the last assistant message. Or "
+        f"{how}",
+        run_id=run_id,
+    )
+
+
+async def _has_made(reader: WaitingRuns, caller: Principal, oldest: RunRow, waiting: RunRow) -> bool:
+    """Whether the caller made the conversation, whose first run is `oldest`, and no caller without a key has
+    started the run that waits.
+    """
+    if caller.is_operator:
+        return True
+    if not caller.is_identified:
+        return False
+    maker = await _read_key(reader, oldest)
+    asker = maker if waiting.run_id == oldest.run_id else await _read_key(reader, waiting)
+    # An owner other than `local` has tokens without key ids, and no callers without either.
+    return maker == caller.key_id and (asker is not None or caller.key_id is None)
+
+
+async def _read_key(reader: WaitingRuns, run: RunRow) -> str | None:
+    """The id of the API key that started a run; None for one that was started without."""
+    try:
+        state = fold(run.run_id, await reader.read_events(run.run_id, owner=run.owner))
+    except NotFoundError:  # deleted meanwhile
+        return None
+    return state.api_key_id
+
+
+def _find_question(messages: tuple[ChatMessage, ...]) -> tuple[tuple[str, ...], str] | None:
+    """The ids of the question in the assistant's last message, if it is one."""
+    answer = next((message for message in reversed(messages) if message.role == "assistant"), None)
+    return parse_reference(answer.content) if answer is not None else None
+
+
+def _parse_ask_tool_answer(content: str) -> tuple[str, str]:
+    """The decision made in Open WebUI's question. Any text that is not an option is the person's own words."""
+    try:
+        answer = json.loads(content)["answers"]["plan"]
+        label = str(answer.get("label") or answer.get("text") or answer.get("value") or "")
+        option = answer.get("type") == "option"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "rejected", content.strip()[:200]
+    if option:
+        return ("approved", "") if label == "Approve" else ("rejected", "")
+    return parse_decision(label)
+
+
+def parse_decision(text: str) -> tuple[str, str]:
+    """Parses a person's reply into (`approved`, ""), (`rejected`, reason) or (`answered`, text).
+
+    Only a single word or the commands `/approve` and `/reject REASON` decide. A word within a sentence does not: "do
+    not do it" contains "do it".
+    """
+    reply = text.strip()
+    command, _, rest = reply.partition(" ")
+    if command.lower() == "/approve" and not rest.strip():
+        return "approved", ""
+    if command.lower() == "/reject":
+        return "rejected", rest.strip()
+    word = reply.strip(" .!\n\t").casefold()
+    if word in APPROVE_WORDS:
+        return "approved", ""
+    if word in REJECT_WORDS:
+        return "rejected", ""
+    return "answered", reply

@@ -1,0 +1,77 @@
+"""Submits people's decisions to runs that wait for them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.core.errors import BadRequestError, ConflictError
+from agent.core.models import AgentRequest
+from agent.core.principal import Principal
+from agent.policy.approval import ConversationTrust, find_reply, parse_decision
+from agent.runs.service import AcceptedRun, AgentService, Decision
+
+DECISIONS: dict[str, Decision] = {"approved": "approve", "rejected": "reject", "answered": "answer"}
+"""The decisions of `parse_decision`, as `AgentService.submit_decision` names them."""
+
+
+async def submit_reply(
+    service: AgentService[Any], caller: Principal, request: AgentRequest, trust: ConversationTrust = "by_key"
+) -> AcceptedRun | None:
+    """Submits the message to the run that waits for it; None if it is a new request.
+
+    Raises `ScopeError`, and `ConflictError` for a yes or no to a run of the same conversation on which the message
+    cannot decide: as a new request, the word would mean nothing.
+    """
+    reply = await find_reply(service, caller, request, trust)
+    if reply is None:
+        return None
+    caller.require_approval_right()
+    try:
+        return await service.submit_decision(
+            reply.run_id,
+            DECISIONS[reply.decision],
+            principal=caller,
+            reason=reply.text,
+            approvals=reply.approval_ids,
+        )
+    except ConflictError:  # decided meanwhile: the message is a new request
+        return None
+
+
+async def submit_replies(
+    service: AgentService[Any], caller: Principal, run_id: str, replies: Mapping[str, tuple[bool, str]]
+) -> AcceptedRun:
+    """Submits decisions on single approvals, first those that approve.
+
+    Raises `ScopeError`, and what `AgentService.submit_decision` raises.
+    """
+    caller.require_approval_right()
+    accepted: AcceptedRun | None = None
+    grouped: dict[tuple[bool, str], list[str]] = {}
+    for approval_id, reply in replies.items():
+        grouped.setdefault(reply, []).append(approval_id)
+    for (approve, reason), approval_ids in sorted(grouped.items(), key=lambda item: not item[0][0]):
+        accepted = await service.submit_decision(
+            run_id, "approve" if approve else "reject", principal=caller, reason=reason, approvals=approval_ids
+        )
+    if accepted is None:
+        raise ConflictError(f"no decision on run {run_id!r} is given")
+    return accepted
+
+
+async def submit_text(service: AgentService[Any], caller: Principal, run_id: str, text: str) -> AcceptedRun:
+    """Submits a person's words on everything that the run waits for, whose id the gateway has made and the caller
+    names. Raises what `submit_replies` raises.
+    """
+    caller.require_approval_right()
+    decision, said = parse_decision(text)
+    return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=said)
+
+
+def require_approval_ids(approvals: Sequence[str], run_id: str) -> None:
+    """Raises `BadRequestError` for a decision that names no approval request."""
+    if not approvals:
+        raise BadRequestError(
+            f"approvals: name the ids of what you decide on; they are in the question of run {run_id}, and "
+            "GET /v1/approvals lists them",
+            param="approvals",
+        )
