@@ -270,7 +270,7 @@ async def test_a_price_that_is_known_is_set_aside_and_never_passed(statements: S
     with pytest.raises(RateLimitError):
         await quotas.reserve(key.id, call, run_id="run_a", epoch=1)
     await quotas.record_usage(key.id, second, call)
-    with pytest.raises(QuotaError, match="does not allow another model call"):
+    with pytest.raises(QuotaError, match=r"another model call: 0\.9 of 1 USD are used, and this call may cost 0\.4"):
         await quotas.reserve(key.id, call, run_id="run_a", epoch=1)
 
 
