@@ -56,7 +56,7 @@ function plot(title, data, days, value, format) {
     bar.append(node("title", {}, `${date}: ${format(amount)}`));
     svg.append(bar);
   });
-  return el("figure.figure", {}, el("figcaption", {}, el("b", {}, title), el("span.quiet", {}, `at most ${format(most)}`)), svg,
+  return el("figure.figure", {}, el("figcaption", {}, el("b", {}, title), el("span.quiet", {}, most ? `at most ${format(most)}` : "none yet")), svg,
     el("div.axis.quiet", { "aria-hidden": "true" }, el("span", {}, dates[0]), el("span", {}, dates.at(-1))));
 }
 
