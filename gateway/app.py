@@ -21,6 +21,7 @@ from gateway.doors import (
     approvals,
     audit,
     catalogue,
+    file_roots,
     guardrails,
     keys,
     memories,
@@ -143,6 +144,7 @@ _DOORS = (
     (330, render.router),
     (340, messages.router),
     (350, models_admin.router),
+    (355, file_roots.router),
     (360, keys.router),
     (370, run_prompts.router),
 )

@@ -60,6 +60,8 @@ def build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str,
         }
     if answer is not None and answer.stopped:
         metadata["stopped"] = True
+    if answer is not None and answer.finish_reason == "length":
+        metadata["truncated"] = True
     if state.completeness == "aborted":
         metadata["aborted"] = True
     if state.end_reason:

@@ -1,12 +1,16 @@
-"""`RunSearch`: an owner's runs by words, room, time and model, with what their models have cost."""
+"""`RunSearch`: runs by owner, words, room, time and model, with what their models have cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.core.events import ModelReturned, ToolCalled
 from agent.core.models import RunStatus
 from agent.storage.journal import RunRow
 from agent.storage.journal_rows import RUN_COLUMNS, parse_run_row
 from agent.storage.sql import SqlClient, format_marks
+
+_WORK = (ToolCalled.type, ModelReturned.type)
+"""Events that show that something was done in a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +43,16 @@ class RunCost:
 
 
 class RunSearch:
-    """Searches runs by owner. Methods raise `StoreError`."""
+    """Searches runs. Methods raise `StoreError`."""
 
     def __init__(self, statements: SqlClient) -> None:
         self._statements = statements
 
-    async def list_runs(self, owner: str, wanted: RunFilter, limit: int) -> list[RunRow]:
-        """The runs that fit, newest first."""
-        conditions, values = ["owner = ?", "NOT hidden"], list[object]([owner])
+    async def list_runs(self, owner: str | None, wanted: RunFilter, limit: int) -> list[RunRow]:
+        """The runs that fit, newest first; of all owners if `owner` is None."""
+        conditions, values = ["NOT hidden"], list[object]()
         for condition, value in (
+            ("owner = ?", owner),
             ("status = ?", wanted.status),
             ("room = ?", wanted.room or None),
             ("created_at >= ?", wanted.since),
@@ -67,16 +72,28 @@ class RunSearch:
             conditions.append("(SELECT sum(u.cost_usd) FROM model_usage u WHERE u.run_id = runs.run_id) >= ?")
             values.append(wanted.min_cost_usd)
         if wanted.before is not None:
+            own = "" if owner is None else " AND b.owner = ?"
             conditions.append(
-                "(created_at, run_id) < (SELECT b.created_at, b.run_id FROM runs b WHERE b.run_id = ? AND b.owner = ?)"
+                f"(created_at, run_id) < (SELECT b.created_at, b.run_id FROM runs b WHERE b.run_id = ?{own})"  # noqa: S608 - constants
             )
-            values += [wanted.before, owner]
+            values += [wanted.before] if owner is None else [wanted.before, owner]
         rows = await self._statements.read(
             f"SELECT {RUN_COLUMNS} FROM runs WHERE {' AND '.join(conditions)} "  # noqa: S608 - constants
             "ORDER BY created_at DESC, run_id DESC LIMIT ?",
             *values, limit,
         )  # fmt: skip
         return [parse_run_row(row) for row in rows]
+
+    async def find_idle(self, run_ids: Sequence[str]) -> set[str]:
+        """Which of these runs have called neither a tool nor a model."""
+        if not run_ids:
+            return set()
+        rows = await self._statements.read(
+            "SELECT DISTINCT run_id FROM events "  # noqa: S608 - marks
+            f"WHERE run_id IN ({format_marks(run_ids)}) AND type IN ({format_marks(_WORK)})",
+            *run_ids, *_WORK,
+        )  # fmt: skip
+        return {*run_ids} - {str(run_id) for (run_id,) in rows}
 
     async def sum_costs(self, run_ids: Sequence[str]) -> dict[str, RunCost]:
         """Returns what the models of each run have used; runs that asked none, or have not ended, are absent."""

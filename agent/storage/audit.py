@@ -56,6 +56,8 @@ AuditAction = Literal[
     "queue.discard",
     "model.save",
     "model.remove",
+    "file_root.add",
+    "file_root.remove",
 ]
 AuditOutcome = Literal["done", "failed"]
 MAX_NAME_CHARS = 500

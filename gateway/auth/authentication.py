@@ -23,7 +23,7 @@ from gateway.limits.quota_reservations import MINUTE_SECONDS, TokenRates
 from gateway.limits.rate_limiter import LocalRateLimiter, RateLimiter
 
 CACHE_SECONDS = 2.0
-"""How long a verified key is cached; a revoked key may still work for that long."""
+"""How long a verified key is cached. A key that another process has revoked may still work for that long."""
 CACHE_KEYS = 10_000
 LAST_USED_SECONDS = 60.0
 """Resolution of `last_used_at`; a write for every request would be too much."""
@@ -108,6 +108,11 @@ class Authenticator:
         self._last_used: dict[str, float] = {}
         self.requires_key = requires_key
         """Whether callers without a key are refused."""
+
+    def forget_key(self, key_id: str) -> None:
+        """Drops a key from the cache, so that its next use reads it again. Call it for a key that was revoked."""
+        for text in [text for text, (_, key) in self._verified_keys.items() if key.id == key_id]:
+            del self._verified_keys[text]
 
     async def authenticate(self, text: str | None) -> Caller:
         """The holder of this key. Raises `AuthError` for an invalid key, and for a missing key where one is

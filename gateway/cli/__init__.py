@@ -86,6 +86,7 @@ COMMANDS = {
         "Foreign MCP servers: list, add, remove, test, log in, review.",
         place=240,
     ),
+    "file-roots": Command("gateway.cli.file_roots:app", "Folders that may be read: list, add, remove.", place=235),
     "models": Command("gateway.cli.models:app", "Models: list, use, probe, pull, remove.", place=245),
     "memory": Command(
         "gateway.cli.memory:app",

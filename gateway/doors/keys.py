@@ -99,7 +99,9 @@ async def create_key(body: NewKey, stepgate: Gateway, caller: CurrentCaller) -> 
 @router.delete("/v1/admin/keys/{key_id}", responses=ERRORS, dependencies=[require_scope("admin")])
 async def revoke_key(key_id: str, stepgate: Gateway, caller: CurrentCaller) -> KeyItem:
     """Revoke a key; it is refused from now on."""
-    return await _to_item(stepgate, await stepgate.keys.revoke(key_id, by=caller.name))
+    revoked = await stepgate.keys.revoke(key_id, by=caller.name)
+    stepgate.authenticator.forget_key(key_id)
+    return await _to_item(stepgate, revoked)
 
 
 async def _to_item(stepgate: Stepgate, key: ApiKey) -> KeyItem:

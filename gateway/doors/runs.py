@@ -31,6 +31,8 @@ from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
 from agent.runs.run_search import RunFilter
 from agent.runs.service import Decision
+from agent.storage.journal import RunRow
+from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
@@ -52,12 +54,14 @@ class RunSummary(RecordItem):
     id: str = Field(validation_alias="run_id")
     status: RunStatus
     room: str
+    owner: str
     title: str
     conversation_id: str | None
     created_at: datetime
     updated_at: datetime
     last_seq: int
     total_tokens: int | None = Field(default=None, description="in lists, of a run that has ended and asked a model")
+    did_nothing: bool = Field(default=False, description="whether it succeeded without a call of a tool or a model")
     cost_usd: float | None = Field(default=None, description="in lists, where the prices of its models are known")
 
 
@@ -121,17 +125,23 @@ async def list_runs(
     since: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
     until: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
     min_cost_usd: Annotated[float | None, Query(ge=0, description="the least known cost of its models")] = None,
+    owner: Annotated[str | None, Query(max_length=200, description="needs the scope `admin`; `*`: all owners")] = None,
 ) -> RunList:
-    """List runs."""
+    """List the caller's runs; with the scope `admin` also those of another owner, or of all."""
+    if owner not in (None, caller.owner):
+        caller.require_scope("admin")
     begin, end = (at.timestamp() if at is not None else None for at in (since, until))
     wanted = RunFilter(before, status, query, room, model, begin, end, min_cost_usd)
-    if wanted.is_plain:
+    if wanted.is_plain and owner in (None, caller.owner):
         rows = await stepgate.service.list_runs(owner=caller.owner, limit=limit, before=before, status=status)
     else:
-        rows = await stepgate.run_search.list_runs(caller.owner, wanted, limit)
+        whose = None if owner == "*" else owner or caller.owner
+        rows = await stepgate.run_search.list_runs(whose, wanted, limit)
     data = RunSummary.from_records(rows)
     costs = await stepgate.run_search.sum_costs([row.run_id for row in rows])
+    idle = await stepgate.run_search.find_idle([row.run_id for row in rows if row.status == "succeeded"])
     for item in data:
+        item.did_nothing = item.id in idle
         if (cost := costs.get(item.id)) is not None:
             item.total_tokens, item.cost_usd = cost.tokens, cost.usd
     return RunList(data=data, next=rows[-1].run_id if len(rows) == limit else None)
@@ -139,9 +149,9 @@ async def list_runs(
 
 @router.get("/v1/runs/{run_id}", responses=ERRORS)
 async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunDetail:
-    """Return a run, finished or not."""
-    row = await stepgate.service.get_run(run_id, owner=caller.owner)
-    events = await stepgate.service.read_events(run_id, owner=caller.owner)
+    """Return a run, finished or not. Only its owner reads it, and a key with the scope `admin`."""
+    row = await _get_readable_run(stepgate, run_id, caller)
+    events = await stepgate.service.read_events(run_id, owner=row.owner)
     state = fold(run_id, events)
     verdicts = [
         RunVerdict(step_id=step_id, attempt=attempt.number, verdict=attempt.verdict)
@@ -149,8 +159,11 @@ async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunD
         for attempt in step.attempts
         if attempt.verdict is not None
     ]
+    summary = RunSummary.model_validate(row)
+    if row.status == "succeeded":
+        summary.did_nothing = bool(await stepgate.run_search.find_idle([run_id]))
     return RunDetail(
-        **RunSummary.model_validate(row).model_dump(),
+        **summary.model_dump(),
         plan=state.plan,
         estimated_tools=list(state.plan.list_tools()) if state.plan else [],
         steps=list(state.plan.steps) if state.plan else [],
@@ -182,20 +195,20 @@ async def get_run_events(
 
     204 for a streaming client that has already seen the end: it makes an `EventSource` stop reconnecting.
     """
-    row = await stepgate.service.get_run(run_id, owner=caller.owner)
+    row = await _get_readable_run(stepgate, run_id, caller)
     position = min(parse_position(after, last_event_id), row.last_seq)
     if "application/json" in http.headers.get("accept", ""):
-        events = await stepgate.service.read_events(run_id, owner=caller.owner, after=position)
+        events = await stepgate.service.read_events(run_id, owner=row.owner, after=position)
         body = EventList(data=[event.to_public_json() for event in events])
         return Response(body.model_dump_json(), media_type="application/json")
     if row.status in ENDED_STATUSES and position == row.last_seq:
         return Response(status_code=204)
     with stream.hold_slot():
         if render == "html":
-            events_so_far = stepgate.service.follow_events(run_id, owner=caller.owner)
+            events_so_far = stepgate.service.follow_events(run_id, owner=row.owner)
             frames = AnswerFrames(run_id, position).stream(events_so_far)
             return stream.build_response(frames, build_failure_frame)
-        return stream.build_response(_stream_events(stepgate, run_id, caller.owner, position), build_failure_frame)
+        return stream.build_response(_stream_events(stepgate, run_id, row.owner, position), build_failure_frame)
 
 
 @router.get(
@@ -324,6 +337,12 @@ def _list_model_calls(events: list[Event]) -> list[ModelCallItem]:
         for event in events
         if isinstance(event.body, ModelReturned)
     ]
+
+
+async def _get_readable_run(stepgate: Stepgate, run_id: str, caller: Caller) -> RunRow:
+    """The row of a run that the caller may read. Raises `NotFoundError`."""
+    reads_all = caller.key is None or caller.key.has_scope("admin")  # without keys, the owner of the machine
+    return await stepgate.journal.get_run(run_id, owner=None if reads_all else caller.owner)
 
 
 async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncGenerator[str, None]:

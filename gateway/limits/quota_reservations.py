@@ -22,7 +22,7 @@ RESERVATION_SECONDS = 300.0
 on.
 """
 RESERVED_RETRY_SECONDS = 2.0
-"""Suggested time to retry if calls in progress have reserved the rest; when one ends cannot be known."""
+"""Suggested time to retry if calls in progress have reserved the rest; when one ends cannot be cached."""
 
 
 class TokenRates:
@@ -157,7 +157,7 @@ class KeyQuotas:
             limits.budget_usd is not None and (used_usd >= limits.budget_usd or used_usd + usd > limits.budget_usd)
         )
         if spent:
-            raise QuotaError(f"the budget of the key {key.id} does not allow another model call")
+            raise QuotaError(_describe_spent_budget(key, used_tokens, used_usd, expected))
         raise RateLimitError(
             f"the remaining budget of the key {key.id} is reserved by calls in progress; "
             f"try again in {RESERVED_RETRY_SECONDS:.0f} s",
@@ -172,3 +172,18 @@ class KeyQuotas:
             cached = (now + KEY_CACHE_SECONDS, await self._keys.get(key_id))
             self._key_cache[key_id] = cached
         return cached[1]
+
+
+def _describe_spent_budget(key: ApiKey, used_tokens: int, used_usd: float, expected: Usage) -> str:
+    """Why a key may not call, with the figures that show how large its budget has to be."""
+    limits, spent = key.limits, list[str]()
+    if limits.budget_tokens is not None:
+        used = f"{used_tokens:,} of {limits.budget_tokens:,} tokens are used"
+        spent.append(f"{used}, and this call may take {expected.total_tokens:,}")
+    if limits.budget_usd is not None:
+        cost = f", and this call may cost {expected.cost_usd:,.4g}" if expected.cost_usd else ""
+        spent.append(f"{used_usd:,.4g} of {limits.budget_usd:,.4g} USD are used{cost}")
+    return (
+        f"the budget of the key {key.id} does not allow another model call: {'; '.join(spent)}. "
+        "Ask the operator for a key with a larger budget"
+    )

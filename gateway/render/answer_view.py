@@ -110,9 +110,12 @@ class AnswerFrames:
         self._rendered_at = monotonic()
         self._cost = self._rendered_at - started
         made = [
-            {"index": block.index, "html": block.html, "text": block.text, "finished": block.finished}
+            {
+                "index": block.index, "html": block.html, "text": block.text, "appends": block.appends,
+                "finished": block.finished,
+            }
             for block in blocks
-        ]
+        ]  # fmt: skip
         return _format("blocks", {"restart": False, "blocks": made})
 
     def _describe(self, event: ev.Event) -> str | None:

@@ -134,8 +134,9 @@ function failed(failure, again) {
 }
 
 /** The uncertainties of an answer. */
-function notes({ uncertainties = [], status, stopped }) {
+function notes({ uncertainties = [], status, stopped, truncated }) {
   const said = uncertainties.map((one) => el(`li.${one.level}`, {}, one.message));
   if ((status === "partial" || status === "aborted") && !stopped) said.unshift(el("li.notable", {}, "This answer is not complete."));
+  if (truncated) said.unshift(el("li.notable", {}, "This answer was cut off: it reached the model's longest reply or the token budget of this room."));
   return said.length ? el("ul.notes", {}, said) : null;
 }

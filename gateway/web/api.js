@@ -23,8 +23,9 @@ export function askWith(asker) {
   keyAsker = asker;
 }
 
-/** Returns the response of a successful request; asks for a missing key, once for all waiting requests. Throws `Failure`. */
-export async function request(path, { method = "GET", body, accept = "application/json", signal, last = "" } = {}) {
+/** Returns the response of a successful request; asks for a missing key, once for all waiting requests. A `quiet` one, which
+ * nobody waits for, asks nothing. Throws `Failure`. */
+export async function request(path, { method = "GET", body, accept = "application/json", signal, last = "", quiet = false } = {}) {
   for (;;) {
     const sent = key.get();
     const headers = { accept };
@@ -42,7 +43,7 @@ export async function request(path, { method = "GET", body, accept = "applicatio
     }
     if (response.ok) return response;
     const failure = await refused(response);
-    if (response.status !== 401) throw failure;
+    if (response.status !== 401 || quiet) throw failure;
     if (key.get() !== sent) continue; // somebody has given another key meanwhile
     asking ??= keyAsker(sent ? failure.message : "").finally(() => (asking = null));
     if (!(await asking)) throw failure;

@@ -60,6 +60,7 @@ function askForKey(problem) {
       if (given) key.set(given);
       drawKey();
       resolve(given || null);
+      if (given) offerViews();
     };
   });
 }

@@ -72,7 +72,7 @@ function conversation(id) {
   const scroll = el("div.scroll", {}, el("div.column", {}, back, log));
   const stick = pinned(scroll);
   const box = composer({ label: "Message", placeholder: "Describe a change, or ask a question", send: say, stop });
-  const bench = workbench({ conversationId: id, asked: (collection) => lead(collection), changed: look });
+  const bench = workbench({ conversationId: id, asked: (collection) => lead(collection), changed: look, say });
   const dock = el("div.dock", {}, box.element);
   const element = el("div.talk", {}, el("div.words", {}, scroll, dock), bench.element);
   let isBusy = false;

@@ -31,10 +31,11 @@ const stick = pinned(scroll);
 let chat = { id: "", previous: null };
 let current = null; // { id, reply } of the answer that is being written
 let following = new AbortController();
+let opened = Promise.resolve(); // once the chat of the address is loaded: a message sent before waits for it
 const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus() });
 
 export async function show(id = "") {
-  if (id !== chat.id || !id) await open(id);
+  if (id !== chat.id || !id) await (opened = open(id));
   else past.refresh(id);
   box.focus();
 }
@@ -42,7 +43,7 @@ export async function show(id = "") {
 /** Starts a chat in a room with the first words of a question, once the view is shown. Other views link here. */
 export async function enter(room, words) {
   await start.load(room);
-  await open("");
+  await (opened = open(""));
   if (room) rooms.value = room;
   start.draw();
   box.box.value = words;
@@ -76,13 +77,14 @@ function leave() {
 /** Loads the messages of the branch that the chat is at, and follows an answer that has not ended. */
 async function reload({ keep = false } = {}) {
   const { id } = chat;
+  const chosen = start.target();
   leave();
   try {
     const found = await get(`${path(id)}/messages?limit=${PAGE}&render=html`);
     if (chat.id !== id) return;
     chat.previous = found.previous;
     earlier.hidden = !found.previous;
-    if (found.room) start.choose(found.room, found.model);
+    if (found.room && start.target() === chosen) start.choose(found.room, found.model); // else another was chosen meanwhile
     const at = scroll.scrollTop;
     log.replaceChildren(...draw(found.data));
     hero.hidden = true;
@@ -156,6 +158,7 @@ async function watch(id, reply) {
 
 /** Sends a message at the end of the chat. The first one makes the chat, whose id is in the address at once. */
 async function say(text) {
+  await opened.catch(() => {}); // it says itself what failed
   if (tray.pictures.length && !start.sees()) {
     tray.warn(start.describeVision());
     return giveBack(text);

@@ -8,7 +8,7 @@ import { button, count, el, fill, icon, moment } from "./dom.js";
 
 const list = el("ul.items");
 const stage = el("div.stage");
-export const view = el("section.view.split", { "aria-label": "Documents" },
+export const view = el("section.view.split.both", { "aria-label": "Documents" },
   el("nav.side", { "aria-label": "Collections" },
     el("div.head", {}, el("h2", {}, "Documents"), el("a.button.plain", { href: "#/documents", title: "Add files" }, icon("plus", "Add files"))),
     el("div.scroll", {}, list)), stage);

@@ -134,12 +134,13 @@ function prompt({ purpose, model, messages, reply }) {
     el("div.inside.flush", {}, Array.isArray(messages) ? messages.map((one) => said(one.role, text(one.content ?? one.tool_calls ?? ""))) : said("sent", messages), said("reply", reply)));
 }
 
-function facts({ status, room, forked_from: origin, created_at: created, response: { steps, metadata } }) {
+function facts({ status, did_nothing: idle, room, owner, forked_from: origin, created_at: created, response: { steps, metadata } }) {
   const ends = steps.map((step) => (new Date(step.started_at) - new Date(created)) / 1000 + (step.duration ?? 0));
   const { usage, runtime } = metadata;
   return el("p.facts", {},
-    el("span", {}, el(`span.dot.${status}`), words(status === "partial" ? metadata.status : status)),
+    el("span", {}, el(`span.dot.${idle ? "idle" : status}`), idle ? "nothing was done" : words(status === "partial" ? metadata.status : status)),
     el("span", {}, `room ${room}`),
+    owner !== "local" && el("span", {}, `for ${owner}`),
     origin && el("a", { href: `#/runs/${origin}` }, "forked from another run"),
     el("span", {}, moment(created)),
     ends.length > 0 && !OPEN.has(status) && el("span", {}, seconds(Math.max(0, ...ends))),

@@ -13,7 +13,7 @@ const MATH = new Set(
   ("math menclose mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt mstyle msub " +
     "msubsup msup mtable mtd mtext mtr munder munderover none").split(" "));
 const KEPT = {
-  code: ["class"], details: ["open"], li: ["id", "class"], ol: ["start", "class"], section: ["class"], span: ["class"],
+  code: ["class"], details: ["open"], li: ["id", "class"], ol: ["start", "class"], p: ["class"], section: ["class"], span: ["class"],
   sup: ["class"], td: ["class"], th: ["class"], ul: ["class"], abbr: ["title"],
 };
 const ARTIFACT = /^\/v1\/runs\/\w+\/artifacts\/[\w./%-]{1,300}\.(?:png|jpe?g|gif|webp)$/i;
@@ -31,7 +31,7 @@ export function showHtml(into, html, cite = () => null) {
 }
 
 /** Shows the blocks of an answer that is being written. Returns what takes a `blocks` frame: each block has its place,
- * and an open one is replaced as it grows. */
+ * and an open one is replaced as it grows, or added to. */
 export function growing(into) {
   const shown = [];
   return ({ restart, blocks }) => {
@@ -39,9 +39,10 @@ export function growing(into) {
       shown.length = 0;
       into.replaceChildren();
     }
-    for (const { index, html, text } of blocks) {
+    for (const { index, html, text, appends } of blocks) {
       if (!shown[index]?.isConnected) shown[index] = into.appendChild(el("div.block"));
-      if (html === null) shown[index].replaceChildren(el("p.plaintext", { dir: "auto" }, text));
+      if (html === null && appends) shown[index].lastChild.append(text);
+      else if (html === null) shown[index].replaceChildren(el("p.plaintext", { dir: "auto" }, text));
       else showHtml(shown[index], html);
     }
   };

@@ -11,8 +11,8 @@ const SURE = "Really abandon it?";
 const NONE = "No pipeline yet. It appears here when one is proposed.";
 
 /** The panel of one conversation. Calls `asked(collection)` to query the finished collection, and `changed()` when the
- * conversation was applied or abandoned. */
-export function workbench({ conversationId, asked, changed }) {
+ * conversation was applied or abandoned; `say(text)` sends a message to it. */
+export function workbench({ conversationId, asked, changed, say }) {
   const doubts = new Map();
   const jobBox = el("div.job", { "aria-live": "polite" });
   const banner = el("div.banners", { "aria-live": "polite" });
@@ -54,10 +54,21 @@ export function workbench({ conversationId, asked, changed }) {
   function bannerOf(rank, found) {
     if (!found.length) return null;
     const lines = grouped(found);
-    const line = ([message, same]) => el("li", {}, el("span", {}, message),
+    const line = ([message, same]) => el("li", {}, el("span", {}, message), leaveOut(same[0], rank),
       rank !== "info" && el("button.button.small", { type: "button", onclick: (event) => settle(event, same) }, "Resolved"));
     return el(`div.banner.${rank}`, { role: rank === "blocking" ? "alert" : "status" },
       icon(PICTURES[rank]), el("div", {}, el("b", {}, TITLES[rank]), el("ul", {}, [...lines].map(line))));
+  }
+
+  /** The button that leaves out the files that an uncertainty is about. */
+  function leaveOut({ context }, rank) {
+    const names = rank !== "info" && pipeline ? namesIn(context) : [];
+    if (!names.length) return null;
+    const word = `Leave out ${names.length === 1 ? names[0].split("/").at(-1) : count(names.length, "file")}`;
+    return el("button.button.small", { type: "button", title: names.join(", "), onclick: (event) => {
+      event.currentTarget.disabled = true;
+      say(`exclude ${names.map(patternOf).join(" ")}`);
+    } }, word);
   }
 
   async function settle(event, same) {
@@ -147,6 +158,22 @@ export function workbench({ conversationId, asked, changed }) {
       name.value ||= text;
     },
   };
+}
+
+const MOST_NAMES = 20;
+
+/** The files, or endings of files, that an uncertainty names if it names all that it is about. */
+function namesIn({ file, examples, total, extensions } = {}) {
+  if (file) return [file];
+  const endings = Object.keys(extensions ?? {});
+  const names = endings.length ? endings : examples && total === examples.length ? examples : [];
+  return names.length <= MOST_NAMES && endings.every((one) => one.startsWith(".")) ? names : [];
+}
+
+/** A pattern that `exclude` takes as one word, and that no kind of file is called. */
+function patternOf(name) {
+  const safe = name.replaceAll(/[\s,[\]*`]/g, "?").replace(/[?.!]$/, "*");
+  return /^\w+$/.test(safe) ? `[${safe[0]}]${safe.slice(1)}` : safe;
 }
 
 /** The pipeline from source to index; alternative parsers are side by side. */

@@ -1,12 +1,13 @@
 /** Runs: earlier runs by words, status, room and time, beside the explorer of the selected one; two runs side by side. */
 
+import { me } from "./access.js";
 import { get, errorText } from "./api.js";
 import { button, count, el, fill, moment, words } from "./dom.js";
 import { explore } from "./explorer.js";
 import { short } from "./models.js";
 
 const FILTERS = {
-  "": "All", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", partial: "Partial",
+  "": "Any status", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", partial: "Partial",
   failed: "Failed", cancelled: "Stopped",
 };
 const SPANS = { "": "Any time", "1d": "Last day", "7d": "Last week", "30d": "Last month" };
@@ -21,12 +22,14 @@ const span = choice("Time", SPANS);
 const rooms = choice("Room", { "": "All rooms" });
 const models = choice("Model", { "": "All models" });
 const costs = choice("Cost", { "": "Any cost", "0.001": "From $0.001", "0.01": "From $0.01", "0.1": "From $0.10", "1.0": "From $1" }); // a key like "1" would come first
+const owners = choice("Owner", { "": "My runs", "*": "All owners" });
+owners.hidden = true;
 const list = el("ul.items");
 const more = button("Older", () => load(next), { kind: "plain" });
 const stage = el("div.stage");
 export const view = el("section.view.split", { "aria-label": "Runs" },
   el("nav.side", { "aria-label": "Runs" },
-    el("div.seek", {}, el("h2", {}, "Runs"), search, el("div.filters", {}, filter, span, rooms, models, costs)), el("div.scroll", {}, list, more)), stage);
+    el("div.seek", {}, el("h2", {}, "Runs"), search, el("div.filters", {}, filter, span, rooms, owners, models, costs)), el("div.scroll", {}, list, more)), stage);
 
 let rows = [];
 let next = "";
@@ -66,6 +69,7 @@ function compareWith(id) {
 
 /** Offers the rooms there are and the models that were asked; what there is only one of is no choice. */
 async function loadChoices() {
+  loadOwners();
   if (rooms.options.length > 1) return;
   const none = () => ({ data: [] });
   const [{ data: known }, { data: asked }] = await Promise.all([get("v1/models").catch(none), get("v1/usage?by=model").catch(none)]);
@@ -73,6 +77,16 @@ async function loadChoices() {
   models.append(...asked.filter((one) => one.model).map(({ model }) => el("option", { value: model }, short(model))));
   models.hidden = models.options.length < 3;
   costs.hidden = !asked.some((one) => one.cost_usd > 0);
+}
+
+/** Offers the runs of others to who may read them. */
+async function loadOwners() {
+  const { scopes, owner: mine } = await me();
+  if (!scopes.includes("admin") || owners.options.length > 2) return;
+  const { data } = await get("v1/usage?by=owner&owner=*").catch(() => ({ data: [] }));
+  const others = data.map((one) => one.owner).filter((one) => one && one !== mine);
+  owners.append(...others.map((one) => el("option", { value: one }, one)));
+  owners.hidden = !others.length;
 }
 
 function later() {
@@ -88,6 +102,7 @@ function refresh() {
 async function load(before) {
   const wanted = new URLSearchParams({ limit: 50 });
   if (before) wanted.set("before", before);
+  if (owners.value) wanted.set("owner", owners.value);
   if (filter.value) wanted.set("status", filter.value);
   if (rooms.value) wanted.set("room", rooms.value);
   if (models.value) wanted.set("model", models.value);
@@ -108,8 +123,8 @@ async function load(before) {
 }
 
 function item(run) {
-  const about = [words(run.status === "cancelled" ? "stopped" : run.status), run.room, moment(run.created_at),
+  const about = [run.did_nothing ? "nothing was done" : words(run.status === "cancelled" ? "stopped" : run.status), owners.value && run.owner, run.room, moment(run.created_at),
     run.total_tokens && count(run.total_tokens, "token"), run.cost_usd && `$${run.cost_usd.toFixed(4)}`].filter(Boolean).join(" · ");
   return el("li", {}, el("a.item", { href: `#/runs/${run.id}`, "aria-current": run.id === shown ? "page" : null },
-    el("b.cut", {}, run.title || "(no words)"), el("span.quiet.cut", { title: about }, el(`span.dot.${run.status}`), about)));
+    el("b.cut", {}, run.title || "(no words)"), el("span.quiet.cut", { title: about }, el(`span.dot.${run.did_nothing ? "idle" : run.status}`), about)));
 }

@@ -10,7 +10,7 @@ export const about = "Tools that a model wrote and a person applied. Choose one 
 export const add = "New tool";
 
 export const scope = "rooms"; // to make tools
-export const none = "No tool was made here yet.";
+export const none = "No tools of your own yet.";
 export { catalogue as overview } from "./studio_catalogue.js";
 
 const MARKS = { staged: "notable", discarded: "", applied: "" };

@@ -6,21 +6,22 @@ import { el, fill, moment } from "./dom.js";
 import { showMarkdown } from "./html.js";
 
 const LOOK_MS = 15_000;
-let counted = () => {};
+let counted = null;
 let known = new Set();
 
 /** Calls `draw(number)` with how many questions are open, again and again. */
 export function watchApprovals(draw) {
-  counted = draw;
-  const look = () => document.hidden || list().catch(() => draw(0));
+  const look = () => document.hidden || list({ quiet: true }).catch(() => draw(0));
   look();
+  if (counted) return; // watched already, with another key
+  counted = draw;
   setInterval(look, LOOK_MS);
   document.addEventListener("visibilitychange", look);
 }
 
-async function list() {
-  const { data } = await get("v1/approvals");
-  counted(data.length);
+async function list({ quiet = false } = {}) {
+  const { data } = await get("v1/approvals", { quiet });
+  counted?.(data.length);
   const fresh = data.filter((one) => !known.has(one.id));
   if (known.size || fresh.length < data.length) fresh.forEach(notify);
   known = new Set(data.map((one) => one.id));

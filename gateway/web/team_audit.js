@@ -24,5 +24,5 @@ export async function audit(stage) {
   fill(stage, el("h1", {}, "Audit"), el("div.row", {}, pick),
     body.childElementCount ? el("div.table.prose", { tabIndex: 0, role: "region", "aria-label": "Audit record" }, el("table", {},
       el("thead", {}, el("tr", {}, ["When", "Who", "What", "Which", "Whose"].map((word) => el("th", { scope: "col" }, word)))), body))
-      : el("p.quiet", {}, "Nothing of this kind has happened."), more);
+      : el("p.quiet", {}, "Nothing is recorded yet."), more);
 }

@@ -17,7 +17,7 @@ export async function keys(stage) {
   fill(stage, el("h1", {}, "API keys"),
     el("p.lead", {}, "Each person or program has a key of their own. What belongs to an owner is seen only with that owner's keys."),
     form(stage),
-    el("section", {}, el("h2", {}, count(valid.length, "key")), valid.length ? el("ul.cardlist", {}, valid.map((key) => row(key, stage))) : el("p.quiet", {}, "None yet: who calls from this machine needs none.")),
+    el("section", {}, el("h2", {}, count(valid.length, "key")), valid.length ? el("ul.cardlist", {}, valid.map((key) => row(key, stage))) : el("p.quiet", {}, "None yet. Calls from this machine need no key.")),
     data.length > valid.length && el("details", {}, el("summary", {}, `${data.length - valid.length} revoked`), el("ul.cardlist", {}, data.filter((key) => key.revoked_at).map((key) => row(key, stage)))));
 }
 

@@ -22,7 +22,7 @@ export async function usage(stage) {
     usage(stage);
   };
   const pick = el("select.pill", { "aria-label": "Time", onchange: again((at) => (span = at.value)) }, Object.entries(SPANS).map(([value, word]) => el("option", { value, selected: value === span }, word)));
-  const all = isAdmin && el("label.check", {}, el("input", { type: "checkbox", checked: everybody, onchange: again((at) => (everybody = at.checked)) }), "Everybody's");
+  const all = isAdmin && el("label.check", {}, el("input", { type: "checkbox", checked: everybody, onchange: again((at) => (everybody = at.checked)) }), "All owners");
   const { total } = byDay;
   fill(stage,
     el("h1", {}, "Usage"),
@@ -56,13 +56,13 @@ function plot(title, data, days, value, format) {
     bar.append(node("title", {}, `${date}: ${format(amount)}`));
     svg.append(bar);
   });
-  return el("figure.figure", {}, el("figcaption", {}, el("b", {}, title), el("span.quiet", {}, `at most ${format(most)}`)), svg,
+  return el("figure.figure", {}, el("figcaption", {}, el("b", {}, title), el("span.quiet", {}, most ? `at most ${format(most)}` : "none yet")), svg,
     el("div.axis.quiet", { "aria-hidden": "true" }, el("span", {}, dates[0]), el("span", {}, dates.at(-1))));
 }
 
 function table(by, data) {
   if (!data.length) return null;
-  const cells = (one) => [one[by] || (by === "key" ? "without a key" : "none"), one.runs, one.model_calls, one.prompt_tokens, one.completion_tokens, one.cost_usd === null ? "unknown" : money(one.cost_usd)];
+  const cells = (one) => [one[by] || (by === "key" ? "without a key" : "none"), one.runs, one.model_calls, one.prompt_tokens, one.completion_tokens, one.model_calls === 0 ? "–" : one.cost_usd === null ? "unknown" : money(one.cost_usd)];
   const sorted = [...data].sort((one, other) => other.prompt_tokens + other.completion_tokens - one.prompt_tokens - one.completion_tokens);
   return el("section", {}, el("h2", {}, `By ${WORDS[by].toLowerCase()}`),
     el("div.table.prose", { tabIndex: 0, role: "region", "aria-label": `Usage by ${by}` }, el("table", {},

@@ -31,13 +31,13 @@ export function welcome({ hero, rooms, picks, say, focus }) {
 
   async function fetchRooms() {
     try {
-      const chosen = rooms.value;
       const ready = fetch("ready").then((response) => response.json()).catch(() => null); // never a reason to show no rooms
       const { data } = await get("v1/models");
       known = data.filter((one) => !one.model);
       choices = data.filter((one) => one.model);
       isWithoutModel = Boolean((await ready)?.components?.models?.detail.includes("rules mode"));
       if (isWithoutModel) models = await report().catch(() => null);
+      const chosen = rooms.value; // now: another may have been chosen while this was loaded
       fill(rooms, known.map((room) => el("option", { value: room.id }, room.name || room.id)));
       if (has(chosen)) rooms.value = chosen;
       draw();

@@ -8,7 +8,7 @@ import codecs
 import fnmatch
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
@@ -47,8 +47,13 @@ class FilePath:
 class FileRoots:
     """The readable folders. A relative path is looked for in each, in order."""
 
-    def __init__(self, roots: tuple[Path, ...]) -> None:
-        self.roots = tuple(root.resolve() for root in roots)
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = roots
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders as they are now, without links."""
+        return tuple(root.resolve() for root in self._roots)
 
     def list_candidates(self, path: str) -> list[FilePath]:
         """Returns where `path` may be. Raises `ToolDeniedError` if it can be in no root."""

@@ -187,7 +187,7 @@ async def test_a_pipeline_is_built_doubted_and_applied(devtools: str, serve: Ser
         await page.becomes(state, [False, ""])
         await page.click(".apply input[type=checkbox]")
         await page.becomes("document.querySelector('.apply .primary').disabled", True)
-        await page.click(".banner.blocking .button")
+        await page.click(".banner.blocking .button:last-child")
         await page.until(
             "!document.querySelector('.banner.blocking') && !document.querySelector('.apply .primary').disabled"
         )

@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from gateway.render.html import BlockStream, render_markdown
-from gateway.render.html.block_stream import split_finished
+from gateway.render.html.blocks import split_finished
+from gateway.render.html.limits import MAX_RENDERED_CHARS
 from tests.integration.conftest import Serve
 from tests.support.hostile_html import ATTACKS
 
@@ -58,6 +59,19 @@ class Elements(html.parser.HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
+
+
+class Words(html.parser.HTMLParser):
+    """The text of some HTML, as a browser shows it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
 
 
 def tags(text: str) -> set[str]:
@@ -131,6 +145,44 @@ def test_blocks_of_a_growing_text_are_those_of_the_whole(size: int) -> None:
             shown[block.index] = block.html or ""
             finished |= {block.index} if block.finished else set()
     assert "".join(shown.values()).split() == render_markdown(text, "m").split()
+
+
+@pytest.mark.parametrize(
+    "line", ["## Part\n\n" + "word " * 80 + "\n\n", "- item\n", "| a | b |\n", "word " * 40, "w\u2028\f\r\n\r\n"]
+)
+@pytest.mark.parametrize("size", [2_000, 50_000])
+def test_an_overlong_text_is_whole_and_its_rest_plain(line: str, size: int) -> None:
+    text = line * (MAX_RENDERED_CHARS * 2 // len(line))
+    stream, shown, sent = BlockStream("m"), dict[int, str](), 0
+    started = time.thread_time()
+    for at in range(0, len(text), size):
+        stream.feed(text[at : at + size])
+        for block in stream.render():
+            piece = Words(block.html).text if block.html is not None else block.text
+            shown[block.index] = shown[block.index] + piece if block.appends else piece
+            sent += len(piece)
+    whole = Words(render_markdown(text, "m")).text
+    assert "The rest is shown as plain text" in whole
+    note = whole.index("This text is too long")
+    for words in ("".join(shown.values()), whole[:note] + whole[note:].partition("plain text.")[2]):
+        assert re.findall(r"\w", words) == re.findall(r"\w", text)
+    assert sent < 4 * len(text), "work grows with the length, not with its square"
+    assert time.thread_time() - started < 12
+
+
+def test_only_the_end_of_an_overlong_open_block_is_sent() -> None:
+    stream = BlockStream("m")
+    stream.feed("word " * 2_000)
+    (first,) = stream.render()
+    stream.feed("more ")
+    (second,) = stream.render()
+    assert (first.html, first.appends, first.text) == (None, False, "word " * 2_000)
+    assert (second.index, second.text, second.appends) == (first.index, "more ", True)
+    stream.feed("\n\nnext " + "x " * 2_000)
+    blocks = list(stream.render())
+    assert blocks[0].index == first.index
+    assert blocks[0].finished
+    assert blocks[0].html
 
 
 def test_open_details_are_one_block() -> None:

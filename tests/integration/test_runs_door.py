@@ -86,3 +86,15 @@ async def test_a_position_that_is_no_seq_is_refused(serve: Serve, after: str) ->
         response = await client.get(f"/v1/runs/{run_id}/events", params={"after": after})
     assert response.status_code == 400
     assert response.json()["error"]["error_code"] == "ERR_BAD_REQUEST"
+
+
+async def test_a_run_in_which_nothing_was_done_says_so(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        for prompt in ("Book me a flight to Rome", "6*7"):
+            assert (await client.post("/v1/agent", json={"prompt": prompt})).status_code == 200
+        listed = (await client.get("/v1/runs")).json()["data"]
+        shown = [(await client.get(f"/v1/runs/{run['id']}")).json() for run in listed]
+    for runs in (listed, shown):
+        assert [(run["title"], run["did_nothing"]) for run in runs] == [
+            ("6*7", False), ("Book me a flight to Rome", True),
+        ]  # fmt: skip

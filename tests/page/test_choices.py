@@ -159,10 +159,11 @@ async def test_runs_are_filtered_by_room_model_and_cost(devtools: str, serve: Se
 
 async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devtools: str, serve: Serve) -> None:
     async with serve(script(says("Fine."))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        fields = {"owner": "anna", "name": "laptop", "scopes": ["chat", "agent"], "limits": {"budget_tokens": 1000}}
+        fields = {"owner": "anna", "name": "laptop", "scopes": ["chat", "agent"], "limits": {"budget_tokens": 50_000}}
         made = (await client.post("/v1/admin/keys", json=fields)).json()
         asked = {"prompt": "Hello", "room": "chat"}
-        await client.post("/v1/agent", json=asked, headers={"x-api-key": made["text"]})
+        answered = await client.post("/v1/agent", json=asked, headers={"x-api-key": made["text"]})
+        assert answered.status_code == 200, answered.text
         async with page_at(devtools, url, "#/team/people") as page:
             await page.until("document.querySelector('.team .budget progress')")
             assert "anna" in await page.text(".team")
@@ -181,6 +182,14 @@ async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devto
             await page.until("document.querySelector('#key[open] .problem')?.innerText.length > 10")
             await page.click("#key [value=cancel]")
             await page.until("document.querySelector('.chat textarea').value === 'Still there?'")
+            other = (await client.post("/v1/admin/keys", json=fields | {"name": "phone"})).json()
+            await page.write(".chat textarea", "Still there?")
+            await page.press("Enter")
+            await page.until("document.querySelector('#key[open]')")
+            await page.write("#key input", other["text"])
+            await page.press("Enter")
+            await page.until(f"document.querySelectorAll('.mine').length >= 2 && ({ANSWER}).includes('Fine')")
+            await page.until("!document.querySelector('.answer:last-of-type .banner')")
             page.faults.clear()  # the browser reports the refused requests
 
 

@@ -42,6 +42,15 @@ Figures are *rounded*.
 """
 ANSWER = "document.querySelector('.answer:last-of-type .prose')?.innerText ?? ''"
 IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
+LONGEST_PAUSE = """(() => {
+    window.longestPause = 0;
+    let last = performance.now();
+    setInterval(() => {
+        window.longestPause = Math.max(window.longestPause, performance.now() - last);
+        last = performance.now();
+    }, 20);
+})()"""
+"""Measures how long the page could not be used, in milliseconds."""
 
 
 @pytest.fixture(scope="module")
@@ -306,5 +315,17 @@ async def test_long_chats_long_answers_and_other_scripts(devtools: str, serve: S
             for element in ("p", "ul"):
                 found = f"getComputedStyle(document.querySelector('.answer:last-of-type .prose {element}')).direction"
                 assert await page.evaluate(found) == "rtl"
-            await send(page, "Something huge")
-            await page.until(f"{IS_DONE} && ({ANSWER}).includes('Part 1999')", 120_000)
+            for name, tokens in (("roomy", 2_000_000), ("brief", 30_000)):
+                room = {"id": name, "name": name, "planning": False, "budgets": {"max_tokens": tokens}}
+                assert (await client.post("/v1/rooms", json=room)).status_code == 201
+            await reload(page)
+            await page.evaluate(LONGEST_PAUSE)
+            await send(page, "Something huge", "roomy")
+            shown = "document.querySelector('.answer:last-of-type .prose').textContent"
+            await page.until(f"{IS_DONE} && {shown}.includes('Part 1999')", 90_000)
+            assert await page.evaluate("document.querySelectorAll('.answer:last-of-type .prose h4').length") > 100
+            assert await page.evaluate("window.longestPause") < 2_000, "the page can be used meanwhile"
+            await page.click(".fresh")
+            await page.until("location.hash === '#/chat'")
+            await send(page, "Something huge", "brief")
+            await page.until("document.querySelector('.answer:last-of-type .notes')?.innerText.includes('was cut off')")

@@ -10,6 +10,7 @@ from typing import get_args
 from pydantic import SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from agent.core.readable_roots import AddedRoots, ReadableRoots
 from agent.core.settings.access import AccessSettings
 from agent.core.settings.aliases import STANDARD, AliasSource, get_variable
 from agent.core.settings.constants import ConstantSettings, remove_names
@@ -100,9 +101,16 @@ class Settings(
         return tuple((get_variable(name), getattr(self, name) is not None) for name in _list_secret_fields())
 
     @property
-    def readable_roots(self) -> tuple[Path, ...]:
-        """The folders that the file tools may read."""
-        return self.file_roots or (self.data_dir / "files",)
+    def readable_roots(self) -> ReadableRoots:
+        """The folders that may be read. Those of AGENT_FILE_ROOTS are final: none is added to them."""
+        if self.file_roots:
+            return ReadableRoots(self.file_roots)
+        return ReadableRoots((self.data_dir / "files",), AddedRoots(self.added_roots_path))
+
+    @property
+    def added_roots_path(self) -> Path:
+        """The file of the folders that were added by `stepgate file-roots` or the page."""
+        return self.data_dir / "file_roots.json"
 
     @property
     def rooms_path(self) -> Path:

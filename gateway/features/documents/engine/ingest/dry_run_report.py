@@ -18,6 +18,8 @@ from gateway.features.documents.engine.search.models import COMPLETE_SHARE, USAB
 READY, NOTABLE = 0.95, 0.90
 """Above READY a pipeline is ready; below NOTABLE its failures block it."""
 EXAMPLES = 5
+MOST_NAMED = 20
+"""Most failed files that an uncertainty names."""
 """Sources listed for a category of failures."""
 
 Assessment = Literal["ready", "needs_adjustment", "blocking_issues"]
@@ -162,7 +164,7 @@ def build_report(
         assessment=assess(rate),
         recommended_fixes=tuple(fixes),
         uncertainties=(
-            *_list_uncertainties(rate, len(files), categories),
+            *_list_uncertainties(rate, files, categories),
             *(ReportUncertainty(severity="blocking", message=message) for message in blocking),
             *_list_incomplete(files),
             *_list_info_uncertainties(notes),
@@ -192,15 +194,20 @@ def _get_category_name(failed: FileResult) -> str:
     return CATEGORIES.get(code, (code.removeprefix("ERR_").lower(), None))[0]
 
 
-def _list_uncertainties(rate: float, tested: int, categories: Mapping[str, FailureCategory]) -> list[ReportUncertainty]:
+def _list_uncertainties(
+    rate: float, files: Sequence[FileResult], categories: Mapping[str, FailureCategory]
+) -> list[ReportUncertainty]:
+    """An uncertainty about the files that failed. It names them if they are few, so that they can be left out."""
     assessment = assess(rate)
     if assessment == "ready":
         return []
     context: JsonObject = {name: category.count for name, category in categories.items()}
-    if not tested:
+    if not files:
         return [ReportUncertainty(severity="blocking", message="there is no file to try", context=context)]
-    failed = round((1 - rate) * tested)
-    message = f"{failed} of {format_count(tested, 'file')} failed ({100 - rate * 100:.0f} %)"
+    failed = [one.name for one in files if one.status == "failed"]
+    if len(failed) <= MOST_NAMED:
+        context |= {"examples": [*failed], "total": len(failed)}
+    message = f"{len(failed)} of {format_count(len(files), 'file')} failed ({100 - rate * 100:.0f} %)"
     severity: Literal["blocking", "notable"] = "blocking" if assessment == "blocking_issues" else "notable"
     return [ReportUncertainty(severity=severity, message=message, context=context)]
 

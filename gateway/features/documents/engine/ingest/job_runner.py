@@ -55,7 +55,7 @@ class IngestJobs:
     def __init__(self, store: JobStore, library: Library, roots: Sequence[Path]) -> None:
         self.store = store
         self._library = library
-        self._roots = tuple(roots)
+        self._roots = roots
         self._worker = f"{os.getpid()}-{secrets.token_hex(6)}"
         self._wake = asyncio.Event()
         self._finished_event = asyncio.Event()

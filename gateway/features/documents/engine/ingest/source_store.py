@@ -41,7 +41,7 @@ class SourceStore:
     ) -> None:
         self._audit = audit
         self._statements = statements
-        self.roots = tuple(roots)
+        self.roots = roots
         self._clock = clock
 
     async def add(self, owner: str, request: ConnectorInput, name: str = "") -> NamedSource:

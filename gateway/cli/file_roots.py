@@ -1,0 +1,49 @@
+"""`stepgate file-roots list|add|remove`: the folders that may be read."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import load_command_settings, print_json
+
+app = typer.Typer(help="Folders that may be read: list, add, remove.", cls=HelpfulGroup)
+
+_Folder = Annotated[str, typer.Argument(help="The folder.")]
+
+
+@app.command("list")
+def list_roots(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List the folders that files are read from."""
+    roots = [str(root) for root in load_command_settings().readable_roots]
+    if as_json:
+        print_json({"roots": roots})
+        return
+    for root in roots:
+        print(root if Path(root).is_dir() else f"{root}  (there is no such folder)")
+
+
+@app.command()
+def add(folder: _Folder) -> None:
+    """Let files in a folder be read, in a running gateway at once. Not a home folder as a whole, and no hidden one."""
+    from gateway.added_roots import RootRefusedError, add_root  # noqa: PLC0415 - not needed for `--help`
+
+    path = Path(folder).expanduser()
+    try:
+        added = add_root(load_command_settings(), str(path.absolute()))
+    except RootRefusedError as error:
+        typer.echo(error.message, err=True)
+        raise typer.Exit(1) from error
+    print(f"Files in {added} may be read now. Take it back: stepgate file-roots remove {added}")
+
+
+@app.command()
+def remove(folder: _Folder) -> None:
+    """Take back a folder that was added. What was read from it into collections stays."""
+    from gateway.added_roots import remove_root  # noqa: PLC0415 - not needed for `--help`
+
+    if not remove_root(load_command_settings(), str(Path(folder).expanduser().absolute())):
+        typer.echo(f"{folder} was not added; stepgate file-roots list shows the folders", err=True)
+        raise typer.Exit(1)
+    print(f"Files in {folder} are not read any longer.")

@@ -1,0 +1,84 @@
+"""Folders on the page: one that may not be read yet is added, and files that cannot be read are left out."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve, model_server, serve
+from tests.page.journey import page_at, picture
+from tests.support.browser import BROWSER_TEST, running_chromium
+
+__all__ = ["model_server", "serve"]  # fixtures
+
+pytestmark = BROWSER_TEST
+
+
+@pytest.fixture(scope="module")
+def devtools() -> Iterator[str]:
+    with running_chromium() as address:
+        yield address
+
+
+async def test_a_folder_is_added_and_a_file_that_blocks_is_left_out(
+    devtools: str, serve: Serve, tmp_path: Path
+) -> None:
+    papers = tmp_path / "my papers"
+    papers.mkdir()
+    for name in ("one", "two"):
+        (papers / f"{name}.md").write_text(f"# {name}\n\nTrain tickets are booked by the travel desk of {name}.\n")
+    (papers / "old, broken.docx").write_bytes(b"no archive")
+    async with serve(conversations_require_llm=False) as url, page_at(devtools, url, "#/build") as page:
+        await page.click(".picker summary")
+        await page.write(".picker .inside input", "/etc")
+        await page.click(".picker .inside .row .button")
+        await page.until("document.querySelector('.picker .problem')?.innerText.includes('belongs to the system')")
+        await page.write(".picker .inside input", str(papers))
+        await page.press("Enter")
+        await page.until("document.querySelector('.picker .folders')?.innerText.includes('my papers')")
+        await picture(page, "folder-added", ("phone", "desk"))
+        await page.click(".picker .folders li:last-child .item")
+        await page.until("document.querySelector('.picker')?.innerText.includes('3 files')")
+        await page.click(".guide > .row .primary")
+        await page.until("document.querySelector('.flow')", 30_000)
+        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 30_000)
+        leave_out = "[...document.querySelectorAll('.banner.blocking .button')].find((one) => one.title)"
+        await page.until(f"{leave_out}?.innerText === 'Leave out old, broken.docx'", 30_000)
+        await picture(page, "blocked", ("phone", "desk"))
+        await page.evaluate(f"{leave_out}.click()")
+        await page.until("document.querySelectorAll('.talk .answer[aria-busy=false]').length === 2", 30_000)
+        await page.until("!document.querySelector('.banner.blocking')")
+        await page.write(".apply input[name=collection]", "papers")
+        await page.click(".apply .primary")
+        await page.until("document.querySelector('.job')?.innerText.includes('2 documents read into papers')", 30_000)
+
+
+async def test_who_may_not_add_a_folder_reads_who_can(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        fields = {"owner": "anna", "name": "laptop", "scopes": ["chat", "agent", "ingest"]}
+        key = (await client.post("/v1/admin/keys", json=fields)).json()["text"]
+        async with page_at(devtools, url) as page:
+            await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(key)})")
+            await page.send("Page.reload")
+            await page.evaluate("location.hash = '#/build'")
+            await page.click(".picker summary")
+            await page.until("document.querySelector('.picker .inside')?.innerText.includes('stepgate file-roots add')")
+            assert await page.evaluate("document.querySelector('.picker .inside input') === null")
+
+
+async def test_runs_of_others_are_offered_to_who_may_read_them(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        fields = {"owner": "anna", "name": "laptop", "scopes": ["chat", "agent"]}
+        key = (await client.post("/v1/admin/keys", json=fields)).json()["text"]
+        await client.post("/v1/agent", json={"prompt": "6*7"}, headers={"x-api-key": key})
+        async with page_at(devtools, url, "#/runs") as page:
+            owner = "document.querySelector('[aria-label=Runs] select[aria-label=Owner]')"
+            await page.until(f"{owner}.checkVisibility() && {owner}.options.length === 3")
+            assert "kept here" in await page.text("[aria-label=Runs] .items")
+            await page.evaluate(f"{owner}.value = 'anna', {owner}.dispatchEvent(new Event('change'))")
+            await page.until("document.querySelectorAll('[aria-label=Runs] .item').length === 1")
+            await page.click("[aria-label=Runs] .item")
+            await page.until("document.querySelector('.run .prose')?.innerText.includes('42')")
+            assert "anna" in await page.text(".run .facts")
