@@ -40,6 +40,10 @@ class Place(NamedTuple):
     line: int
 
 
+SHOWN_PLACES = 12
+"""Places of one rule that are printed."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Compares the counts with the recorded ones, or records them. Returns the exit code."""
     places: dict[str, list[Place]] = defaultdict(list)
@@ -56,8 +60,12 @@ def main(arguments: Sequence[str]) -> int:
     if not faults and counts != allowed:
         print("fewer places than recorded: run `python -m tests.lint_english --record`")
     for rule in sorted(rule for rule in counts if counts[rule] > allowed[rule]):
-        for place in places[rule]:
+        # What was changed last is most likely the new place.
+        newest = sorted(places[rule], key=lambda place: place.path.stat().st_mtime, reverse=True)[:SHOWN_PLACES]
+        for place in newest:
             print(f"  {place.path.relative_to(ROOT)}:{place.line}: {rule}")
+        if len(places[rule]) > len(newest):
+            print(f"  and {len(places[rule]) - len(newest)} more in files that were changed earlier")
     return 1 if faults else 0
 
 

@@ -317,7 +317,7 @@ _NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?(
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
 _WORDS_OF_VALUES = frozenset((*SCALES, *(word for word, value in NUMBER_WORDS.items() if value > 12)))
-"""Words that make a larger value of a number, or are one that is no count."""
+"""Words that make a larger value of a number, or that are not a count."""
 _MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
 
 

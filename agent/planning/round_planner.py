@@ -139,12 +139,12 @@ class RoundPlanner:
         if attempt.is_questioned or request.rounds or not names:
             return True
         attempt.is_questioned = True
-        asked = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", render("decide_check")))
-        reply = await self._model.ask(asked, build_choice_schema([*names, NO_TOOL]))
+        messages = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", render("decide_check")))
+        reply = await self._model.ask(messages, build_choice_schema([*names, NO_TOOL]))
         chosen = read_choice(reply)
         if chosen not in names:
             return True
-        attempt.messages = (*asked, say("assistant", encode_decision({"tool": chosen})))
+        attempt.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))
         attempt.must_call = True
         return False
@@ -166,12 +166,12 @@ class RoundPlanner:
         lines = {spec.name: format_tool_line(spec) for spec in fitting} | changing
         attempt.questioned_part = part
         question = render("decide_step", part=part, tools="\n".join(lines.values()))
-        asked = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
-        chosen = read_choice(await self._model.ask(asked, build_choice_schema([*lines, NO_TOOL])))
+        messages = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
+        chosen = read_choice(await self._model.ask(messages, build_choice_schema([*lines, NO_TOOL])))
         called = {call.tool for call in request.rounds if not call.failed}
         if chosen not in lines or (chosen in called and chosen not in changing):
             return True
-        attempt.messages = (*asked, say("assistant", encode_decision({"tool": chosen})))
+        attempt.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))
         attempt.must_call = True
         return False
@@ -244,17 +244,17 @@ class RoundPlanner:
         notes: list[str] = []
         check_repetition(meant.data, request.rounds)
         made = build_plan_steps(limit_inputs(meant.data, request), request, notes=notes)
-        asked = leave_out_unasked(made.steps, request, notes) if was_told else made.steps
-        steps = defer_effects(asked, request, notes)
+        requested = leave_out_unasked(made.steps, request, notes) if was_told else made.steps
+        steps = defer_effects(requested, request, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
         todo = meant.data.get("todo")
         named = [str(part) for part in (todo if isinstance(todo, list) else ())]
-        named = [part for part, step in zip_longest(named, made.steps) if part and (step is None or step in asked)]
+        named = [part for part, step in zip_longest(named, made.steps) if part and (step is None or step in requested)]
         context = (request.question, request.ground, *(message.content for message in request.history))
         texts = "\n".join((*context, *(call.text for call in request.rounds)))
         named = select_parts(named, request.catalogue.list_names(), texts)
-        args = divide_parts(named, parts, asked, steps)
+        args = divide_parts(named, parts, requested, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))

@@ -175,6 +175,6 @@ def list_pictures(outcomes: Iterable[tuple[PlanStep, StepOutput]], run_id: str) 
 
 
 def format_missing_pictures(pictures: dict[str, str], answer: str) -> str:
-    """Returns what to add to an answer so that it shows all pictures; "" if it does."""
+    """The Markdown that an answer lacks to show all pictures; "" if it lacks none."""
     missing = [text for address, text in pictures.items() if address not in answer]
     return "".join(f"\n\n{text}" for text in missing)

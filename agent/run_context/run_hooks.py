@@ -109,7 +109,7 @@ class PlanSource:
 
     name: str
     plan: Callable[["Run", PlanInquiry], Awaitable[Planned | None]]
-    """Returns the plan, or None if the request is not this source's."""
+    """The plan; None if the request is not this source's."""
     before: str = "planner"
     """The source of the kernel that it comes before."""
     routes: tuple[RouteKind, ...] = ()

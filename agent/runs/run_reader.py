@@ -124,7 +124,7 @@ class RunReader(Generic[Live]):
         before: str | None = None,
         status: RunStatus | None = None,
     ) -> list[RunRow]:
-        """Returns runs, newest first."""
+        """Runs, newest first."""
         return await self._journal.list_runs(owner=owner, limit=limit, before=before, status=status)
 
     async def find_conversation_ends(

@@ -208,7 +208,7 @@ def _read(name: str, one: ExtractedField, value: JsonValue, problems: list[str])
 
 
 def _read_plain(one: ExtractedField, value: JsonValue) -> JsonValue:
-    """A value of a field that is no list and no object; None if it does not fit."""
+    """A value of a field that is neither a list nor an object; None if it does not fit."""
     if one.kind == "choice":
         return value if value in one.choices else None
     if one.kind == "boolean":

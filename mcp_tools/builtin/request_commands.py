@@ -76,8 +76,8 @@ _CITIES = {
 
 
 def _read_calculation(command: str) -> list[CommandCall]:
-    asked = _COMPUTE.match(command)
-    text = command[asked.end() :] if asked is not None else command
+    match = _COMPUTE.match(command)
+    text = command[match.end() :] if match is not None else command
     # In "round(2,5)" the comma separates arguments.
     text = _DECIMAL_COMMA.sub(r"\1.\2", text) if _OPERATOR.search(text) else text
     percent = _PERCENT.fullmatch(text)
@@ -101,10 +101,10 @@ def is_expression(text: str) -> bool:
 def _read_times(command: str) -> list[CommandCall]:
     """A call for each place, or one for the default zone. A place without a zone goes to the tool unchanged:
     the error "there is no time zone 'Atlantis'" is better than the time of another place."""
-    asked = _TIME.fullmatch(command)
-    if asked is None:
+    match = _TIME.fullmatch(command)
+    if match is None:
         return []
-    places = [asked["zone"]] if asked["zone"] else _PLACES.split(asked["places"]) if asked["places"] else []
+    places = [match["zone"]] if match["zone"] else _PLACES.split(match["places"]) if match["places"] else []
     if not all(_is_place(place) for place in places):
         return []
     zones = dict.fromkeys(map(_find_zone_or_place, places))
@@ -142,8 +142,8 @@ def _list_zones() -> dict[str, str]:
 
 
 def _read_links(command: str) -> list[CommandCall]:
-    asked = _READ_URL.fullmatch(command)
-    url = _trim_url(asked["url"]) if asked is not None else ""
+    match = _READ_URL.fullmatch(command)
+    url = _trim_url(match["url"]) if match is not None else ""
     return [CommandCall({"url": url}, f"read {url}")] if url else []
 
 
@@ -155,29 +155,29 @@ def _trim_url(url: str) -> str:
 
 
 def _read_file_command(command: str) -> list[CommandCall]:
-    asked = _READ_FILE.fullmatch(command)
-    return [CommandCall({"path": asked["path"]}, f"read {asked['path']}")] if asked is not None else []
+    match = _READ_FILE.fullmatch(command)
+    return [CommandCall({"path": match["path"]}, f"read {match['path']}")] if match is not None else []
 
 
 def _read_file_listing(command: str) -> list[CommandCall]:
-    asked = _LIST_FILES.fullmatch(command)
-    if asked is None:
+    match = _LIST_FILES.fullmatch(command)
+    if match is None:
         return []
-    pattern = asked["pattern"] or asked["which"]
+    pattern = match["pattern"] or match["which"]
     return [CommandCall({"pattern": pattern} if pattern else {}, "list the files")]
 
 
 def _read_file_search(command: str) -> list[CommandCall]:
-    asked = _SEARCH_FILES.fullmatch(command) or _FIND_IN_FILES.fullmatch(command)
-    if asked is None:
+    match = _SEARCH_FILES.fullmatch(command) or _FIND_IN_FILES.fullmatch(command)
+    if match is None:
         return []
-    query = (asked["quoted"] or asked["query"]).strip()
+    query = (match["quoted"] or match["query"]).strip()
     return [CommandCall({"query": query}, f"search the files for {query}")]
 
 
 def _read_memory_save(command: str) -> list[CommandCall]:
-    told = _REMEMBER.fullmatch(command)
-    fact = told["fact"].strip() if told is not None else ""
+    match = _REMEMBER.fullmatch(command)
+    fact = match["fact"].strip() if match is not None else ""
     return [CommandCall({"text": fact}, "remember it")] if fact else []
 
 
@@ -185,10 +185,10 @@ def _read_memory_search(command: str) -> list[CommandCall]:
     """A memory search for "what is my favourite colour", or the list of memories for "what do you remember".
 
     Nobody judges what it finds, so that a memory must hold every word: the favourite colour is no favourite animal."""
-    asked = _RECALL.fullmatch(command)
-    if asked is None:
+    match = _RECALL.fullmatch(command)
+    if match is None:
         return []
-    about = (asked["about"] or asked["thing"] or asked["own"] or "")[:1000]
+    about = (match["about"] or match["thing"] or match["own"] or "")[:1000]
     if not about:
         return [CommandCall({"limit": LISTED_MEMORIES}, "list what is remembered")]
     return [CommandCall({"query": about, "all_words": True}, f"recall {about[:80]}")]

@@ -30,8 +30,8 @@ class ModelCalls:
 
     def get_usage(self, key: LineKey) -> Usage | None:
         """The usage of the calls behind a line so far, or None without calls."""
-        asked = self._asked.get(key)
-        return None if asked is None else asked[1]
+        question = self._asked.get(key)
+        return None if question is None else question[1]
 
     def take_model(self, kind: str, step_id: str | None, attempt: int | None, span: str | None) -> str | None:
         """The model used last for a line, or None. Forgets the calls of lines that are added once, after their
@@ -39,16 +39,16 @@ class ModelCalls:
         """
         match kind:
             case "plan" | "translation" | "route":
-                asked = self._asked.pop((kind, None, None), None)
+                question = self._asked.pop((kind, None, None), None)
             case "supervision":
-                asked = self._asked.pop((kind, step_id, attempt), None)
+                question = self._asked.pop((kind, step_id, attempt), None)
             case "step" | "completion":
-                asked = self._asked.get(("step", step_id, attempt))
+                question = self._asked.get(("step", step_id, attempt))
             case "subagent":
-                asked = self._asked.get((kind, span, None))
+                question = self._asked.get((kind, span, None))
             case _:
-                asked = None
-        return None if asked is None else asked[0]
+                question = None
+        return None if question is None else question[0]
 
 
 def _build_line_key(event: ev.Event, body: ev.ModelReturned) -> LineKey | None:

@@ -29,10 +29,10 @@ def _read_listing(command: str) -> list[CommandCall]:
 
 
 def _read_search(command: str) -> list[CommandCall]:
-    asked = _SEARCH_DOCUMENTS.fullmatch(command)
-    if asked is None:
+    match = _SEARCH_DOCUMENTS.fullmatch(command)
+    if match is None:
         return []
-    query = (asked["quoted"] or asked["query"]).strip()
+    query = (match["quoted"] or match["query"]).strip()
     return [CommandCall({"query": query}, f"search the documents for {query}")]
 
 

@@ -9,7 +9,7 @@ from agent.tools.commands import QUOTE, CommandCall, ToolCommands
 REQUEST_CHARS: Final = 4_000
 ANY_LENGTH: Final = 10_000_000
 APPLY_CHARS = 500
-"""Characters. A longer text is no command."""
+"""Characters. A longer text is not a command."""
 _APPLY = re.compile(
     r"^(?:please )?apply(?: (?:it|this|the pipeline))?(?: (?:to|as|into))?(?: the collection)? "
     r"(?P<name>[\w.\"'-]{1,200})(?P<force> (?:anyway|by force))?[.!]?$",
@@ -20,11 +20,11 @@ _NO_COLLECTIONS = frozenset({"it", "this", "that", "them", "now", "please", "any
 
 
 def _read_application(text: str) -> list[CommandCall]:
-    told = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
-    if told is None or told["name"].rstrip(".").lower() in _NO_COLLECTIONS:
+    match = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
+    if match is None or match["name"].rstrip(".").lower() in _NO_COLLECTIONS:
         return []
-    args: JsonObject = {"collection_name": told["name"].rstrip(".").strip(QUOTE)}
-    if told["force"]:
+    args: JsonObject = {"collection_name": match["name"].rstrip(".").strip(QUOTE)}
+    if match["force"]:
         args["force"] = True
     return [CommandCall(args, f"apply the pipeline to {args['collection_name']}")]
 

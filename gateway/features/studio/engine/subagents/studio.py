@@ -159,7 +159,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return [one for one in self._done if one.output.error_code is None and self._may_change(one.tool)]
 
     def _should_have_changed(self) -> bool:
-        """Whether the router read a change; of an action that is no tool's name, whether nothing was called."""
+        """Whether the router read a change; of an action that is not a tool's name, whether nothing was called."""
         return self._may_change(self.task.action) or (self.CHANGES_THINGS and not self._done)
 
     def _may_change(self, tool: str) -> bool:
