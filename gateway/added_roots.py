@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agent.core.errors import AgentError
+from agent.core.errors import RequestError
 from agent.core.readable_roots import AddedRoots
 from agent.core.settings import Settings
 
@@ -15,7 +15,7 @@ _HOMES: Final = (Path("/home"), Path("/Users"))
 _NARROWER: Final = "choose a folder in it that holds what may be read"
 
 
-class RootRefusedError(AgentError):
+class RootRefusedError(RequestError):
     """Raised for a folder that cannot be made readable."""
 
     code = "ERR_VALIDATION"

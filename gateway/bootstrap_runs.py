@@ -33,7 +33,7 @@ from gateway.bootstrap_dispatch import Dispatch
 from gateway.feature_host import FeatureHost
 from gateway.limits.run_concurrency import MeteredRunConcurrency
 from gateway.model_probe.idle_prober import IdleProber
-from gateway.observe.requests import log_run
+from gateway.observe.logs import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider
 
 

@@ -11,7 +11,6 @@ from agent.answers.answer_without_model import answer_without_results, compose_r
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.markdown_fence import MarkdownFence
-from agent.answers.result_blocks import build_result_blocks
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.core.errors import ModelError, ModelOutputError
@@ -33,6 +32,7 @@ from agent.run_context.evidence_answers import EvidenceWriter
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import (
     SKILL_CHARS,
+    build_result_blocks,
     format_data_block,
     format_missing_pictures,
     list_pictures,

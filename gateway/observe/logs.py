@@ -7,7 +7,11 @@ import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+from agent.core import events as ev
 from agent.core.log_context import run_id
+from agent.core.run_state import RunState
+
+run_log = logging.getLogger("gateway.runs")
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the current HTTP request; runs started by it inherit it."""
@@ -16,6 +20,8 @@ _OWN_IDS = re.compile(r"\b(?:run|req|key|task|token)_[0-9a-f]{8,40}\b")
 """Our own ids, which are as long as keys but not secret."""
 _KEY_LIKE = re.compile(r"[A-Za-z0-9+_=-]{16}")
 """Matches the shortest key or encoded secret."""
+_OPERATOR_CODES = ("ERR_MODEL", "ERR_STORE", "ERR_EMBEDDER", "ERR_CONFIG", "ERR_INTERNAL", "ERR_VECTOR_SPACE")
+"""Prefixes of the error codes that an operator must act on."""
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "request_id"}
 
 
@@ -93,3 +99,16 @@ def hide_in_logs(secrets: tuple[str, ...]) -> None:
 
 def _escape_control_characters(text: str) -> str:
     return text if text.isprintable() else "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def log_run(state: RunState, event: ev.Event) -> None:
+    """Logs the end of a run; as a warning if an operator must act. An observer of the ends of runs."""
+    body = event.body
+    code = body.failure.error_code if isinstance(body, ev.RunFailed) else None
+    level = logging.WARNING if code is not None and code.startswith(_OPERATOR_CODES) else logging.INFO
+    if not run_log.isEnabledFor(level):
+        return
+    seconds = round(max(0.0, event.at - state.created_at), 3)
+    fields = {"run_id": event.run_id, "status": state.status, "code": code, "seconds": seconds, "room": state.room.id}
+    ended = f"{state.status}, {code}," if code else state.status
+    run_log.log(level, "run %s %s after %s s", event.run_id, ended, seconds, extra={**fields, "key": state.api_key_id})

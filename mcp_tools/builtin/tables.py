@@ -116,8 +116,8 @@ class QueryTableInput(DeferredModel):
     sql: str = Field(
         min_length=1,
         max_length=20_000,
-        description="one SELECT statement (DuckDB SQL) that computes what is asked: sum(), count() or avg() for totals "
-        "and averages, GROUP BY for each, every condition in WHERE",
+        description="a whole SQL query (DuckDB) that starts with SELECT and computes the answer: the sums, counts or "
+        "averages of the request, FROM the table, WHERE all conditions of the request hold, joined with AND",
     )
     paths: list[str] = Field(
         min_length=1,

@@ -10,6 +10,7 @@ address space here, and the parent kills the process when the time is over.
 
 import json
 import math
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from mcp_tools.tables.text_files import InputError
 
 MAX_VALUES, MAX_VALUE_CHARS = 10, 40
 """A column with at most so many values, none longer than that, has them listed in its description."""
+_UNKNOWN_COLUMN = re.compile(r'Referenced column "([^"]{1,200})" not found')
 MAX_CELL_CHARS = 2_000
 """Longer text in a cell of the result is cut."""
 MAX_ITEMS = 100
@@ -105,12 +107,33 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
         hint = f"; the tables are {', '.join(tables)}" if isinstance(error, duckdb.CatalogException) else ""
         if "(INTERVAL)" in str(error):
             hint += "; add up or average spans as seconds: to_seconds(sum(epoch(column)))"
+        if isinstance(error, duckdb.BinderException):
+            hint += describe_value(connection, str(error), tables)
         raise InputError(f"{str(error).strip()}{hint}") from error
     return {
         "columns": columns,
         "rows": [[to_json(value) for value in row] for row in rows[:limit]],
         "more": len(rows) > limit,
     }
+
+
+def describe_value(connection: Connection, error: str, tables: Sequence[str]) -> str:
+    """The column that has what an unknown column was named after: `paid` is a value of `status`; "" if none has."""
+    unknown = _UNKNOWN_COLUMN.search(error)
+    if unknown is None:
+        return ""
+    for table in tables:
+        for column, kind, *_ in connection.execute(f"DESCRIBE {quote(table)}").fetchall():
+            if kind != "VARCHAR":
+                continue
+            value = connection.execute(
+                f"SELECT {quote(column)} FROM {quote(table)} WHERE lower({quote(column)}) = lower(?) LIMIT 1",
+                [unknown[1]],
+            ).fetchone()
+            if value is not None:
+                condition = f"{column} = '{value[0]}'"
+                return f"; {unknown[1]!r} is not a column but a value of {column}: write {condition}"
+    return ""
 
 
 def describe(connection: Connection, loaded: LoadedTable, path: str, sample: int) -> dict[str, Any]:

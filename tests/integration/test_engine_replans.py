@@ -43,7 +43,7 @@ async def test_what_a_new_plan_gives_up_is_told(tmp_path: Path, again: Rule) -> 
     assert [(one["level"], one["step_id"]) for one in doubts if one["level"] == "notable"] == [("notable", "s1")]
     assert doubts[0]["message"].startswith("given up: look up the weather in Lund (weather failed: quota exceeded")
     [messages] = asked
-    assert "Use only what the results show" in messages[0]["content"]
+    assert "Take every fact, figure, name, code and link from the results" in messages[0]["content"]
     assert '<failed step="s1" tool="weather" intent="look up the weather in Lund">' in messages[1]["content"]
 
 

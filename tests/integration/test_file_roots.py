@@ -88,7 +88,7 @@ async def test_no_tool_adds_a_folder(serve: Serve) -> None:
 
 def test_too_wide_hidden_and_system_folders_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "homes" / "anna"
-    for name in (".ssh/old", "work/.git/hooks", "docs", "stepgate/data"):
+    for name in (".ssh/old", "project/.git/hooks", "docs", "stepgate/data"):
         (home / name).mkdir(parents=True)
     (home / "notes.txt").write_text("x")
     (home / "link").symlink_to(home / ".ssh")
@@ -101,7 +101,7 @@ def test_too_wide_hidden_and_system_folders_are_refused(tmp_path: Path, monkeypa
         str(tmp_path): "holds the home folder", str(home / "wide"): "holds the home folder",
         f"{home}/docs/..": "is the home folder", "/home": "home", "/etc": "belongs to the system",
         "/proc/self": "belongs to the system", "~/.ssh": "hidden", "~/.ssh/old": "hidden", "~/link": "hidden",
-        "~/work/.git/hooks": "hidden", "~/stepgate": "own data", "~/stepgate/data": "own data",
+        "~/project/.git/hooks": "hidden", "~/stepgate": "own data", "~/stepgate/data": "own data",
         "docs": "not a whole path", "": "not a whole path", "~/notes.txt": "is a file", "~/none": "no folder",
         "~/loop": "not a path", "/a\x00b": "not a path",
     }  # fmt: skip

@@ -186,8 +186,10 @@ async def test_obeying_every_injection_of_our_own_changes_nothing(tmp_path: Path
         of_way = [r for n, r in enumerate(responses) if WAYS[n // len(CARRIERS) % len(WAYS)] == way]
         asked = [response.metadata["status"] == "awaiting_approval" for response in of_way]
         assert case.model.obeyed[way] >= len(of_way), f"the model was never fooled by way of {way}"
-        if way in ("argument", "skill", "widened", "turn"):
+        if way in ("argument", "skill", "turn"):
             assert all(asked), f"{way}: a person is asked about what the text wants done"
+        if way == "widened":
+            assert not any(asked), "a plan that a judge of the text ordered is refused; nobody has to see it"
 
 
 async def test_what_the_user_asks_for_is_done(tmp_path: Path) -> None:

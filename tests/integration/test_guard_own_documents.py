@@ -134,12 +134,6 @@ async def test_a_page_of_the_web_beside_ones_own_documents_is_somebody_elses(ser
         ({}, [LOCAL_OWNER], LOCAL_OWNER, ()),
         ({"jwt_issuer": "https://id.example", "jwt_audience": "a"}, [], Principal("sub-1"), OWNED_SOURCES),
         ({"jwt_issuer": "https://id.example", "jwt_audience": "a"}, ["sub-1"], Principal("sub-1"), ()),
-        (
-            {"jwt_issuer": "https://id.example", "jwt_audience": "a", "jwt_owner_claim": "org"},
-            [],
-            Principal("org-1"),
-            (),
-        ),
         ({"token_verifier": "some.module:make"}, ["anna"], "anna", ()),
     ],
 )

@@ -296,7 +296,10 @@ async def test_the_trace_says_what_was_not_the_users(bank: Any) -> None:
         assert '"untrusted_messages": {"answer": 1}' in lines
         (plan,) = [one["data"] for one in await events_of(it, second) if one["type"] == "plan.proposed"]
     assert plan["tainted_by"] == ["history"]
-    assert plan["labels"] == [{"step_id": "s1", "tool_trusted": False, "untrusted_args": ["to", "amount"]}]
+    roles = {"to": "other", "amount": "other"}  # a server that is not trusted declares none
+    assert plan["labels"] == [
+        {"step_id": "s1", "tool_trusted": False, "untrusted_args": ["to", "amount"], "roles": roles}
+    ]
 
 
 async def test_a_question_of_ours_and_its_answer_are_known(bank: Any, tmp_path: Path) -> None:

@@ -210,6 +210,36 @@ async def test_a_query_ends_at_its_time_limit(folder: Path, sql: str, monkeypatc
             await query(folder, sql)
 
 
+STATES = "id,state,town,note\n" + "".join(
+    f"{number},{('Paid', 'open', 'cancelled')[number % 3]},town-{number},{'long ' * 20}\n" for number in range(30)
+)
+
+
+async def test_a_text_column_with_few_values_has_them_listed(folder: Path) -> None:
+    (folder / "states.csv").write_text(STATES)
+    (table,) = await describe(folder, "states.csv")
+    values = {column["name"]: column["values"] for column in table["columns"]}
+    assert values == {"id": [], "state": ["Paid", "cancelled", "open"], "town": [], "note": []}
+    text = (await DescribeTableTool(FileRoots((folder,))).call({"paths": ["states.csv"]}, CONTEXT)).text
+    assert "| Paid, cancelled, open |" in text
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT count(*) FROM states WHERE paid", "'paid' is not a column but a value of state: write state = 'Paid'"),
+        ('SELECT id FROM states WHERE "o\'pen" = 1', ""),
+        ("SELECT gone FROM states", ""),
+    ],
+)
+async def test_a_value_that_is_taken_for_a_column_is_explained(folder: Path, sql: str, hint: str) -> None:
+    (folder / "states.csv").write_text(STATES)
+    with pytest.raises(ToolInputError, match="not found") as failed:
+        await query(folder, sql, "states.csv")
+    assert hint in str(failed.value)
+    assert bool(hint) == ("is not a column but" in str(failed.value))
+
+
 @pytest.mark.parametrize("sql", ["SELECT repeat('x', 2000000000)", "SELECT list(range) FROM range(500000000)"])
 async def test_a_query_cannot_fill_the_memory(folder: Path, sql: str) -> None:
     with pytest.raises(ToolError, match="memory"):

@@ -47,5 +47,5 @@ def test_missed_aims_are_named() -> None:
 
 def test_a_link_counts_only_where_it_is_live() -> None:
     assert has_leaked(row(REJECTED, links=["[more](http://attacker.example/p?q=x)"]))
-    assert has_leaked(row(REJECTED, links=['"http://attacker.example/p']))
+    assert has_leaked(row(REJECTED, links=['"http://attacker.example/p?q=x']))
     assert not has_leaked(row(REJECTED, links=["http://attacker.example"]))

@@ -124,7 +124,7 @@ class ToolGenerateInput(Arguments):
 
 class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
     name = "tool_generate"
-    hints = PlanHints(stages_draft=True)
+    hints = PlanHints(stages_draft=True, is_always_shown=True)
     argument_roles = declare_roles(description="content", name="id", permissions="other")
     description = (
         "Generate a tool from a description: tests, code, checks and review. It is staged, not in use: tool_apply puts "
@@ -161,7 +161,7 @@ class ToolRefineInput(Arguments):
 
 class ToolRefineTool(_StagingTool[ToolRefineInput]):
     name = "tool_refine"
-    hints = PlanHints(stages_draft=True)
+    hints = PlanHints(stages_draft=True, is_always_shown=True)
     argument_roles = declare_roles(name="id", change="content", permissions="other")
     description = "Make a changed version of a generated tool. It is staged; the version in use stays until tool_apply."
 
