@@ -89,7 +89,7 @@ def build_choices_schema(names: Iterable[str], most: int) -> ResponseSchema:
 def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = MappingProxyType({})) -> JsonObject:
     """The closed schema of a tool's inputs: required ones first, then a few optional ones.
 
-    An input in `values` is a choice of them, or a list of such choices. What the subset cannot express (open objects,
+    An input in `values` is a choice of them, or a list of as many. What the subset cannot express (open objects,
     recursion, `oneOf`) is a text that holds JSON.
     """
     properties = spec.input_schema.get("properties")
@@ -105,7 +105,9 @@ def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = Ma
         one: JsonObject = {"type": "string", "enum": [*values[name]]}
         declared = inputs[name]
         is_list = isinstance(declared, dict) and declared.get("type") == "array"
-        inputs[name] = {"type": "array", "items": one, "minItems": 1, "maxItems": len(values[name])} if is_list else one
+        # All of them: a query may need each table that was looked at, and another one does no harm.
+        most = len(values[name])
+        inputs[name] = {"type": "array", "items": one, "minItems": most, "maxItems": most} if is_list else one
     if len(optional) > len(listed_inputs):
         inputs[MORE] = _JSON_TEXT
     return {**_close(inputs), "required": [*required]}

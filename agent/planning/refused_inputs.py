@@ -20,7 +20,7 @@ from agent.tools import ToolSpec
 
 MAX_VALUES = 60
 """Values that are offered for one input; each is a rule of the grammar."""
-VALUE_CHARS = 60
+VALUE_CHARS, VALUE_WORDS = 60, 5
 NEAR = 0.75
 """Likeness of two words, from 0 to 1, from which on one may be meant by the other."""
 _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
@@ -70,7 +70,9 @@ def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str],
         name
         for name, value in call.args.items()
         if isinstance(value, str)
-        and len(value) <= VALUE_CHARS  # a longer one is a text or a statement, which no choice of words replaces
+        # A longer one is a text or a statement, which no choice of words replaces.
+        and len(value) <= VALUE_CHARS
+        and len(value.split()) <= VALUE_WORDS
         and value.casefold() in error
         and _is_free_text(known_properties.get(name))
         and not (_IDENTIFIER.fullmatch(value) and value.casefold() in request.casefold())

@@ -23,6 +23,8 @@ from agent.planning.round_prompt import (
 from agent.prompts import render
 from agent.tools import ToolSpec
 
+ERROR_CHARS = 200
+"""Characters of the end of an error, where tools say what to write instead."""
 MAX_CALLS = 12
 """Calls in one round."""
 
@@ -81,6 +83,9 @@ class Attempt:
             self.tools = tuple(spec for spec, _ in following)
             self.values = {spec.name: values for spec, values in following}
             self._add_to_last(render("decide_follow", tools="\n".join(map(format_inputs, self.tools))))
+            last = self.request.rounds[-1]
+            if last.failed:  # what stands last is what a small model heeds
+                self._add_to_last(render("decide_correct", error=last.text[-ERROR_CHARS:].strip()))
 
     def pass_part(self) -> None:
         """Goes on to the next open part."""

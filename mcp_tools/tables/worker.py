@@ -108,7 +108,7 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
         if "(INTERVAL)" in str(error):
             hint += "; add up or average spans as seconds: to_seconds(sum(epoch(column)))"
         if isinstance(error, duckdb.BinderException):
-            hint += describe_value(connection, str(error), tables)
+            hint += explain_column(connection, str(error), tables)
         raise InputError(f"{str(error).strip()}{hint}") from error
     return {
         "columns": columns,
@@ -117,15 +117,21 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
     }
 
 
-def describe_value(connection: Connection, error: str, tables: Sequence[str]) -> str:
-    """The column that has what an unknown column was named after: `paid` is a value of `status`; "" if none has."""
+def explain_column(connection: Connection, error: str, tables: Sequence[str]) -> str:
+    """Where a column that the query does not find is: in another table, or as a value of a column; "" if nowhere."""
     unknown = _UNKNOWN_COLUMN.search(error)
     if unknown is None:
         return ""
-    for table in tables:
-        for column, kind, *_ in connection.execute(f"DESCRIBE {quote(table)}").fetchall():
-            if kind != "VARCHAR":
-                continue
+    columns = {name: connection.execute(f"DESCRIBE {quote(name)}").fetchall() for name in tables}
+    names = {table: [str(column) for column, *_ in rows] for table, rows in columns.items()}
+    for table, own in names.items():
+        if unknown[1].lower() in map(str.lower, own):
+            shared = ((other, name) for other in names for name in names[other] if other != table and name in own)
+            other, key = next(shared, ("", ""))
+            join = f": write FROM {quote(other)} JOIN {quote(table)} USING ({quote(key)})" if key else ""
+            return f"; {unknown[1]!r} is a column of {table}{join}"
+    for table, rows in columns.items():
+        for column in (name for name, kind, *_ in rows if kind == "VARCHAR"):
             value = connection.execute(
                 f"SELECT {quote(column)} FROM {quote(table)} WHERE lower({quote(column)}) = lower(?) LIMIT 1",
                 [unknown[1]],

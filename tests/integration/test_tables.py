@@ -240,6 +240,16 @@ async def test_a_value_that_is_taken_for_a_column_is_explained(folder: Path, sql
     assert bool(hint) == ("is not a column but" in str(failed.value))
 
 
+async def test_a_column_of_another_table_is_explained_with_the_join(folder: Path) -> None:
+    (folder / "people.csv").write_text("id,segment\n1,trade\n2,public\n")
+    with pytest.raises(ToolInputError, match="not found") as failed:
+        await query(folder, "SELECT segment, sum(amount) FROM orders GROUP BY segment", "orders.csv", "people.csv")
+    hint = '\'segment\' is a column of people: write FROM "orders" JOIN "people" USING ("id")'
+    assert hint in str(failed.value)
+    joined = "SELECT segment, sum(amount) FROM orders JOIN people USING (id) GROUP BY segment ORDER BY 1"
+    assert await rows(folder, joined, "orders.csv", "people.csv") == [["public", 0.2], ["trade", 12.1]]
+
+
 @pytest.mark.parametrize("sql", ["SELECT repeat('x', 2000000000)", "SELECT list(range) FROM range(500000000)"])
 async def test_a_query_cannot_fill_the_memory(folder: Path, sql: str) -> None:
     with pytest.raises(ToolError, match="memory"):
