@@ -14,16 +14,18 @@ from agent.planning.request import RoundResult
 _CODE = re.compile(r"[\w.]*\s*[=(].*|\w*[\w./\\-]*[_./\\][\w./\\-]*", re.ASCII | re.DOTALL)
 """`name(...`, `name = ...`, a path or an identifier."""
 _FIGURE = re.compile(r"\d+")
-_NAME = re.compile(r"\w+")
+_CALLED = re.compile(r"(\w+)\s*(?:\(|\Z)")
+"""A name alone, or before its arguments. "list the tickets" is not a call of a tool `list`."""
 _VALUE = re.compile(r"[^\s(),;:={}\[\]'\"`]+")
 
 
-def select_parts(named: Iterable[str], tools: Sequence[str], context: str) -> list[str]:
-    """The parts that are steps, each once: words, or a call of one of `tools`, with figures of the `context` only. A
-    figure from elsewhere comes from the prompt's examples."""
+def select_parts(named: Sequence[str], tools: Sequence[str], context: str, examples: str) -> list[str]:
+    """The parts that are steps, each once: words, or a call of one of `tools`. Leaves out those that are copied from
+    the prompt's `examples`, with figures that the `context` does not have."""
     figures = {*_FIGURE.findall(context)}
     steps = (part for part in named if _is_text(part) or find_named_tool(part, tools))
-    return [*dict.fromkeys(part for part in steps if figures.issuperset(_FIGURE.findall(part)))]
+    copied = {part for part in named if part in examples and not figures.issuperset(_FIGURE.findall(part))}
+    return [*dict.fromkeys(part for part in steps if part not in copied)]
 
 
 def _is_text(part: str) -> bool:
@@ -31,9 +33,9 @@ def _is_text(part: str) -> bool:
 
 
 def find_named_tool(part: str, tools: Iterable[str]) -> str:
-    """The tool that a part names as its first word, with or without its server's prefix; "" if none."""
-    first = _NAME.match(part)
-    name = first[0].casefold() if first is not None else ""
+    """The tool that a part names, alone or as a call, with or without its server's prefix; "" if none."""
+    called = _CALLED.match(part)
+    name = called[1].casefold() if called is not None else ""
     return next((tool for tool in tools if name and name in (tool.casefold(), tool.casefold().partition("__")[2])), "")
 
 

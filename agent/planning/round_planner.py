@@ -253,7 +253,7 @@ class RoundPlanner:
         named = [part for part, step in zip_longest(named, made.steps) if part and (step is None or step in requested)]
         context = (request.question, request.ground, *(message.content for message in request.history))
         texts = "\n".join((*context, *(call.text for call in request.rounds)))
-        named = select_parts(named, request.catalogue.list_names(), texts)
+        named = select_parts(named, request.catalogue.list_names(), texts, render("decide_examples"))
         args = divide_parts(named, parts, requested, steps)
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})

@@ -6,6 +6,7 @@ from agent.planning.part_texts import find_named_tool, is_made, select_parts
 from agent.planning.request import RoundResult
 
 TOOLS = ["read_file", "query_table", "office__send_message"]
+EXAMPLES = '{"todo":["lend it to member 7","lend it to member 8"]}'
 REQUEST = "How many of the 12 orders in orders.csv are paid?"
 
 
@@ -19,12 +20,12 @@ REQUEST = "How many of the 12 orders in orders.csv are paid?"
         (["send_message('done', 'ann')"], ["send_message('done', 'ann')"]),
         (["weather", "time"], ["weather", "time"]),
         (["Zähle die Bestellungen", "统计订单"], ["Zähle die Bestellungen", "统计订单"]),
-        (["count the 12 orders", "lend it to member 7"], ["count the 12 orders"]),
+        (["count the 12 orders", "lend it to member 7", "book 3 rooms"], ["count the 12 orders", "book 3 rooms"]),
     ],
     ids=["twice", "code", "letters", "calls", "server", "words", "languages", "figures of the examples"],
 )
 def test_only_steps_are_kept_each_once(said: list[str], kept: list[str]) -> None:
-    assert select_parts(said, TOOLS, REQUEST) == kept
+    assert select_parts(said, TOOLS, REQUEST, EXAMPLES) == kept
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,8 @@ def test_only_steps_are_kept_each_once(said: list[str], kept: list[str]) -> None
         ("send_message(ann)", "office__send_message"),
         ("Query_Table", "query_table"),
         ("read the file", ""),
+        ("read_file the notes", ""),
+        ("query_table ('SELECT 1')", "query_table"),
         ("(", ""),
         ("", ""),
     ],
