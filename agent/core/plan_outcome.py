@@ -35,11 +35,37 @@ def find_unprovided(state: RunState) -> PlanStep | None:
     return step if output is not None and output.error_code == "ERR_TOOL_SETUP" else None
 
 
+def was_refused(state: RunState, step: PlanStep) -> bool:
+    """Whether a person did not allow the call of this step, or the same tool's call before."""
+    output = state.get_step(step.id).output
+    if output is None or output.error_code != "ERR_TOOL_DENIED":
+        return False
+    refused = (
+        asked for asked in state.approvals if asked.call_id is not None and _is_refused(state, asked.approval_id)
+    )
+    return any(item.step_id == step.id or item.tool == step.tool for asked in refused for item in asked.items)
+
+
+def _is_refused(state: RunState, approval_id: str) -> bool:
+    decided = state.decisions.get(approval_id)
+    return decided is not None and decided.decision == "rejected"
+
+
 def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
-    """The failed steps for which no later plan found another way.
+    """The failed steps for which no later plan found another way, and those of earlier plans whose call a person did
+    not allow: nothing later makes up for these.
 
     A later plan finds another way if it has new steps and a planner made it. Steps that a person replaced do not count.
     """
+    lost = _list_lost_steps(state)
+    current = {step.id for step in state.plan.steps} if state.plan is not None else set[str]()
+    earlier = {step.id: step for proposed in state.plans for step in proposed.plan.steps}
+    known = current | {step.id for step in lost}
+    refused = (step for name, step in earlier.items() if name not in known and was_refused(state, step))
+    return (*refused, *lost)
+
+
+def _list_lost_steps(state: RunState) -> list[PlanStep]:
     lost: list[PlanStep] = []
     for number in range(len(state.plans) - 1, 0, -1):
         before, after = state.plans[:number], state.plans[number]
@@ -49,7 +75,7 @@ def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
             break
         failed = (step for step in before[-1].plan.steps if state.get_step(step.id).status == "replan")
         lost[:0] = (step for step in failed if step.is_work)
-    return tuple(lost)
+    return lost
 
 
 def find_failure_reason(state: RunState, step: PlanStep) -> str:

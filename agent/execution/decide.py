@@ -5,8 +5,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from agent.core.models import Outcome, Plan, PlanStep
-from agent.core.plan_outcome import collect_step_statuses, find_halting_step, get_last_verdict, is_left_undone
+from agent.core.plan_outcome import (
+    collect_step_statuses,
+    find_halting_step,
+    get_last_verdict,
+    is_left_undone,
+    was_refused,
+)
 from agent.core.run_state import AttemptState, RunState, StepState, StepStatus
+from agent.planning.round_parts import list_open_parts
 from agent.policy.approval import get_plan_feedback
 
 Attempt = tuple[str, int]
@@ -119,7 +126,17 @@ def needs_replan(state: RunState) -> bool:
     if statuses & {"aborted", "unknown"}:
         return False
     has_failed = "replan" in statuses or any(not gate.passed for gate in state.gates)
+    if is_in_round(state) and _is_settled_by_refusal(state):
+        return False
     return has_failed and (state.replan_count < state.room.budgets.max_replans or is_in_round(state))
+
+
+def _is_settled_by_refusal(state: RunState) -> bool:
+    """Whether a round failed only because a person did not allow its calls, and nothing else is left to do: a small
+    model would try them again in another way."""
+    steps = state.plan.steps if state.plan is not None else ()
+    failed = [step for step in steps if state.get_step(step.id).status == "replan"]
+    return bool(failed) and all(was_refused(state, step) for step in failed) and not list_open_parts(state)
 
 
 def find_doubt(state: RunState, plan: Plan) -> str:

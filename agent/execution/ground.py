@@ -75,6 +75,11 @@ async def find_empty_sources(run: Run) -> frozenset[UserSource]:
             empty.add("collections")
     except (OSError, AgentError) as error:
         log.warning("a source cannot be listed: %s", error)
+    try:
+        if not await run.engine.memory.list_newest(state.owner, kind=None, limit=1):
+            empty.add("memories")
+    except AgentError as error:
+        log.warning("the memory cannot be listed: %s", error)
     if state.retrieval is None or not state.retrieval.history:
         empty.add("runs")
     return frozenset(empty)

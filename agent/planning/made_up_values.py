@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
+from agent.core.json_walk import iter_leaves
 from agent.core.models import PlanStep
-from agent.planning.request import PlanningRequest
+from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention
 from agent.text.values import find_values
 from agent.tools import ToolSpec
@@ -20,6 +21,8 @@ from agent.tools.catalogue import get_first_sentence
 
 COMPOSED_WORDS = 4
 """Words from which on a text is one that the model is to write, such as a message."""
+DESCRIBING_WORDS = 3
+"""Words from which on a value may describe what is meant, in place of its name."""
 DESCRIPTION_CHARS = 120
 MAX_DIGITS = 30
 SHORTEST_STEM = 3
@@ -35,6 +38,8 @@ class MadeUpValue:
     step: PlanStep
     spec: ToolSpec
     name: str
+    refused_by: str = ""
+    """The tool that said of the value in this run that there is no such thing."""
 
     @property
     def is_required(self) -> bool:
@@ -58,6 +63,8 @@ class MadeUpValueError(PlanInvalidError):
 
 def _describe_problem(value: MadeUpValue) -> str:
     problem = f"{value.step.tool}: the value {value.step.args[value.name]!r} of {value.name}"
+    if value.refused_by:
+        return f"{problem} is unknown to {value.refused_by}; call {value.refused_by} with another value first"
     remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
     return f"{problem} stands neither in the request nor in a result; {remedy}"
 
@@ -69,6 +76,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         return ()
     known_tokens = _collect_tokens(_list_known_texts(request))
     request_tokens = _collect_tokens(_list_known_texts(replace(request, ground="")))
+    unknown_values = _collect_unknown_values(request.rounds)
     made_up_values = []
     for step in changing:
         spec = request.catalogue.get_tool(step.tool)
@@ -79,6 +87,10 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         made_up = [name for name, value in step.args.items() if not _is_known(value, known_tokens, allowed_tokens)]
         made_up = made_up or _list_unasked_texts(step, request_tokens | described)
         made_up_values += [MadeUpValue(step, spec, name) for name in made_up]
+        refused = {name: unknown_values.get(str(value).casefold(), "") for name, value in step.args.items()}
+        made_up_values += [
+            MadeUpValue(step, spec, name, by) for name, by in refused.items() if by and name not in made_up
+        ]
     return tuple(made_up_values)
 
 
@@ -108,6 +120,20 @@ def _list_known_texts(request: PlanningRequest) -> list[str]:
         *(one.text for one in request.earlier_results),
         *(call.text for call in request.rounds if not call.failed),
     ]
+
+
+def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:
+    """The descriptions for which a tool's error said that there is no such thing, in lower case, and that tool. A small
+    model goes on with "the manager of ..." where it was to look up a name."""
+    refused: dict[str, str] = {}
+    for call in rounds:
+        texts = (leaf.casefold() for _, leaf in iter_leaves(call.args) if isinstance(leaf, str))
+        for value in [text for text in texts if len(text.split()) >= DESCRIBING_WORDS]:
+            if not call.failed:
+                refused.pop(value, None)
+            elif value in call.text.casefold():
+                refused[value] = call.tool
+    return refused
 
 
 def _list_unasked_texts(step: PlanStep, asked: frozenset[str]) -> list[str]:

@@ -6,26 +6,40 @@ done when that call was made.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from agent.core.json_walk import iter_leaves
 from agent.planning.request import RoundResult
+from agent.text.terms import extract_terms, is_filler, map_query_terms
+from agent.tools.catalogue import split_name
 
 _CODE = re.compile(r"[\w.]*\s*[=(].*|\w*[\w./\\-]*[_./\\][\w./\\-]*", re.ASCII | re.DOTALL)
 """`name(...`, `name = ...`, a path or an identifier."""
-_FIGURE = re.compile(r"\d+")
 _CALLED = re.compile(r"(\w+)\s*(?:\(|\Z)")
 """A name alone, or before its arguments. "list the tickets" is not a call of a tool `list`."""
 _VALUE = re.compile(r"[^\s(),;:={}\[\]'\"`]+")
 
 
-def select_parts(named: Sequence[str], tools: Sequence[str], context: str, examples: str) -> list[str]:
-    """The parts that are steps, each once: words, or a call of one of `tools`. Leaves out those that are copied from
-    the prompt's `examples`, with figures that the `context` does not have."""
-    figures = {*_FIGURE.findall(context)}
+def select_parts(named: Sequence[str], tools: Sequence[str], is_copied: Callable[[str], bool]) -> list[str]:
+    """The parts that are steps, each once: words, or a call of one of `tools`, and not copied from examples."""
     steps = (part for part in named if _is_text(part) or find_named_tool(part, tools))
-    copied = {part for part in named if part in examples and not figures.issuperset(_FIGURE.findall(part))}
-    return [*dict.fromkeys(part for part in steps if part not in copied)]
+    return [*dict.fromkeys(part for part in steps if not is_copied(part))]
+
+
+def make_copy_check(question: str, context: str, examples: str) -> Callable[[str], bool]:
+    """A function that says whether a part is copied from the prompt's `examples`: what it holds beside words of the
+    `context` stands there, such as a figure or a thing; or all of it does, and no word in the `question`. Small models
+    go on with the examples' steps."""
+    explained, shown = {*extract_terms(split_name(context))}, {*extract_terms(examples)}
+    asked = {*extract_terms(question)}
+
+    def is_copied(part: str) -> bool:
+        if f'"{part}"' in examples and asked.isdisjoint(map_query_terms(part)):
+            return True
+        new = {term for term, word in map_query_terms(part).items() if not is_filler(word)} - explained
+        return bool(new) and new <= shown
+
+    return is_copied
 
 
 def _is_text(part: str) -> bool:

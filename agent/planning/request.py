@@ -83,8 +83,8 @@ class PlanningRequest:
     """Whether the last round changed something, and none of its calls failed."""
     has_read_outside: bool = False
     """Whether a result so far holds text from outside, which may have chosen the next calls."""
-    may_change: frozenset[str] = frozenset()
-    """Tools that the request wants to change something with, as earlier rounds found."""
+    may_change: frozenset[str] | None = None
+    """Tools that the request wants to change something with, as earlier rounds found; None if they did not ask."""
     doubt: str = ""
     """What the last answer held without evidence; a tool is called for it before the next one."""
     may_call: bool = True

@@ -1,13 +1,16 @@
 """`Attempt`: the state of one decision of the round planner, from the first question to the model to a usable reply."""
 
+from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
 from agent.planning.decision_schema import MAX_TOOLS, build_decision_schema
 from agent.planning.looks import list_followers
+from agent.planning.part_texts import make_copy_check
 from agent.planning.planned import Rejection
 from agent.planning.refused_inputs import RepeatedCallError, list_other_values
 from agent.planning.request import PlanningRequest
@@ -55,8 +58,19 @@ class Attempt:
     """What is still open of the things that an earlier decision named; the first is decided on."""
     questioned_part: str = ""
     """The open part of which the model was asked whether it changes something."""
+    may_change: frozenset[str] | None = None
+    """The tools with which the request asks to change something; None if that was not asked."""
     refusals: int = 0
     """Unusable replies to the question that is asked now."""
+
+    @cached_property
+    def is_copied(self) -> Callable[[str], bool]:
+        """Says of a part whether it is copied from the prompt's examples."""
+        request = self.request
+        question = "\n".join((request.question, *(message.content for message in request.history)))
+        tools = (f"{spec.name} {spec.description}" for spec in request.catalogue.tools)
+        context = "\n".join((question, request.ground, *tools, *(call.text for call in request.rounds)))
+        return make_copy_check(question, context, render("decide_examples"))
 
     @property
     def is_untried(self) -> bool:
@@ -96,6 +110,18 @@ class Attempt:
         self.tools = choose_tools(self.request.catalogue, self.request.question)
         self.add_turn(encode_decision(ANSWER), build_reminder(self.request, self.parts))
 
+    def call_now(self, tool: str) -> None:
+        """Has the next decision call this tool, after the model took the request for done."""
+        self.tools = tuple(spec for spec in self.tools if spec.name == tool) or self.tools
+        self.must_call = True
+        self.add_turn(encode_decision(ANSWER), render("decide_again", tool=tool))
+
+    def change_now(self, names: Collection[str]) -> None:
+        """Has the next decision call one of these tools, after the model took a change for made."""
+        self.tools = tuple(spec for spec in self.tools if spec.name in names)
+        self.must_call = True
+        self.add_turn(encode_decision(ANSWER), render("decide_change_now"))
+
     def rule_out(self, error: PlanInvalidError) -> None:
         """Keeps the next reply from the same mistake, which a small model would make again.
 
@@ -122,6 +148,15 @@ class Attempt:
         """Adds the model's reply and the message that follows it."""
         self.messages = (*self.messages, say("assistant", reply[:4_000] or "(nothing)"), say("user", answer))
 
+    @property
+    def _has_all(self) -> bool:
+        """Whether all calls of the last round succeeded and no part is open. A small model then asks "What else?"; what
+        is not clear in the results, the answer says."""
+        rounds = self.request.rounds
+        return (
+            bool(rounds) and not self.parts and not any(one.failed for one in rounds if one.number == rounds[-1].number)
+        )
+
     def _list_kinds(self) -> list[str]:
         if self.must_call:
             return ["calls", "ask"] if self.parts and self.request.may_ask else ["calls"]
@@ -130,7 +165,7 @@ class Attempt:
             return kinds if not self.request.may_ask else [*kinds, "ask"]  # small models give up too soon
         if len(self.request.catalogue.tools) > MAX_TOOLS and not self.searched:
             kinds.append("find_tools")
-        if self.request.may_ask:
+        if self.request.may_ask and not self._has_all:
             kinds.append("ask")
         return [*kinds, "answer"]
 

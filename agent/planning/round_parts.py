@@ -10,13 +10,18 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan, PlanStep
+from agent.core.plan_outcome import was_refused
 from agent.core.run_state import RunState
+from agent.tools.catalogue import CatalogueIndex
 
 MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
 """What the decision named; the part that each step is for, by its id; the parts whose call waits for this round's
 results; all parts that no step is for."""
 SHORTEST_VALUE = 2
 """Characters of a value that shows which part a call is for."""
+NAMES_VALUE, IN_ORDER, FITS = 0.5, 0.4, 0.3
+"""What counts beside 1 for the tool that fits a part's words best: a value of the call among them, and the same place
+in a decision with as many parts as calls; and the sum from which on a call is for a part."""
 CHECK = "check"
 """Why a person must see the round's changes before they are made."""
 MAY_CHANGE = "may_change"
@@ -24,33 +29,47 @@ MAY_CHANGE = "may_change"
 
 
 def divide_parts(
-    said: Sequence[str], before: Sequence[str], asked: Sequence[PlanStep], steps: Sequence[PlanStep]
+    said: Sequence[str],
+    before: Sequence[str],
+    asked: Sequence[PlanStep],
+    steps: Sequence[PlanStep],
+    index: CatalogueIndex,
 ) -> JsonObject:
     """The arguments of `plan_more`. `before` are the parts that were open, of which the first was decided on;
-    `asked` are the steps of the decision, in the order of its parts, and `steps` those that run in this round."""
+    `asked` are the steps of the decision, in the order of its parts, and `steps` those that run in this round.
+    `index` tells which tools a part's words fit."""
     names = {step.id for step in steps}
-    paired = [(asked[0], before[0])] if before else _pair(asked, said)
+    paired = [(asked[0], before[0])] if before else _pair(asked, said, index)
     parts: JsonObject = {step.id: part for step, part in paired if step.id in names}
-    waiting: list[JsonValue] = [part for step, part in paired if step.id not in names]
+    waiting: list[JsonValue] = [*dict.fromkeys(part for step, part in paired if step.id not in names)]
     served = {part for _, part in paired}
     left = before[1:] if before else [part for part in said if part not in served]
     return {MISSING: [*said], PARTS: parts, WAITING: waiting, OPEN: [*waiting, *left]}
 
 
-def _pair(steps: Sequence[PlanStep], parts: Sequence[str]) -> list[tuple[PlanStep, str]]:
-    """The parts that the steps are for, in their order. Where the numbers differ, by the values that a part names: a
-    model calls for more, or for less, than it says."""
-    if len(steps) != len(parts):
-        free = dict.fromkeys(parts)
-        named = []
-        for step in steps:
-            part = next((one for one in free if _names_value(one, step)), None)
-            if part is not None:
-                del free[part]
-                named.append((step, part))
-        if named:
-            return named
-    return list(zip(steps, parts, strict=False))
+def _pair(steps: Sequence[PlanStep], parts: Sequence[str], index: CatalogueIndex) -> list[tuple[PlanStep, str]]:
+    """The part that each step is for. A model calls for more, or for less, than it says, and in another order: what
+    counts is which tool the part's words fit, then the values that it names, then the order."""
+    fits = [_measure_fits(part, index) for part in parts]
+    pairs: list[tuple[PlanStep, str]] = []
+    for place, step in enumerate(steps):
+        in_order = IN_ORDER if len(steps) == len(parts) else 0.0
+        scores = [
+            fits[at].get(step.tool, 0.0) + NAMES_VALUE * _names_value(part, step) + in_order * (at == place)
+            for at, part in enumerate(parts)
+        ]
+        if scores and max(scores) >= FITS:
+            taken = {part for _, part in pairs}
+            best = [part for part, score in zip(parts, scores, strict=True) if score == max(scores)]
+            pairs.append((step, next((part for part in best if part not in taken), best[0])))
+    return pairs or list(zip(steps, parts, strict=False))
+
+
+def _measure_fits(part: str, index: CatalogueIndex) -> dict[str, float]:
+    """How well each tool fits a part's words: 1 for the best one, 0 for one that has nothing to do with them."""
+    scores = index.compute_scores(part)
+    highest = max(scores.values(), default=0.0)
+    return {name: score / highest for name, score in scores.items()} if highest else {}
 
 
 def _names_value(part: str, step: PlanStep) -> bool:
@@ -90,9 +109,12 @@ def has_changed(state: RunState) -> bool:
 
 
 def _list_failed(state: RunState, end: PlanStep) -> list[str]:
+    """The parts whose call has to be made again in another way. What a person did not allow is settled."""
     parts = end.args.get(PARTS)
-    tried = parts.items() if isinstance(parts, dict) else ()
-    return [str(part) for name, part in tried if state.get_step(name).status != "succeeded"]
+    tried = parts if isinstance(parts, dict) else {}
+    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps}
+    failed = (steps[name] for name in tried if name in steps and state.get_step(name).status != "succeeded")
+    return [*dict.fromkeys(str(tried[step.id]) for step in failed if not was_refused(state, step))]
 
 
 def find_check_reason(plan: Plan) -> str:
@@ -100,11 +122,9 @@ def find_check_reason(plan: Plan) -> str:
     return next((str(step.args[CHECK]) for step in plan.steps if step.is_plan_more and CHECK in step.args), "")
 
 
-def find_allowed_changes(state: RunState) -> frozenset[str]:
-    """The tools of which earlier rounds found that this run's request asks to change something with them."""
-    allowed_changes: set[str] = set()
-    for proposed in state.plans:
-        for step in proposed.plan.steps:
-            named = step.args.get(MAY_CHANGE) if step.is_plan_more else None
-            allowed_changes |= set(map(str, named)) if isinstance(named, list) else set()
-    return frozenset(allowed_changes)
+def find_allowed_changes(state: RunState) -> frozenset[str] | None:
+    """The tools of which earlier rounds found that this run's request asks to change something with them; None if none
+    of them asked."""
+    ends = [step for proposed in state.plans for step in proposed.plan.steps if step.is_plan_more]
+    lists = [named for end in ends if isinstance(named := end.args.get(MAY_CHANGE), list)]
+    return frozenset(str(name) for named in lists for name in named) if lists else None

@@ -13,8 +13,9 @@ from itertools import zip_longest
 from pydantic import JsonValue
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
-from agent.core.models import PlanStep
-from agent.planning.decision_schema import build_choice_schema, build_choices_schema
+from agent.llm.port import ModelReply
+from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
+from agent.planning.decision_schema import build_choice_schema
 from agent.planning.looks import look_first
 from agent.planning.made_up_values import (
     MADE_UP,
@@ -22,7 +23,6 @@ from agent.planning.made_up_values import (
     find_made_up_values,
     format_question,
 )
-from agent.planning.parse import parse_strict, strip_thinking
 from agent.planning.part_texts import find_named_tool, is_made, select_parts
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
@@ -31,29 +31,30 @@ from agent.planning.refused_inputs import (
     check_repetition,
     list_corrected_calls,
 )
-from agent.planning.reply import Answer, Ask, FindTools, PlanReply
+from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.round_attempt import Attempt, UnaskedChangeError
+from agent.planning.round_attempt import Attempt
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
     ANSWER,
     build_round_messages,
     choose_tools,
     encode_decision,
-    format_skill_line,
     format_tool_line,
     say,
 )
 from agent.planning.round_reply import read_choice, read_decision
-from agent.planning.round_steps import build_plan_more, defer_effects, leave_out_unasked, limit_inputs, mark_round
+from agent.planning.round_steps import (
+    build_plan_more,
+    defer_effects,
+    leave_out_unasked,
+    mark_round,
+    tidy_calls,
+)
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
 from agent.prompts import render
-from agent.text.own_words import OwnWords
-from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex
-
-NO_TOOL = "none"
 
 
 class RoundPlanner:
@@ -62,6 +63,7 @@ class RoundPlanner:
     def __init__(self, model: PlannerModel, *, has_writer: bool = True) -> None:
         self._model = model
         self._has_writer = has_writer
+        self._changes = ChangeQuestions(model)
 
     async def plan(self, request: PlanningRequest) -> Planned:
         """A round, an answer or a question. Raises no `ModelError`: on a failure the rules plan."""
@@ -72,6 +74,7 @@ class RoundPlanner:
             tools,
             is_questioned=not request.checks_answers,
             parts=[part for part in request.open_parts if not is_made(part, request.rounds)],
+            may_change=request.may_change,
         )
         if request.doubt and request.may_call:
             attempt.look_again()
@@ -104,20 +107,15 @@ class RoundPlanner:
         while True:
             reply = await self._model.ask(attempt.messages, attempt.build_schema())
             try:
-                meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
+                meant = self._read_decision(request, attempt, reply)
                 if isinstance(meant, Answer):
-                    if attempt.parts and not await self._is_part_done(request, attempt):
-                        continue
-                    if len(attempt.parts) > 1:
-                        attempt.pass_part()
-                    elif attempt.parts or await self._is_answer_earned(request, attempt):
-                        return self._build_answer(request, attempt)
+                    planned = await self._take_answer(request, attempt)
+                    if planned is not None:
+                        return planned
                 elif isinstance(meant, FindTools):
                     attempt.search_tools(meant.query)
                 else:
-                    planned = self._build_planned(request, meant, attempt.parts, was_told=attempt.refusals > 0)
-                    allowed = await self._allow_changes(request, attempt, planned)
-                    return self._check_values(request, attempt, allowed)
+                    return await self._take_calls(request, attempt, meant)
             except PlanInvalidError as error:
                 attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 attempt.refusals += 1
@@ -130,6 +128,33 @@ class RoundPlanner:
                 else:
                     attempt.rule_out(error)
                     attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
+
+    async def _take_answer(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
+        """The answer, if it may be written now. Else None, and the next decision goes on with what is open."""
+        if attempt.parts and not await self._is_part_done(request, attempt):
+            return None
+        if len(attempt.parts) > 1:
+            attempt.pass_part()
+            return None
+        if await self._changes.is_one_missing(request, attempt):
+            attempt.change_now(list_changing_lines(request, attempt.tools))
+            return None
+        earned = bool(attempt.parts) or await self._is_answer_earned(request, attempt)
+        return self._build_answer(request, attempt) if earned else None
+
+    async def _take_calls(self, request: PlanningRequest, attempt: Attempt, meant: Ask | PlanReply) -> Planned:
+        """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
+        if isinstance(meant, PlanReply):
+            meant = await self._changes.leave_out_unasked(request, attempt, meant)
+        return self._check_values(request, attempt, self._build_planned(request, meant, attempt))
+
+    def _read_decision(self, request: PlanningRequest, attempt: Attempt, reply: ModelReply) -> Reply:
+        """What the reply decides, without calls that are repeated or copied; an answer if no call is left."""
+        meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
+        if not isinstance(meant, PlanReply):
+            return meant
+        tidy = tidy_calls(meant.data, request, attempt.is_copied)
+        return PlanReply(tidy) if tidy["steps"] or attempt.must_call else Answer("")
 
     async def _is_answer_earned(self, request: PlanningRequest, attempt: Attempt) -> bool:
         """Whether the answer may be written now. If a tool is needed first, the next decision must call."""
@@ -159,7 +184,7 @@ class RoundPlanner:
             return True
         scores = CatalogueIndex([*attempt.tools]).compute_scores(part)
         fitting = [spec for spec in attempt.tools if scores.get(spec.name, 0.0) > 0]
-        changing = _list_changing_lines(request, fitting)
+        changing = list_changing_lines(request, fitting)
         if attempt.must_call or part == attempt.questioned_part or not changing:
             return True
         # Beside tools that only read: a choice of changes alone has the model change what it was to look up.
@@ -183,78 +208,45 @@ class RoundPlanner:
         spec = next((one for one in attempt.tools if one.name == name), None)
         if spec is None or attempt.must_call or name in called or not spec.has_side_effect:
             return False
-        attempt.tools = (spec,)
-        attempt.must_call = True
-        attempt.add_turn(encode_decision(ANSWER), render("decide_again", tool=name))
+        attempt.call_now(name)
         return True
 
-    async def _allow_changes(self, request: PlanningRequest, attempt: Attempt, planned: Planned) -> Planned:
-        """The round if it changes only what the request asks for. Raises `UnaskedChangeError`.
-
-        Once text from outside is in the conversation, it may have chosen a change. The model is therefore asked whether
-        the request wants it before that text, on the beginning of the conversation that endpoints have cached.
-        """
-        changing = {step.tool for step in planned.plan.steps if request.catalogue.has_side_effect(step)}
-        if planned.question or not request.has_read_outside or not changing:
-            return planned
-        allowed = request.may_change
-        new = _select_fitting(request, attempt.tools, planned.plan.steps) & changing - allowed
-        if new:
-            allowed |= await self._ask_for_changes(request, attempt, sorted(new))
-        if unasked := changing - allowed:
-            raise UnaskedChangeError(unasked)
-        return mark_round(planned, {MAY_CHANGE: [*sorted(allowed)]})
-
-    async def _ask_for_changes(
-        self, request: PlanningRequest, attempt: Attempt, changing: Sequence[str]
-    ) -> frozenset[str]:
-        lines = [line for name, line in _list_changing_lines(request, attempt.tools).items() if name in changing]
-        system, first, *_ = attempt.messages
-        question = render("decide_changes", tools="\n".join(lines))
-        messages = (system, {**first, "content": f"{first['content']}\n{question}"})
-        reply = await self._model.ask(messages, build_choices_schema([*changing, NO_TOOL], len(changing)))
-        whole = parse_strict(strip_thinking(reply.text))
-        named = whole.get("tools") if isinstance(whole, dict) else None
-        chosen = {str(name) for name in (named if isinstance(named, list) else ())}
-        return frozenset() if NO_TOOL in chosen else frozenset(changing) & chosen
-
     def _check_values(self, request: PlanningRequest, attempt: Attempt, planned: Planned) -> Planned:
-        """The round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once;
-        then the user is asked for the value, or must see the change."""
+        """The round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once; then the
+        user is asked for the value, or must see the change, unless other parts are open: a small model counts on in a
+        list of things that ends earlier."""
         steps = [step for step in planned.plan.steps if step.id not in request.used_ids]
         made_up = () if planned.question else find_made_up_values(steps, request)
         if not made_up:
             return planned
-        if not attempt.refusals:
+        if not attempt.refusals or len(attempt.parts) > 1:  # the second time the part is passed over
             raise MadeUpValueError(made_up)
         missing = [one for one in made_up if one.is_required and not one.may_follow]
         if missing and request.may_ask:
             return Planned(build_completion_plan(request, None), "llm", "llm", question=format_question(missing[0]))
         return mark_round(planned, {CHECK: MADE_UP})
 
-    def _build_planned(
-        self, request: PlanningRequest, meant: Ask | PlanReply, parts: Sequence[str], *, was_told: bool
-    ) -> Planned:
-        """The round of a decision. `parts` are what was open before it, the one that it decides on first.
-        Changes that nobody asked for are left out of the others if the model `was_told` of its mistake."""
+    def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, attempt: Attempt) -> Planned:
+        """The round of a decision. Changes that nobody asked for are left out beside others once the model was told of
+        its mistake."""
         if isinstance(meant, Ask):
             if not request.may_ask:
                 raise PlanInvalidError(["nobody is there to answer a question; go on with what is known"])
             return Planned(build_completion_plan(request, None), "llm", "llm", question=meant.question)
         notes: list[str] = []
         check_repetition(meant.data, request.rounds)
-        made = build_plan_steps(limit_inputs(meant.data, request), request, notes=notes)
-        requested = leave_out_unasked(made.steps, request, notes) if was_told else made.steps
+        made = build_plan_steps(meant.data, request, notes=notes)
+        requested = leave_out_unasked(made.steps, request, notes) if attempt.refusals else made.steps
         steps = defer_effects(requested, request, notes)
         looks = look_first(steps, request, notes)
         steps = tuple(step for step in steps if step.id not in looks)
         todo = meant.data.get("todo")
         named = [str(part) for part in (todo if isinstance(todo, list) else ())]
         named = [part for part, step in zip_longest(named, made.steps) if part and (step is None or step in requested)]
-        context = (request.question, request.ground, *(message.content for message in request.history))
-        texts = "\n".join((*context, *(call.text for call in request.rounds)))
-        named = select_parts(named, request.catalogue.list_names(), texts, render("decide_examples"))
-        args = divide_parts(named, parts, requested, steps)
+        named = select_parts(named, request.catalogue.list_names(), attempt.is_copied)
+        args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index)
+        if attempt.may_change is not None:
+            args[MAY_CHANGE] = [*sorted(attempt.may_change)]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
@@ -274,32 +266,10 @@ def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> 
     """The round that makes calls with a misspelt value again. No model is asked: there is one value that fits."""
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
-    args = divide_parts(request.open_parts, (), made.steps, made.steps)
+    args = divide_parts(request.open_parts, (), made.steps, made.steps, request.catalogue.index)
     plan = made.model_copy(update={"steps": (*made.steps, build_plan_more(request.used_ids, made.steps, args))})
     notes = tuple(f"{call.tool} is called again with the values that its error names" for call in calls)
     return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=notes)
-
-
-def _list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> dict[str, str]:
-    """The lines of the skills and tools that change something, by their names."""
-    skills = [card for card in request.catalogue.skills if card.effect != "read"]
-    changing = [spec for spec in tools if spec.has_side_effect]
-    lines = {card.name: format_skill_line(card) for card in skills}
-    return lines | {spec.name: format_tool_line(spec) for spec in changing}
-
-
-def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], steps: Sequence[PlanStep]) -> frozenset[str]:
-    """The tools that have anything to do with the request's words, by their own or by a value of their call.
-
-    A small model says yes to any change that it has just planned."""
-    scores = CatalogueIndex([*tools]).compute_scores(request.question)
-    words = OwnWords(request.question, request.original)
-    skills = {card.name for card in request.catalogue.skills}
-    return frozenset(
-        step.tool
-        for step in steps
-        if scores.get(step.tool, 0.0) > 0 or step.tool in skills or any(map(words.hold, step.args.values()))
-    )
 
 
 def _has_found_much(request: PlanningRequest) -> bool:

@@ -1,6 +1,6 @@
 """The steps of one round: which changes wait or are left out, and the step that ends it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -15,17 +15,41 @@ from agent.tools.spec import limit_numbers
 PLAN_MORE = "plan_more"
 
 
-def limit_inputs(data: JsonObject, request: PlanningRequest) -> JsonObject:
-    """A decision whose reading calls ask for no more than their tools give."""
-    steps = data.get("steps")
-    limited: list[JsonValue] = []
-    for step in steps if isinstance(steps, list) else []:
-        spec = request.catalogue.get_tool(str(step.get("tool"))) if isinstance(step, dict) else None
-        if isinstance(step, dict) and isinstance(inputs := step.get("inputs"), dict) and spec is not None:
-            limited.append({**step, "inputs": limit_numbers(spec, inputs)})
-        else:
-            limited.append(step)
-    return {**data, "steps": limited}
+def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[str], bool]) -> JsonObject:
+    """A decision whose calls that read ask for no more than their tools give, each once.
+
+    Left out with their parts are those that were made before, and those for a part that `is_copied` from examples. Of
+    one that only repeats calls, the first stays; of one that is only copied, no call is left."""
+    steps, todo = data.get("steps"), data.get("todo")
+    calls = [_limit_call(call, request) for call in (steps if isinstance(steps, list) else [])]
+    parts = [str(part) for part in (todo if isinstance(todo, list) else [])]
+    made: list[JsonValue] = [{"tool": one.tool, "inputs": one.args} for one in request.rounds if not one.failed]
+    repeated: list[int] = []
+    copied: list[int] = []
+    for place, call in enumerate(calls):
+        spec = request.catalogue.get_tool(str(call.get("tool"))) if isinstance(call, dict) else None
+        told: JsonValue = {"tool": call.get("tool"), "inputs": call.get("inputs")} if isinstance(call, dict) else call
+        is_reading = spec is not None and spec.effect == "read"
+        if is_reading and len(parts) == len(calls) and is_copied(parts[place]):
+            copied.append(place)
+        elif is_reading and told in made:
+            repeated.append(place)
+        made.append(told)
+    lost = {*copied, *repeated}
+    if len(lost) == len(calls) and repeated:
+        lost.discard(repeated[0])
+    tidy: JsonObject = {**data, "steps": [call for place, call in enumerate(calls) if place not in lost]}
+    if len(parts) == len(calls):
+        tidy["todo"] = [part for place, part in enumerate(parts) if place not in lost]
+    return tidy
+
+
+def _limit_call(call: JsonValue, request: PlanningRequest) -> JsonValue:
+    inputs = call.get("inputs") if isinstance(call, dict) else None
+    spec = request.catalogue.get_tool(str(call.get("tool"))) if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(inputs, dict) or spec is None:
+        return call
+    return {**call, "inputs": limit_numbers(spec, inputs)}
 
 
 def leave_out_unasked(steps: tuple[PlanStep, ...], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:

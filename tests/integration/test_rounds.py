@@ -110,7 +110,7 @@ async def test_a_failed_call_is_shown_and_not_made_again(tmp_path: Path) -> None
 
 async def test_a_change_waits_for_what_its_round_reads(tmp_path: Path) -> None:
     send = returning("send", "sent", annotations=EFFECT)
-    model = script(decides(PERSON, SEND, times=1), decides(SEND, times=1), decides(times=1), ANSWER)
+    model = script(wants("send"), decides(PERSON, SEND, times=1), decides(SEND, times=1), decides(times=1), ANSWER)
     tools = [make_tools()[1], send]
     async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
         events = await bench.events("Send carla a mail")
@@ -197,8 +197,8 @@ async def test_a_change_that_has_nothing_to_do_with_the_request_is_not_asked_abo
 
 async def test_a_change_with_values_from_outside_is_asked_about(tmp_path: Path) -> None:
     model = script(
-        decides(PAGE, times=1),
         wants("send"),
+        decides(PAGE, times=1),
         decides({"tool": "send", "inputs": {"x": "mallory"}}, times=1),
         decides(),
         ANSWER,
@@ -215,12 +215,12 @@ async def test_a_change_with_values_from_outside_is_asked_about(tmp_path: Path) 
 
 
 async def test_a_value_that_nobody_gave_is_asked_for(tmp_path: Path) -> None:
-    model = script(decides({"tool": "send", "inputs": {"x": "unknown"}}), ANSWER)
+    model = script(wants("send"), decides({"tool": "send", "inputs": {"x": "unknown"}}), ANSWER)
     send = returning("send", "sent", annotations=EFFECT)
     send.spec.input_schema["required"] = ["x"]
     async with engine_bench(tmp_path, model, tools=[send], model_profile="small") as bench:
         response = await bench.run("Send a message")
-        told = list_messages(bench, 1)[-1]["content"]
+        told = list_messages(bench, 2)[-1]["content"]
     assert "the value 'unknown' of x stands neither in the request nor in a result" in told
     assert "which `x`" in response.response
     assert response.metadata["status"] == "awaiting_input"
@@ -229,7 +229,7 @@ async def test_a_value_that_nobody_gave_is_asked_for(tmp_path: Path) -> None:
 
 async def test_a_made_up_value_is_shown_to_a_person_where_nobody_can_be_asked(tmp_path: Path) -> None:
     send = returning("send", "sent", annotations=EFFECT)
-    model = script(decides({"tool": "send", "inputs": {"x": "unknown"}}), ANSWER)
+    model = script(wants("send"), decides({"tool": "send", "inputs": {"x": "unknown"}}), ANSWER)
     async with engine_bench(tmp_path, model, tools=[send], model_profile="small") as bench:
         run_id = await bench.service.start_run(AgentRequest(prompt="Send a message", interactive=False))
         async for event in bench.service.follow_events(run_id):
@@ -241,7 +241,7 @@ async def test_a_made_up_value_is_shown_to_a_person_where_nobody_can_be_asked(tm
 
 
 async def test_a_change_that_the_request_asks_for_in_its_own_words_is_made(tmp_path: Path) -> None:
-    model = script(decides(PAGE, times=1), wants("send"), decides(SEND, times=1), decides(), ANSWER)
+    model = script(wants("send"), decides(PAGE, times=1), decides(SEND, times=1), decides(), ANSWER)
     tools = make_page_tools()
     async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
         events = await bench.events("Read the page, then send it to carla")
@@ -307,7 +307,8 @@ async def test_a_misspelt_value_is_corrected_without_asking_a_model(tmp_path: Pa
 
 
 async def test_a_misspelt_change_is_not_corrected(tmp_path: Path) -> None:
-    model = script(decides({"tool": "get_stock", "inputs": {"x": "boilers"}}, times=1), decides(), ANSWER)
+    order_boilers = decides({"tool": "get_stock", "inputs": {"x": "boilers"}}, times=1)
+    model = script(wants("get_stock"), order_boilers, decides(), ANSWER)
     order = FunctionTool("get_stock", get_stock, annotations=EFFECT)
     async with engine_bench(tmp_path, model, tools=[order], model_profile="small") as bench:
         await bench.run("Order the boilers")
@@ -331,3 +332,25 @@ async def test_two_useless_replies_leave_the_rules_and_say_so(tmp_path: Path) ->
     assert (proposed.requested, proposed.effective) == ("llm", "rules")
     assert "no valid plan" in (proposed.fallback_reason or "")
     assert sum(isinstance(event.body, ModelReturned) for event in events) == 3
+
+
+async def test_a_change_that_is_asked_for_is_called_before_the_answer(tmp_path: Path) -> None:
+    """Also where the model has only read what it needs for it."""
+    send = returning("send", "sent", annotations=EFFECT, origin="mcp:mail")
+    model = script(wants("send"), decides(PERSON, times=1), decides(times=1), decides(SEND, times=1), decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
+        await bench.run("Send carla a mail")
+        told = list_messages(bench, 3)[-1]["content"]
+    assert "none was made yet" in told
+    assert len(send.calls) == 1
+
+
+async def test_a_change_beside_what_is_read_is_left_out_if_nobody_asked_for_it(tmp_path: Path) -> None:
+    send = returning("send", "sent", annotations=EFFECT)
+    tools = [make_tools()[1], send]
+    model = script(wants(), decides(PERSON, SEND, times=1), decides(times=1), ANSWER)
+    async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
+        await bench.run("Which address has carla?")
+        purposes = bench.client.purposes()
+    assert purposes == ["planner"] * 3 + ["completion"]
+    assert [len(tool.calls) for tool in tools] == [1, 0]

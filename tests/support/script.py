@@ -154,8 +154,10 @@ def needs(tool: str, **conditions: Any) -> Rule:
 
 
 def wants(*tools: str, **conditions: Any) -> Rule:
-    """A rule: asked which tools the request asks to change something with, the model names these."""
-    return says(json.dumps({"tools": [*tools] or ["none"]}), to="planner", about="Before anything else", **conditions)
+    """A rule: asked with which tools the request asks to change something, the model names these, or the first one."""
+    named = [*tools] or ["none"]
+    choice = json.dumps({"tool": named[0], "tools": named})
+    return says(choice, to="planner", about="Before anything else", **conditions)
 
 
 def judges(outcome: str, reason: str = "as judged", fix: str = "", **conditions: Any) -> Rule:

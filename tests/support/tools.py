@@ -28,6 +28,8 @@ class FunctionTool:
         timeout_s: float | None = None,
         properties: dict[str, Any] | None = None,
         output_schema: JsonObject | None = None,
+        requires_approval: bool = False,
+        origin: str = "builtin",
     ) -> None:
         self.calls: list[JsonObject] = []
         self.keys: list[str] = []
@@ -40,6 +42,8 @@ class FunctionTool:
             annotations=annotations,
             tainted=tainted,
             timeout_s=timeout_s,
+            requires_approval=requires_approval,
+            origin=origin,
         )
 
     @property

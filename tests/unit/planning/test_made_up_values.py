@@ -61,3 +61,18 @@ def test_a_change_that_nobody_asked_for_is_left_out_of_the_others() -> None:
     assert leave_out_unasked((asked, unasked), ask("Note that old.txt is gone"), notes) == (asked,)
     assert notes == ["write_file is left out: nobody asked for it"]
     assert leave_out_unasked((unasked,), ask("Note that old.txt is gone"), notes) == (unasked,), "the user is asked"
+
+
+def test_a_description_that_a_tool_did_not_know_is_no_value_of_a_change() -> None:
+    described = "manager of the person with T-4"
+    unknown = RoundResult(0, "find_person", {"name": described}, f"there is no person '{described}'", failed=True)
+    question = f"Write to the {described}: 'it waits'"
+    (made_up,) = find_made_up_values([make_step("write_file", name=described, text="it waits")], ask(question, unknown))
+    assert (made_up.name, made_up.refused_by) == ("name", "find_person")
+    known = RoundResult(1, "find_person", {"name": described}, "ann", failed=False)
+    assert find(question, "write_file", unknown, known, name=described, text="it waits") == []
+
+
+def test_a_short_value_that_stands_in_an_error_is_still_a_value() -> None:
+    failed = RoundResult(0, "read_file", {"path": "keep.txt"}, "keep.txt is too large", failed=True)
+    assert find("Write 'gone' into keep.txt", "write_file", failed, name="keep.txt", text="gone") == []

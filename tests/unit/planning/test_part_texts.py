@@ -2,11 +2,13 @@
 
 import pytest
 
-from agent.planning.part_texts import find_named_tool, is_made, select_parts
+from agent.planning.part_texts import find_named_tool, is_made, make_copy_check, select_parts
 from agent.planning.request import RoundResult
 
 TOOLS = ["read_file", "query_table", "office__send_message"]
-EXAMPLES = '{"todo":["lend it to member 7","lend it to member 8"]}'
+EXAMPLES = (
+    '{"todo":["tell them","find the newest book on trees and its author","lend it to member 7","lend it to member 8"]}'
+)
 REQUEST = "How many of the 12 orders in orders.csv are paid?"
 
 
@@ -21,11 +23,14 @@ REQUEST = "How many of the 12 orders in orders.csv are paid?"
         (["weather", "time"], ["weather", "time"]),
         (["Zähle die Bestellungen", "统计订单"], ["Zähle die Bestellungen", "统计订单"]),
         (["count the 12 orders", "lend it to member 7", "book 3 rooms"], ["count the 12 orders", "book 3 rooms"]),
+        (["tell them", "find the paid ones"], ["find the paid ones"]),
+        (["find the author of the orders", "send the author a message", "find the paid ones"], ["find the paid ones"]),
     ],
-    ids=["twice", "code", "letters", "calls", "server", "words", "languages", "figures of the examples"],
+    ids=["twice", "code", "letters", "calls", "server", "words", "languages", "figures", "a copied step", "things"],
 )
 def test_only_steps_are_kept_each_once(said: list[str], kept: list[str]) -> None:
-    assert select_parts(said, TOOLS, REQUEST, EXAMPLES) == kept
+    context = f"{REQUEST}\n{' '.join(TOOLS)}"
+    assert select_parts(said, TOOLS, make_copy_check(REQUEST, context, EXAMPLES)) == kept
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,141 @@
+"""`ChangeQuestions`: which changes a request asks for, as the model says when it is asked for nothing else.
+
+A small model calls a tool that changes something because it is there, because an example did, or because a text that it
+has read wants it. Asked about the request alone, on the beginning of the conversation that endpoints have cached, it
+knows whether anything is to be changed. Only that is changed, and what was to be changed is not forgotten.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+from agent.planning.decision_schema import build_choice_schema, build_choices_schema
+from agent.planning.parse import parse_strict, strip_thinking
+from agent.planning.planner import PlannerModel
+from agent.planning.reply import PlanReply
+from agent.planning.request import PlanningRequest
+from agent.planning.round_attempt import Attempt, UnaskedChangeError
+from agent.planning.round_prompt import format_skill_line, format_tool_line, say
+from agent.planning.round_reply import read_choice
+from agent.prompts import render
+from agent.text.own_words import OwnWords
+from agent.tools import ToolSpec
+from agent.tools.catalogue import CatalogueIndex, is_foreign
+
+NO_TOOL = "none"
+
+
+class ChangeQuestions:
+    """Asks a model about the changes of one request, each thing once a run."""
+
+    def __init__(self, model: PlannerModel) -> None:
+        self._model = model
+
+    async def leave_out_unasked(self, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> PlanReply:
+        """The decision without the changes that the request does not ask for. Raises `UnaskedChangeError` if nothing
+        else is left of it, `ModelError`."""
+        lines = list_changing_lines(request, attempt.tools)
+        steps = meant.data.get("steps")
+        calls = [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
+        changing = {str(call.get("tool")) for call in calls} & lines.keys()
+        if not changing:
+            return meant
+        unasked = changing - await self._find_allowed(request, attempt, lines, calls)
+        if unasked and len(unasked) == len({str(call.get("tool")) for call in calls}):
+            raise UnaskedChangeError(unasked)
+        return PlanReply(_drop_calls(meant.data, calls, unasked)) if unasked else meant
+
+    async def _find_allowed(
+        self, request: PlanningRequest, attempt: Attempt, lines: Mapping[str, str], calls: Sequence[JsonObject]
+    ) -> AbstractSet[str]:
+        """The tools that may change something, of those that a decision calls."""
+        fitting = _select_fitting(request, attempt.tools, calls) & lines.keys()
+        if request.has_read_outside and not fitting:
+            return frozenset()
+        if attempt.may_change is None:
+            attempt.may_change = await self._ask_whether(attempt, lines)
+        if attempt.may_change is None and not request.has_read_outside:
+            return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
+        allowed = attempt.may_change or frozenset()
+        # Only tools that reach others are asked about again: what is remembered unasked is just noise.
+        reaching = {spec.name for spec in attempt.tools if spec.has_side_effect}
+        new = fitting & reaching - allowed if attempt.may_change != frozenset() else frozenset()
+        if new:
+            allowed |= await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
+        attempt.may_change = allowed
+        return allowed
+
+    async def is_one_missing(self, request: PlanningRequest, attempt: Attempt) -> bool:
+        """Whether the request asks for a change and no call of the run tried one: a small model takes for done what it
+        has only read about. Raises `ModelError`."""
+        lines = list_changing_lines(request, attempt.tools)
+        if attempt.must_call or not request.rounds or not lines.keys().isdisjoint(call.tool for call in request.rounds):
+            return False
+        if attempt.may_change is None:
+            scores = CatalogueIndex([*attempt.tools]).compute_scores(request.question)
+            # Words of our own, which save documents or facts, are in many questions.
+            served = [spec.name for spec in attempt.tools if spec.has_side_effect and is_foreign(spec)]
+            if not any(scores.get(name, 0.0) > 0 for name in served):
+                return False
+            attempt.may_change = await self._ask_whether(attempt, lines)
+        return bool(attempt.may_change)
+
+    async def _ask_whether(self, attempt: Attempt, lines: Mapping[str, str]) -> frozenset[str] | None:
+        """The tool with which the request asks to change something, if it does; None for a reply that is no choice."""
+        question = render("decide_whether", tools="\n".join(lines.values()))
+        reply = await self._model.ask(_add_question(attempt, question), build_choice_schema([NO_TOOL, *lines]))
+        chosen = read_choice(reply)
+        return frozenset({chosen}) - {NO_TOOL} if chosen in (NO_TOOL, *lines) else None
+
+    async def _ask_which(self, attempt: Attempt, lines: Mapping[str, str]) -> frozenset[str]:
+        """Those of further tools with which it asks to change something too."""
+        question = render("decide_changes", tools="\n".join(lines.values()))
+        schema = build_choices_schema([*lines, NO_TOOL], len(lines))
+        reply = await self._model.ask(_add_question(attempt, question), schema)
+        whole = parse_strict(strip_thinking(reply.text))
+        named = whole.get("tools") if isinstance(whole, dict) else None
+        chosen = {str(name) for name in (named if isinstance(named, list) else ())}
+        return frozenset() if NO_TOOL in chosen else frozenset(lines.keys() & chosen)
+
+
+def list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> dict[str, str]:
+    """The lines of the skills and tools that change something, by their names."""
+    skills = [card for card in request.catalogue.skills if card.effect != "read"]
+    changing = [spec for spec in tools if spec.effect != "read"]
+    lines = {card.name: format_skill_line(card) for card in skills}
+    return lines | {spec.name: format_tool_line(spec) for spec in changing}
+
+
+def _add_question(attempt: Attempt, question: str) -> tuple[JsonObject, ...]:
+    """The conversation up to the request, without anything that was read since, with a question."""
+    system, first, *_ = attempt.messages
+    return system, say("user", f"{first['content']}\n{question}")
+
+
+def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: Sequence[JsonObject]) -> frozenset[str]:
+    """The tools that have anything to do with the request's words, by their own or by a value of their call.
+
+    A small model says yes to any change that it has just planned."""
+    scores = CatalogueIndex([*tools]).compute_scores(request.question)
+    words = OwnWords(request.question, request.original)
+    skills = {card.name for card in request.catalogue.skills}
+    fitting: set[str] = set()
+    for call in calls:
+        name, inputs = str(call.get("tool")), call.get("inputs")
+        values = inputs.values() if isinstance(inputs, dict) else ()
+        if scores.get(name, 0.0) > 0 or name in skills or any(map(words.hold, values)):
+            fitting.add(name)
+    return frozenset(fitting)
+
+
+def _drop_calls(data: JsonObject, calls: Sequence[JsonObject], names: frozenset[str]) -> JsonObject:
+    """A decision without the calls of some tools, and without their parts where each call has one."""
+    kept = [place for place, call in enumerate(calls) if call.get("tool") not in names]
+    left: JsonObject = {**data, "steps": [calls[place] for place in kept]}
+    todo = data.get("todo")
+    if isinstance(todo, list) and len(todo) == len(calls):
+        parts: list[JsonValue] = [todo[place] for place in kept]
+        left["todo"] = parts
+    return left
