@@ -150,6 +150,7 @@ class QueryTableOutput(DeferredModel):
     rows: list[list[JsonValue]]
     more: bool = Field(description="whether the result has further rows")
     tables: list[TableName] = Field(description="the tables that the statement could use")
+    corrections: list[str] = Field(default_factory=list, description="what was read otherwise than it is written")
 
 
 class QueryTableTool(FileTool[QueryTableInput, QueryTableOutput]):
@@ -174,6 +175,7 @@ class QueryTableTool(FileTool[QueryTableInput, QueryTableOutput]):
 
     def format_text(self, output: QueryTableOutput) -> str:
         notes = "".join(f"Note on {table.table}: {note}\n\n" for table in output.tables for note in table.notes)
+        notes += "".join(f"Corrected: {correction}\n\n" for correction in output.corrections)
         if not output.rows:
             return f"{notes}The query returned no rows."
         rows = output.rows[:MAX_TEXT_ROWS]

@@ -10,7 +10,6 @@ address space here, and the parent kills the process when the time is over.
 
 import json
 import math
-import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -21,12 +20,12 @@ from typing import Any
 import duckdb
 
 from agent.core.process_limits import leave_network, limit_memory, limit_time
+from mcp_tools.tables.corrections import explain_column, find_corrected
 from mcp_tools.tables.loading import Connection, LoadedTable, add_aliases, load_file, quote
 from mcp_tools.tables.text_files import InputError
 
 MAX_VALUES, MAX_VALUE_CHARS = 10, 40
 """A column with at most so many values, none longer than that, has them listed in its description."""
-_UNKNOWN_COLUMN = re.compile(r'Referenced column "([^"]{1,200})" not found')
 MAX_CELL_CHARS = 2_000
 """Longer text in a cell of the result is cut."""
 MAX_ITEMS = 100
@@ -90,15 +89,16 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str]) -> dict[str, Any]:
-    """Columns and rows of one SELECT statement, at most `limit` rows. Raises `InputError`."""
+    """Columns and rows of one SELECT statement, at most `limit` rows, and what was corrected in it. Raises
+    `InputError`."""
+    notes: list[str] = []
     try:
-        statements = connection.extract_statements(sql)
-        if len(statements) != 1:
-            raise InputError(f"give exactly one SQL statement, not {len(statements)}")
-        if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI):
-            kind = str(statements[0].type).rpartition(".")[2]
-            raise InputError(f"only SELECT statements are allowed, this is {kind}")
-        connection.execute(statements[0])
+        _check_statement(connection, sql)
+        try:
+            connection.execute(sql)
+        except duckdb.BinderException as error:
+            sql, notes = find_corrected(connection, sql, error, tables)
+            connection.execute(sql)
         columns = [{"name": str(column[0]), "type": str(column[1])} for column in connection.description or ()]
         rows = connection.fetchmany(limit + 1)
     except (duckdb.InterruptException, duckdb.OutOfMemoryException):
@@ -114,32 +114,18 @@ def run_query(connection: Connection, sql: str, limit: int, tables: Sequence[str
         "columns": columns,
         "rows": [[to_json(value) for value in row] for row in rows[:limit]],
         "more": len(rows) > limit,
+        "corrections": notes,
     }
 
 
-def explain_column(connection: Connection, error: str, tables: Sequence[str]) -> str:
-    """Where a column that the query does not find is: in another table, or as a value of a column; "" if nowhere."""
-    unknown = _UNKNOWN_COLUMN.search(error)
-    if unknown is None:
-        return ""
-    columns = {name: connection.execute(f"DESCRIBE {quote(name)}").fetchall() for name in tables}
-    names = {table: [str(column) for column, *_ in rows] for table, rows in columns.items()}
-    for table, own in names.items():
-        if unknown[1].lower() in map(str.lower, own):
-            shared = ((other, name) for other in names for name in names[other] if other != table and name in own)
-            other, key = next(shared, ("", ""))
-            join = f": write FROM {quote(other)} JOIN {quote(table)} USING ({quote(key)})" if key else ""
-            return f"; {unknown[1]!r} is a column of {table}{join}"
-    for table, rows in columns.items():
-        for column in (name for name, kind, *_ in rows if kind == "VARCHAR"):
-            value = connection.execute(
-                f"SELECT {quote(column)} FROM {quote(table)} WHERE lower({quote(column)}) = lower(?) LIMIT 1",
-                [unknown[1]],
-            ).fetchone()
-            if value is not None:
-                condition = f"{column} = '{value[0]}'"
-                return f"; {unknown[1]!r} is not a column but a value of {column}: write {condition}"
-    return ""
+def _check_statement(connection: Connection, sql: str) -> None:
+    """Raises `InputError` for anything but one SELECT statement."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise InputError(f"give exactly one SQL statement, not {len(statements)}")
+    if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI):
+        kind = str(statements[0].type).rpartition(".")[2]
+        raise InputError(f"only SELECT statements are allowed, this is {kind}")
 
 
 def describe(connection: Connection, loaded: LoadedTable, path: str, sample: int) -> dict[str, Any]:

@@ -227,7 +227,7 @@ async def test_a_text_column_with_few_values_has_them_listed(folder: Path) -> No
 @pytest.mark.parametrize(
     ("sql", "hint"),
     [
-        ("SELECT count(*) FROM states WHERE paid", "'paid' is not a column but a value of state: write state = 'Paid'"),
+        ("SELECT paid FROM states", "'paid' is not a column but a value of state: write state = 'Paid'"),
         ('SELECT id FROM states WHERE "o\'pen" = 1', ""),
         ("SELECT gone FROM states", ""),
     ],
@@ -238,6 +238,12 @@ async def test_a_value_that_is_taken_for_a_column_is_explained(folder: Path, sql
         await query(folder, sql, "states.csv")
     assert hint in str(failed.value)
     assert bool(hint) == ("is not a column but" in str(failed.value))
+
+
+async def test_a_correction_of_a_query_is_told(folder: Path) -> None:
+    (folder / "states.csv").write_text(STATES)
+    text = (await query(folder, "SELECT count(*) AS paid_ones FROM states WHERE paid", "states.csv")).text
+    assert text == "Corrected: paid was read as \"state\" = 'Paid'\n\n| paid_ones |\n| --- |\n| 10 |"
 
 
 async def test_a_column_of_another_table_is_explained_with_the_join(folder: Path) -> None:

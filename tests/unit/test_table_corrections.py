@@ -1,0 +1,86 @@
+"""Statements with a column that no table has: corrected where one reading fits, explained elsewhere."""
+
+import duckdb
+import pytest
+
+from mcp_tools.tables.worker import InputError, run_query
+
+
+@pytest.fixture
+def tables() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:")
+    connection.execute("CREATE TABLE orders (id INT, customer_id INT, region VARCHAR, status VARCHAR, amount INT)")
+    connection.execute(
+        "INSERT INTO orders VALUES (1, 7, 'north', 'paid', 10), (2, 7, 'west', 'open', 20),"
+        " (3, 8, 'north', 'open', 40), (4, 8, 'west', 'paid', 80)"
+    )
+    connection.execute("CREATE TABLE customers (customer_id INT, name VARCHAR, segment VARCHAR)")
+    connection.execute("INSERT INTO customers VALUES (7, 'Ada', 'trade'), (8, 'Bo', 'public')")
+    connection.execute("CREATE TABLE notes (note VARCHAR, state VARCHAR, status_text VARCHAR)")
+    connection.execute("INSERT INTO notes VALUES ('trade', 'late', 'x'), ('late', 'paid in part', 'y')")
+    connection.execute("CREATE TABLE people (id INT, town VARCHAR)")
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "correction"),
+    [
+        ("SELECT count(*) FROM orders WHERE paid", [[2]], "paid was read as \"status\" = 'paid'"),
+        ("SELECT count(*) FROM orders WHERE PAID AND north", [[1]], "PAID was read as \"status\" = 'paid'"),
+        (
+            "SELECT sum(amount) FROM orders WHERE status = 'open' and (region = west)",
+            [[20]],
+            "west was read as the text",
+        ),
+        ("SELECT sum(amount) FROM orders WHERE region IN (north, west)", [[150]], "north was read as the text 'north'"),
+        ("SELECT count(DISTINCT customer) FROM orders", [[2]], "customer was read as the column customer_id"),
+        ('SELECT count(DISTINCT "customer") FROM orders', [[2]], "customer was read as the column customer_id"),
+        ("SELECT sum(amount) FROM orders WHERE segment = 'public'", [[120]], "customers was joined by customer_id"),
+        (
+            "SELECT segment, sum(amount) AS a FROM orders WHERE paid GROUP BY segment ORDER BY a DESC LIMIT 1",
+            [["public", 80]],
+            "customers was joined by customer_id",
+        ),
+        ("SELECT 'paid' FROM orders WHERE paid AND id = 1", [["paid"]], "paid was read as"),
+    ],
+)
+def test_a_column_that_can_mean_one_thing_is_read_as_that(
+    tables: duckdb.DuckDBPyConnection, sql: str, rows: list[list[object]], correction: str
+) -> None:
+    result = run_query(tables, sql, 10, ["orders", "customers"])
+    assert result["rows"] == rows
+    assert any(note.startswith(correction) for note in result["corrections"]), result["corrections"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "given"),
+    [
+        ("SELECT count(*) FROM orders WHERE refunded", ["orders"]),
+        ("SELECT stat FROM notes", ["notes"]),
+        ("SELECT count(*) FROM notes WHERE late", ["notes"]),
+        ("SELECT paid FROM orders", ["orders"]),
+        ("SELECT segment FROM orders, notes", ["orders", "customers", "notes"]),
+        ("SELECT segment FROM notes", ["orders", "customers", "notes"]),
+        ("SELECT na FROM customers", ["customers"]),
+        ("SELECT town FROM orders", ["orders", "people"]),
+    ],
+    ids=[
+        "nothing",
+        "two columns",
+        "two values",
+        "a value as a column",
+        "two tables",
+        "no shared column",
+        "too short",
+        "row numbers",
+    ],
+)
+def test_a_column_that_can_mean_nothing_or_more_is_an_error(
+    tables: duckdb.DuckDBPyConnection, sql: str, given: list[str]
+) -> None:
+    with pytest.raises(InputError, match="not found"):
+        run_query(tables, sql, 10, given)
+
+
+def test_a_right_statement_is_not_touched(tables: duckdb.DuckDBPyConnection) -> None:
+    assert run_query(tables, "SELECT count(*) FROM orders", 10, ["orders"])["corrections"] == []
