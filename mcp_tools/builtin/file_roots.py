@@ -88,6 +88,7 @@ class FileRoots:
 
     def walk(self, path: str, pattern: str, *, recursive: bool = True) -> Iterator[tuple[FilePath, os.stat_result]]:
         """Yields the regular files below `path` whose relative path or name matches `pattern`, in order."""
+        pattern = _complete_pattern(pattern)
         for place in self.list_candidates(path):
             try:
                 descriptor = open_beneath(place.root, place.parts)
@@ -148,6 +149,13 @@ def _walk(
                 yield here, info
     finally:
         os.close(descriptor)
+
+
+def _complete_pattern(pattern: str) -> str:
+    """The pattern as it is meant: an ending alone (`.txt`) is that of any name, `**/` any folder and none. Files whose
+    names begin with a dot are never listed, so that nothing is lost."""
+    name = pattern.removeprefix("**/")
+    return f"*{name}" if name.startswith(".") and not any(sign in name for sign in "*?[/") else name
 
 
 def _explain_error(error: OSError) -> str:

@@ -172,6 +172,8 @@ async def test_lines(root: Path, options: dict[str, JsonValue], text: str) -> No
     ("options", "names"),
     [
         ({"pattern": "*.md"}, ["sub/deep/caf\u00e9.md", "sub/plan.md"]),
+        ({"pattern": ".md"}, ["sub/deep/caf\u00e9.md", "sub/plan.md"]),
+        ({"pattern": "**/*.md"}, ["sub/deep/caf\u00e9.md", "sub/plan.md"]),
         ({"path": "sub"}, ["sub/deep/caf\u00e9.md", "sub/plan.md"]),
         ({"path": "sub", "recursive": False}, ["sub/plan.md"]),
         ({"pattern": "sub/plan*"}, ["sub/plan.md"]),
