@@ -5,11 +5,13 @@ import json
 from agent.answers.answer_without_model import compose_partial_answer, compose_results, describe_stop_reason
 from agent.answers.shown_results import add_shown_results
 from agent.answers.unexplained import mark_figures
+from agent.answers.unmade_changes import add_unmade_changes
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, TailorOutput, Uncertainty
 from agent.core.plan_outcome import find_failure_reason, is_answer_step, is_complete, list_abandoned_steps
 from agent.core.run_state import RunState
+from agent.planning.round_parts import list_unmade_changes
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
 
@@ -77,12 +79,8 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
     if isinstance(answer.value, dict) and isinstance(called, list):
         calls = tuple(call for call in called if isinstance(call, dict))
         text = str(answer.value.get("text") or "")
-    figures = list_unexplained_figures(run.state)
-    if figures and "response_format" not in run.state.request.options:  # no sentence is added to JSON
-        understood = run.state.understanding
-        # The marks are added before the translation.
-        language = understood.language if understood is not None and not understood.translate_answer else ENGLISH
-        text = mark_figures(text, figures, language, inline=not _was_streamed(run))
+    if "response_format" not in run.state.request.options:  # no sentence is added to JSON
+        text = _add_sentences(run, text)
     return AnswerFinished(
         text=text,
         finish_reason="tool_calls" if calls else answer.finish_reason,
@@ -95,6 +93,16 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
         refused=answer.refused,
         provider_fields=answer.provider_fields,
     )
+
+
+def _add_sentences(run: Run, text: str) -> str:
+    """The answer with what readers must know of it: which figures nothing explains, and that nothing was changed."""
+    understood = run.state.understanding
+    # The marks are added before the translation.
+    language = understood.language if understood is not None and not understood.translate_answer else ENGLISH
+    if figures := list_unexplained_figures(run.state):
+        text = mark_figures(text, figures, language, inline=not _was_streamed(run))
+    return add_unmade_changes(text, language) if list_unmade_changes(run.state) else text
 
 
 async def _build_partial_answer(run: Run) -> AnswerFinished:

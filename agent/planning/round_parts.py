@@ -108,6 +108,17 @@ def has_changed(state: RunState) -> bool:
     return changing and all(state.get_step(step.id).status == "succeeded" for step in made)
 
 
+def list_unmade_changes(state: RunState) -> tuple[str, ...]:
+    """The tools with which the request asks to change something, if nothing was changed and nobody refused it."""
+    wanted = find_allowed_changes(state) or frozenset()
+    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}.values()
+    changing = [step for step in steps if step.effect != "read"]
+    settled = any(
+        state.get_step(step.id).status in ("succeeded", "unknown") or was_refused(state, step) for step in changing
+    )
+    return () if settled else tuple(sorted(wanted))
+
+
 def _list_failed(state: RunState, end: PlanStep) -> list[str]:
     """The parts whose call has to be made again in another way. What a person did not allow is settled."""
     parts = end.args.get(PARTS)

@@ -19,6 +19,7 @@ from agent.core.models import Completeness, JsonObject
 from agent.core.plan_outcome import find_empty_reply, find_halting_step, find_unprovided, list_undone
 from agent.core.run_state import RunState
 from agent.execution.gates import list_failed_gates
+from agent.planning.round_parts import list_unmade_changes
 from agent.policy.redaction.inbound import replace_with_kinds, restore_text
 from agent.run_context.message_labels import label_answer
 from agent.run_context.run import Run
@@ -59,7 +60,7 @@ async def finalize(run: Run) -> None:
 
 
 def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> EventBody:
-    """The terminal event. An empty answer and one with unexplained figures are partial."""
+    """The terminal event."""
     state = run.state
     if state.cancel_request is not None and state.cancel_request.by == "caller":
         return RunCancelled(reason=state.cancel_request.reason)
@@ -69,19 +70,26 @@ def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool
         return RunSucceeded(awaits_input=True, reason=CLIENT_CALLS_REASON)
     if not succeeded:
         return RunSucceeded(completeness=_get_completeness(state), reason=describe_stop_reason(run))
+    reason = _find_partial_reason(run, figures)
+    return RunSucceeded(completeness="partial", reason=reason) if reason else RunSucceeded()
+
+
+def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
+    """Returns why an answer that passed its gates is not whole; "" if it is."""
+    state = run.state
     if figures:
-        reason = f"the answer holds figures or names that follow from none of the results: {', '.join(figures)}"
-        return RunSucceeded(completeness="partial", reason=reason)
+        return f"the answer holds figures or names that follow from none of the results: {', '.join(figures)}"
     if empty := find_empty_reply(state):
-        return RunSucceeded(completeness="partial", reason=empty)
+        return empty
     if undone := list_undone(state):
-        return RunSucceeded(completeness="partial", reason="not done: " + "; ".join(undone))
+        return "not done: " + "; ".join(undone)
     if run.room.routing == "intents" and _only_told_of_doors(state):
-        return RunSucceeded(completeness="partial", reason="nothing was done: no model reads free text now")
+        return "nothing was done: no model reads free text now"
     if misfit := find_misfit(state):
-        reason = f"the answer is not in the form that the request asks for: {misfit}"
-        return RunSucceeded(completeness="partial", reason=reason)
-    return RunSucceeded()
+        return f"the answer is not in the form that the request asks for: {misfit}"
+    if unmade := list_unmade_changes(state):
+        return f"nothing was changed, though the request asks for it ({', '.join(unmade)})"
+    return ""
 
 
 def _only_told_of_doors(state: RunState) -> bool:
