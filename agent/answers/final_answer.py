@@ -102,7 +102,8 @@ def _add_sentences(run: Run, text: str) -> str:
     language = understood.language if understood is not None and not understood.translate_answer else ENGLISH
     if figures := list_unexplained_figures(run.state):
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
-    return add_unmade_changes(text, language) if list_unmade_changes(run.state) else text
+    is_unmade = run.decides_in_rounds and bool(list_unmade_changes(run.state))
+    return add_unmade_changes(text, language) if is_unmade else text
 
 
 async def _build_partial_answer(run: Run) -> AnswerFinished:

@@ -1,4 +1,4 @@
-"""Says under an answer that nothing was changed, where the request asked for it: a small model tells what it planned."""
+"""Says under an answer that nothing was changed where the request asked for it: small models report what they plan."""
 
 SENTENCES = {
     "en": "Nothing was changed, sent or saved.",

@@ -40,10 +40,8 @@ def was_refused(state: RunState, step: PlanStep) -> bool:
     output = state.get_step(step.id).output
     if output is None or output.error_code != "ERR_TOOL_DENIED":
         return False
-    refused = (
-        asked for asked in state.approvals if asked.call_id is not None and _is_refused(state, asked.approval_id)
-    )
-    return any(item.step_id == step.id or item.tool == step.tool for asked in refused for item in asked.items)
+    refused = (one for one in state.approvals if one.call_id is not None and _is_refused(state, one.approval_id))
+    return any(item.step_id == step.id or item.tool == step.tool for one in refused for item in one.items)
 
 
 def _is_refused(state: RunState, approval_id: str) -> bool:
@@ -60,8 +58,8 @@ def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
     lost = _list_lost_steps(state)
     current = {step.id for step in state.plan.steps} if state.plan is not None else set[str]()
     earlier = {step.id: step for proposed in state.plans for step in proposed.plan.steps}
-    known = current | {step.id for step in lost}
-    refused = (step for name, step in earlier.items() if name not in known and was_refused(state, step))
+    listed_ids = current | {step.id for step in lost}
+    refused = (step for name, step in earlier.items() if name not in listed_ids and was_refused(state, step))
     return (*refused, *lost)
 
 

@@ -2,7 +2,7 @@
 
 A small model calls a tool that changes something because it is there, because an example did, or because a text that it
 has read wants it. Asked about the request alone, on the beginning of the conversation that endpoints have cached, it
-knows whether anything is to be changed. Only that is changed, and what was to be changed is not forgotten.
+knows whether the user wants a change. Only what the user wants is changed, and no change is forgotten.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ class ChangeQuestions:
         return bool(attempt.may_change)
 
     async def _ask_whether(self, attempt: Attempt, lines: Mapping[str, str]) -> frozenset[str] | None:
-        """The tool with which the request asks to change something, if it does; None for a reply that is no choice."""
+        """The tool with which the request asks to change something; None for a reply that chooses nothing."""
         question = render("decide_whether", tools="\n".join(lines.values()))
         reply = await self._model.ask(_add_question(attempt, question), build_choice_schema([NO_TOOL, *lines]))
         chosen = read_choice(reply)
@@ -130,12 +130,12 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: 
     return frozenset(fitting)
 
 
-def _drop_calls(data: JsonObject, calls: Sequence[JsonObject], names: frozenset[str]) -> JsonObject:
+def _drop_calls(data: JsonObject, calls: Sequence[JsonObject], names: AbstractSet[str]) -> JsonObject:
     """A decision without the calls of some tools, and without their parts where each call has one."""
-    kept = [place for place, call in enumerate(calls) if call.get("tool") not in names]
-    left: JsonObject = {**data, "steps": [calls[place] for place in kept]}
+    places = [place for place, call in enumerate(calls) if call.get("tool") not in names]
+    left: JsonObject = {**data, "steps": [calls[place] for place in places]}
     todo = data.get("todo")
     if isinstance(todo, list) and len(todo) == len(calls):
-        parts: list[JsonValue] = [todo[place] for place in kept]
+        parts: list[JsonValue] = [todo[place] for place in places]
         left["todo"] = parts
     return left

@@ -39,7 +39,7 @@ class MadeUpValue:
     spec: ToolSpec
     name: str
     refused_by: str = ""
-    """The tool that said of the value in this run that there is no such thing."""
+    """The tool whose error in this run did not know the value."""
 
     @property
     def is_required(self) -> bool:
@@ -123,7 +123,7 @@ def _list_known_texts(request: PlanningRequest) -> list[str]:
 
 
 def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:
-    """The descriptions for which a tool's error said that there is no such thing, in lower case, and that tool. A small
+    """The descriptions that a tool's error did not know, in lower case, and that tool. A small
     model goes on with "the manager of ..." where it was to look up a name."""
     refused: dict[str, str] = {}
     for call in rounds:

@@ -37,7 +37,7 @@ def divide_parts(
 ) -> JsonObject:
     """The arguments of `plan_more`. `before` are the parts that were open, of which the first was decided on;
     `asked` are the steps of the decision, in the order of its parts, and `steps` those that run in this round.
-    `index` tells which tools a part's words fit."""
+    By `index`, a part's words fit some tools."""
     names = {step.id for step in steps}
     paired = [(asked[0], before[0])] if before else _pair(asked, said, index)
     parts: JsonObject = {step.id: part for step, part in paired if step.id in names}
@@ -59,9 +59,9 @@ def _pair(steps: Sequence[PlanStep], parts: Sequence[str], index: CatalogueIndex
             for at, part in enumerate(parts)
         ]
         if scores and max(scores) >= FITS:
-            taken = {part for _, part in pairs}
+            served = {part for _, part in pairs}
             best = [part for part, score in zip(parts, scores, strict=True) if score == max(scores)]
-            pairs.append((step, next((part for part in best if part not in taken), best[0])))
+            pairs.append((step, next((part for part in best if part not in served), best[0])))
     return pairs or list(zip(steps, parts, strict=False))
 
 

@@ -227,8 +227,8 @@ class RoundPlanner:
         return mark_round(planned, {CHECK: MADE_UP})
 
     def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, attempt: Attempt) -> Planned:
-        """The round of a decision. Changes that nobody asked for are left out beside others once the model was told of
-        its mistake."""
+        """The round of a decision. Changes that nobody asked for are left out beside others once a decision was
+        refused."""
         if isinstance(meant, Ask):
             if not request.may_ask:
                 raise PlanInvalidError(["nobody is there to answer a question; go on with what is known"])

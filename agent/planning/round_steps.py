@@ -28,13 +28,13 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
     copied: list[int] = []
     for place, call in enumerate(calls):
         spec = request.catalogue.get_tool(str(call.get("tool"))) if isinstance(call, dict) else None
-        told: JsonValue = {"tool": call.get("tool"), "inputs": call.get("inputs")} if isinstance(call, dict) else call
+        own: JsonValue = {"tool": call.get("tool"), "inputs": call.get("inputs")} if isinstance(call, dict) else call
         is_reading = spec is not None and spec.effect == "read"
         if is_reading and len(parts) == len(calls) and is_copied(parts[place]):
             copied.append(place)
-        elif is_reading and told in made:
+        elif is_reading and own in made:
             repeated.append(place)
-        made.append(told)
+        made.append(own)
     lost = {*copied, *repeated}
     if len(lost) == len(calls) and repeated:
         lost.discard(repeated[0])

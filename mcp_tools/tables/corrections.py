@@ -134,7 +134,7 @@ def _join_table(sql: str, name: str, columns: Columns) -> Correction | None:
 
 
 def _find_places(sql: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yields where a name stands in a statement, outside of text in quotes."""
+    """Yields the places of a name in a statement, outside of text in quotes."""
     bare = _QUOTED.sub(lambda text: " " * len(text[0]), sql)
     for match in re.finditer(rf'(?<![\w."])(?:"{re.escape(name)}"|{re.escape(name)})(?![\w"(])', bare, re.IGNORECASE):
         yield match.span()

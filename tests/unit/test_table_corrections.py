@@ -3,7 +3,8 @@
 import duckdb
 import pytest
 
-from mcp_tools.tables.worker import InputError, run_query
+from mcp_tools.tables.text_files import InputError
+from mcp_tools.tables.worker import run_query
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool
 
 
 def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
-    """Returns why an answer that passed its gates is not whole; "" if it is."""
+    """Why an answer that passed its gates is not whole; "" if it is."""
     state = run.state
     if figures:
         return f"the answer holds figures or names that follow from none of the results: {', '.join(figures)}"
@@ -87,7 +87,7 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
         return "nothing was done: no model reads free text now"
     if misfit := find_misfit(state):
         return f"the answer is not in the form that the request asks for: {misfit}"
-    if unmade := list_unmade_changes(state):
+    if run.decides_in_rounds and (unmade := list_unmade_changes(state)):
         return f"nothing was changed, though the request asks for it ({', '.join(unmade)})"
     return ""
 
