@@ -21,8 +21,9 @@ from agent.planning.round_prompt import format_skill_line, format_tool_line, say
 from agent.planning.round_reply import read_choice
 from agent.prompts import render
 from agent.text.own_words import OwnWords
+from agent.text.terms import extract_terms, is_filler, map_query_terms
 from agent.tools import ToolSpec
-from agent.tools.catalogue import CatalogueIndex, is_foreign
+from agent.tools.catalogue import CatalogueIndex, is_foreign, split_name
 
 NO_TOOL = "none"
 
@@ -37,21 +38,20 @@ class ChangeQuestions:
         """The decision without the changes that the request does not ask for. Raises `UnaskedChangeError` if nothing
         else is left of it, `ModelError`."""
         lines = list_changing_lines(request, attempt.tools)
-        steps = meant.data.get("steps")
-        calls = [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
+        calls = _list_calls(meant.data)
         changing = {str(call.get("tool")) for call in calls} & lines.keys()
         if not changing:
             return meant
-        unasked = changing - await self._find_allowed(request, attempt, lines, calls)
+        unasked = changing - await self._find_allowed(request, attempt, lines, meant)
         if unasked and len(unasked) == len({str(call.get("tool")) for call in calls}):
             raise UnaskedChangeError(unasked)
         return PlanReply(_drop_calls(meant.data, calls, unasked)) if unasked else meant
 
     async def _find_allowed(
-        self, request: PlanningRequest, attempt: Attempt, lines: Mapping[str, str], calls: Sequence[JsonObject]
+        self, request: PlanningRequest, attempt: Attempt, lines: Mapping[str, str], meant: PlanReply
     ) -> AbstractSet[str]:
         """The tools that may change something, of those that a decision calls."""
-        fitting = _select_fitting(request, attempt.tools, calls) & lines.keys()
+        fitting = _select_fitting(request, attempt.tools, _list_calls(meant.data)) & lines.keys()
         if request.has_read_outside and not fitting:
             return frozenset()
         if attempt.may_change is None:
@@ -62,6 +62,7 @@ class ChangeQuestions:
         # Only tools that reach others are asked about again: what is remembered unasked is just noise.
         reaching = {spec.name for spec in attempt.tools if spec.has_side_effect}
         new = fitting & reaching - allowed if attempt.may_change != frozenset() else frozenset()
+        new &= _select_named(request, attempt, meant)
         if new:
             allowed |= await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
         attempt.may_change = allowed
@@ -128,6 +129,32 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: 
         if scores.get(name, 0.0) > 0 or name in skills or any(map(words.hold, values)):
             fitting.add(name)
     return frozenset(fitting)
+
+
+def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> frozenset[str]:
+    """The called tools that a step of the decision names in the request's own words, beside the tool's name.
+
+    Asked about a second change alone, a small model says yes to it. A step in the words of a request in another
+    language is translated, so all tools count there."""
+    calls = _list_calls(meant.data)
+    if request.answer_language:
+        return frozenset(str(call.get("tool")) for call in calls)
+    todo = meant.data.get("todo")
+    parts = [*map(str, todo if isinstance(todo, list) else ()), *attempt.parts]
+    said = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}
+    index = CatalogueIndex([spec for spec in attempt.tools if spec.effect != "read"])
+    named: set[str] = set()
+    for part in parts:
+        scores = index.compute_scores(part)
+        best = {name for name, score in scores.items() if score and score == max(scores.values())}
+        words = {term for term, word in map_query_terms(split_name(part)).items() if not is_filler(word)}
+        named |= {name for name in best if words <= said | {*extract_terms(split_name(name))}}
+    return frozenset(named)
+
+
+def _list_calls(data: JsonObject) -> list[JsonObject]:
+    steps = data.get("steps")
+    return [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
 
 
 def _drop_calls(data: JsonObject, calls: Sequence[JsonObject], names: AbstractSet[str]) -> JsonObject:

@@ -364,3 +364,18 @@ async def test_an_answer_that_tells_of_a_change_nobody_made_says_so(tmp_path: Pa
         response = await bench.run("Send carla a mail")
     assert response.response.endswith("Nothing was changed, sent or saved.")
     assert response.metadata["status"] == "partial"
+
+
+async def test_a_second_change_counts_if_its_step_is_in_the_words_of_the_request(tmp_path: Path) -> None:
+    """Asked about it alone, a small model says yes to any change."""
+    save = {"tool": "save_note", "inputs": {"x": "carla"}}
+    for prompt, step, count in (
+        ("Send carla a mail", "write a note", 0),
+        ("Send carla a mail and save it", "save it", 1),
+    ):
+        tools = [returning(name, "done", annotations=EFFECT) for name in ("send", "save_note")]
+        first = decides(SEND, save, missing=["send carla a mail", step], times=1)
+        model = script(wants("send", "save_note"), first, decides(), ANSWER)
+        async with engine_bench(tmp_path / str(count), model, tools=tools, model_profile="small") as bench:
+            await bench.run(prompt)
+        assert [len(tool.calls) for tool in tools] == [1, count]
