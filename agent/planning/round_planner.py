@@ -133,13 +133,13 @@ class RoundPlanner:
         """The answer, if it may be written now. Else None, and the next decision goes on with what is open."""
         if attempt.parts and not await self._is_part_done(request, attempt):
             return None
-        if len(attempt.parts) > 1:
+        if attempt.parts:  # after the last one, what the parts forgot of the request is asked about
             attempt.pass_part()
             return None
         if await self._changes.is_one_missing(request, attempt):
             attempt.change_now(list_changing_lines(request, attempt.tools))
             return None
-        earned = bool(attempt.parts) or await self._is_answer_earned(request, attempt)
+        earned = await self._is_answer_earned(request, attempt)
         return self._build_answer(request, attempt) if earned else None
 
     async def _take_calls(self, request: PlanningRequest, attempt: Attempt, meant: Ask | PlanReply) -> Planned:

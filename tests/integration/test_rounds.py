@@ -264,11 +264,11 @@ async def test_each_part_of_a_request_is_asked_about_before_the_answer(tmp_path:
 
 async def test_a_part_that_needs_no_call_is_passed_over(tmp_path: Path) -> None:
     first = decides(TICKET, missing=["who has T-3", "say it"], times=1)
-    model = script(first, decides(times=1), ANSWER)
+    model = script(first, decides(times=2), ANSWER)
     async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="small") as bench:
         response = await bench.run("Who has T-3?")
         purposes = bench.client.purposes()
-    assert purposes == ["planner"] * 2 + ["completion"]
+    assert purposes == ["planner"] * 3 + ["completion"], "after its last part the whole request is asked about"
     assert response.response == "It is with Carla."
 
 
