@@ -11,9 +11,10 @@ import pytest
 from agent.core.errors import ConfigError
 from gateway.features.evaluation.conversation import Outcome, ToolUse
 from gateway.features.evaluation.scorers import grade_outcome
+from gateway.features.evaluation.state_file import StateFile
 from gateway.features.evaluation.task_files import EvalTask, load_tasks, select_tasks
+from gateway.features.evaluation.task_sets import DEVELOPMENT, load_servers
 from gateway.features.evaluation.world import Snapshot, World, compare_snapshots, prepare_world
-from gateway.features.evaluation.world_servers import SERVERS, StateFile
 from gateway.features.evaluation.world_tables import render_table
 
 FAMILIES = {
@@ -31,7 +32,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPy
     folder = tmp_path_factory.mktemp("tables")
     with duckdb.connect() as connection:
         for name in ("orders", "customers", "readings", "staff"):
-            (folder / f"{name}.csv").write_text(render_table(name), "utf-8")
+            (folder / f"{name}.csv").write_text(render_table(DEVELOPMENT, name), "utf-8")
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM '{folder / name}.csv'")
         yield connection
 
@@ -130,4 +131,4 @@ async def make_calls(task: EvalTask, world: World) -> None:
         is_rejected = task.reply == "reject" and step.tool in task.world.approve_tools
         if tool and tool != "read_gauge" and not is_rejected:
             assert server in task.world.servers
-            await SERVERS[server](StateFile(world.folder)).call_tool(tool, dict(step.inputs))
+            await load_servers(DEVELOPMENT)[server](StateFile(world.folder)).call_tool(tool, dict(step.inputs))
