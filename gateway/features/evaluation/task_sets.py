@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 
 class TaskSet(NamedTuple):
-    """A set of tasks. `servers` and `tables` are the names that its worlds may use."""
+    """A set of tasks. `servers` and `tables` are the names that its worlds may use.
+
+    Of a set that is only measured, `stepgate eval` does not report which checks failed, so that nobody tunes by them.
+    """
 
     package: str
     servers: tuple[str, ...]
     tables: tuple[str, ...]
+    is_only_measured: bool = False
 
     @property
     def tasks_folder(self) -> Path:
@@ -40,9 +44,16 @@ class TaskSet(NamedTuple):
 
 
 DEVELOPMENT = "development"
+HELD_OUT = "held-out"
 SETS: Mapping[str, TaskSet] = {
     DEVELOPMENT: TaskSet(
         "development", ("desk", "office", "shop", "plant"), ("orders", "customers", "readings", "staff")
+    ),
+    HELD_OUT: TaskSet(
+        "held_out",
+        ("library", "clinic", "nursery", "buses", "post"),
+        ("trips", "vehicles", "ausleihen", "visits"),
+        is_only_measured=True,
     ),
 }
 
