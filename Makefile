@@ -70,8 +70,9 @@ bench-fleet: $(DEV_STAMP) ## Print what several workers on one PostgreSQL do, al
 eval: $(DEV_STAMP) ## Run the evaluation's tasks against the configured model (EVAL_OPTIONS; docs/evaluation.md)
 	@$(BIN)/stepgate eval $(EVAL_OPTIONS)
 
-eval-model: $(DEV_STAMP) ## Print the tables of docs/evaluation.md with the configured model, beside rules and the model alone; hours
+eval-model: $(DEV_STAMP) ## Print the tables of both sets of docs/evaluation.md with the configured model, beside rules and the model alone; hours
 	@$(BIN)/stepgate eval --beside rules --beside model --resume data/eval/model.jsonl $(EVAL_OPTIONS)
+	@$(BIN)/stepgate eval --set held-out --beside rules --beside model --resume data/eval/model-held-out.jsonl $(EVAL_OPTIONS)
 
 check-model: $(DEV_STAMP) ## Try the engine with a real model at AGENT_LLM_BASE_URL: contract tests, then 20 sampled tasks
 	@$(BIN)/python -m pytest -n0 -v -s -m model tests/model

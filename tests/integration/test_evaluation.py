@@ -24,8 +24,9 @@ from gateway.cli import app
 from gateway.features.evaluation import world
 from gateway.features.evaluation.degraded import DegradedModel, serve_degraded, serve_degraded_in_thread
 from gateway.features.evaluation.inspect_tasks import read_results, run_evaluation
-from gateway.features.evaluation.report import Report, TaskResult, read_baseline, write_baseline
+from gateway.features.evaluation.report import HIDDEN, Report, TaskResult, read_baseline, write_baseline
 from gateway.features.evaluation.task_files import select_tasks
+from gateway.features.evaluation.task_sets import HELD_OUT
 from gateway.features.evaluation.world import list_settings, open_world
 from tests.support import warm
 from tests.support.processes import start
@@ -98,6 +99,13 @@ def test_tasks_are_run_in_their_worlds_and_graded_in_the_log_of_inspect(
     ]  # fmt: skip
     assert samples["approval-delete"].metadata["outcome"]["approvals"] == 1
     assert samples["chain-file-to-file"].model_usage["stepgate/stepgate"].total_tokens > 100
+
+
+def test_tasks_of_the_held_out_set_are_run_in_their_own_worlds(reference: ReferenceModel, tmp_path: Path) -> None:
+    ids = ["approval-gate-mail", "chain-shade-delivery", "single-ferry-van"]
+    tasks = select_tasks(ids=ids, set_name=HELD_OUT)
+    log = run_evaluation(tasks, list_reference_settings(reference.url), log_dir=tmp_path, parallel=2)
+    assert {result.id: result.failures for result in read_results(log)} == dict.fromkeys(ids, ())
 
 
 def test_a_gateway_that_does_not_start_is_an_error_and_not_a_wrong_answer(tmp_path: Path) -> None:
@@ -185,6 +193,24 @@ def test_the_command_compares_with_a_baseline_and_keeps_a_new_one(tmp_path: Path
     assert [(result.id, result.is_right) for result in read_baseline(kept).results] == [("follow-up-number", False)]
 
 
+def test_the_command_does_not_report_which_checks_of_the_held_out_set_failed(tmp_path: Path) -> None:
+    """Without a model the discount is not taken off."""
+    kept = tmp_path / "kept.json"
+    command = start(
+        [sys.executable, "-m", "gateway.cli", "eval", "--set", "held-out", "--task", "follow-up-discount",
+         "--log-dir", str(tmp_path), "--baseline", str(kept)],
+        cwd=tmp_path,
+        environment={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+    assert command.wait(COMMAND_SECONDS) == 0
+    output = "\n".join(command.output)
+    assert re.search(r"\| all +\| 0 of 1 \|", output), output
+    assert f"follow-up-discount: {HIDDEN}" in output
+    assert "1296" not in output
+    stored = read_baseline(kept)
+    assert (stored.about["set"], stored.results[0].failures) == ("held-out", (HIDDEN,))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -192,6 +218,8 @@ def test_the_command_compares_with_a_baseline_and_keeps_a_new_one(tmp_path: Path
         (["--damage-kind", "typo"], "'typo' is unknown"),
         (["--family", "nothing"], "no task or family 'nothing'"),
         (["--compare", "missing.json"], "cannot be read"),
+        (["--set", "secret"], "the sets are development, held-out"),
+        (["--set", "held-out", "--task", "single-product"], "no task or family 'single-product'"),
     ],
 )
 def test_the_command_refuses_what_it_cannot_do(

@@ -16,9 +16,11 @@ from aiohttp import web
 
 from agent.text.numbers import find_numbers
 from gateway.features.evaluation.task_files import SITE_PLACEHOLDER, EvalTask, load_tasks
+from gateway.features.evaluation.task_sets import SETS
 from tests.support.processes import Process, start
 
 SITE = r"http://127\.0\.0\.1:\d+"
+ADDRESS = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 NOTED = "Noted."
 NOTHING_FOUND = "I could not find that out."
 TOKENS_PER_CHARACTER = 0.25
@@ -51,14 +53,22 @@ class ReferenceModel:
 
 @cache
 def turn_pattern(turn: str) -> re.Pattern[str]:
-    """Matches a turn's text, whatever the port of its web site is."""
-    return re.compile(f"({SITE})".join(re.escape(part) for part in turn.split(SITE_PLACEHOLDER)))
+    """Matches a turn's text, whatever the port of its web site is, and with a placeholder in place of each address."""
+    return re.compile(f"({SITE})".join(_escape(part) for part in turn.split(SITE_PLACEHOLDER)))
+
+
+def _escape(text: str) -> str:
+    pieces = re.split(f"({ADDRESS})", text)
+    return "".join(
+        rf"(?:{re.escape(piece)}|<EMAIL_\d+>)" if number % 2 else re.escape(piece)
+        for number, piece in enumerate(pieces)
+    )
 
 
 def find_request(text: str) -> Request | None:
     """The task whose turn the text holds; the longest turn if several do, a last turn before an earlier one."""
     candidates = []
-    for task in load_tasks():
+    for task in (task for name in SETS for task in load_tasks(name)):
         for number, turn in enumerate(task.turns, start=1):
             match = turn_pattern(turn).search(text)
             if match is not None:

@@ -35,6 +35,7 @@ from gateway.features.evaluation.conversation import ChatTurn, Outcome, SendErro
 from gateway.features.evaluation.report import TaskResult, build_result
 from gateway.features.evaluation.scorers import grade_outcome
 from gateway.features.evaluation.task_files import EvalTask, select_tasks
+from gateway.features.evaluation.task_sets import DEVELOPMENT
 from gateway.features.evaluation.world import list_settings, open_world
 
 SEED = 0
@@ -53,23 +54,25 @@ def stepgate(
     limit: int = 0,
     room: str = "",
     progress: Progress | None = None,
+    set_name: str = DEVELOPMENT,
 ) -> Task:
-    """Builds the Inspect task from the families or ids, separated by commas or as a list; empty means all.
+    """Builds the Inspect task from the families or ids of a set, separated by commas or as a list; empty means all.
 
     `settings` are environment variables of the worlds' gateways; unset: those of this process. `room` answers in place
     of each task's own. `progress` gets each result as soon as it is graded.
     """
     families = [name for name in family.split(",") if name]
-    chosen = select_tasks(families, ids, limit or None)
+    chosen = select_tasks(families, ids, limit or None, set_name)
     environment = list_settings(load_settings()) if settings is None else settings
     samples = [
         Sample(id=one.id, input=one.turns[0], target=one.solution.answer, metadata={"family": one.family})
         for one in chosen
     ]
+    tasks = {one.id: one for one in chosen}
     return Task(
         dataset=MemoryDataset(samples, name="stepgate"),
-        solver=converse({one.id: one for one in chosen}, environment, room),
-        scorer=check_outcome(progress),
+        solver=converse(tasks, environment, room),
+        scorer=check_outcome(tasks, progress),
         name="stepgate",
     )
 
@@ -153,9 +156,8 @@ def _to_message(turn: ChatTurn) -> ChatMessage:
 
 
 @scorer(metrics=[grouped(accuracy(), "family", all_label="all"), stderr()])
-def check_outcome(progress: Progress | None = None) -> Scorer:
+def check_outcome(tasks: dict[str, EvalTask], progress: Progress | None = None) -> Scorer:
     """Grades the stored outcome by the task's checks, and reports it to `progress`."""
-    tasks = {one.id: one for one in select_tasks()}
 
     async def score(state: TaskState, target: Target) -> Score:
         outcome = Outcome.model_validate(state.metadata["outcome"])
@@ -182,13 +184,14 @@ def run_evaluation(
     room: str = "",
     progress: Progress | None = None,
 ) -> EvalLog:
-    """Runs the tasks, `parallel` at a time, and writes Inspect's log below `log_dir`. Returns the log.
+    """Runs tasks of one set, `parallel` at a time, and writes Inspect's log below `log_dir`. Returns the log.
 
     `room` and `progress` as in `stepgate`.
     """
+    [set_name] = {one.world.set_name for one in tasks}
     options: dict[str, Any] = {"display": "none", "log_dir": str(log_dir), "max_samples": parallel}
     [log] = eval(
-        stepgate(settings=settings, ids=[one.id for one in tasks], room=room, progress=progress),
+        stepgate(settings=settings, ids=[one.id for one in tasks], room=room, progress=progress, set_name=set_name),
         model=None,
         fail_on_error=False,
         log_model_api=True,

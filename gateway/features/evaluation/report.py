@@ -16,6 +16,9 @@ COLUMNS = (
 ERROR_STATUS = "error"
 """Status of a task whose world could not be made or whose gateway was lost: it was not measured."""
 
+HIDDEN = "not shown, because this set of tasks is only measured"
+"""Stands for the checks that failed."""
+
 
 class TaskResult(BaseModel):
     """The result of one task. `calls` are tool calls; tokens are of prompts and replies together."""
@@ -65,6 +68,16 @@ def build_result(task_id: str, family: str, outcome: Outcome, failures: Sequence
         status=outcome.status,
         failures=tuple(failures),
     )
+
+
+def hide_failed_checks(result: TaskResult) -> TaskResult:
+    """The result without the checks that failed, for tasks that are only measured.
+
+    The reason of a task that was not measured stays.
+    """
+    if result.is_right or result.status == ERROR_STATUS:
+        return result
+    return result.model_copy(update={"failures": (HIDDEN,)})
 
 
 def format_report(report: Report) -> str:

@@ -1,10 +1,9 @@
-"""The tasks as data: `gateway/features/evaluation/tasks/FAMILY.yaml`, read and validated."""
+"""The tasks as data: `gateway/features/evaluation/sets/SET/tasks/FAMILY.yaml`, read and validated."""
 
 import random
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import zip_longest
-from pathlib import Path
 from typing import Literal
 
 import yaml
@@ -12,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 
 from agent.core.errors import ConfigError
 from agent.core.value_faults import describe_first_fault
+from gateway.features.evaluation.task_sets import DEVELOPMENT, find_set
 
-TASKS_FOLDER = Path(__file__).parent / "tasks"
 SITE_PLACEHOLDER = "{site}"
 """Stands for the address of the world's web site in prompts and in arguments of a reference solution."""
 
@@ -23,18 +22,31 @@ class _Strict(BaseModel):
 
 
 class WorldSpec(_Strict):
-    """What a task's world holds besides the state of the servers."""
+    """What a task's world holds besides the state of the servers. Names are those of its set of tasks."""
 
-    tables: tuple[Literal["orders", "customers", "readings", "staff"], ...] = ()
+    set_name: str = Field(default=DEVELOPMENT, description="the task's set, filled in by `load_tasks`")
+    tables: tuple[str, ...] = ()
     documents: tuple[str, ...] = Field(default=(), description="names in data/documents; readable as files")
     collection: bool = Field(default=False, description="the documents are also read into the collection `papers`")
     site: bool = Field(default=False, description="a web site on this machine")
-    servers: tuple[Literal["desk", "office", "shop", "plant"], ...] = ()
+    servers: tuple[str, ...] = ()
     files: dict[str, str] = Field(default={}, description="further files, by path")
     approve_tools: tuple[str, ...] = Field(default=(), description="tools that always need approval, as server__tool")
     contacts: bool = Field(
         default=False, description="answers may hold other people's addresses, which a gateway removes by default"
     )
+
+    @model_validator(mode="after")
+    def _check_names(self) -> "WorldSpec":
+        """Rejects a server or table that the set does not have."""
+        task_set = find_set(self.set_name)
+        for kind, names, offered in (
+            ("server", self.servers, task_set.servers),
+            ("table", self.tables, task_set.tables),
+        ):
+            if unknown := set(names) - set(offered):
+                raise ValueError(f"there is no {kind} {min(unknown)!r}; known: {', '.join(offered)}")
+        return self
 
 
 class TextCheck(_Strict):
@@ -105,16 +117,18 @@ class EvalTask(_Strict):
 
 
 @cache
-def load_tasks() -> tuple[EvalTask, ...]:
-    """All tasks, by family. Raises `ConfigError` naming the file and the task that is invalid."""
+def load_tasks(set_name: str = DEVELOPMENT) -> tuple[EvalTask, ...]:
+    """All tasks of a set, by family. Raises `ConfigError` for an unknown set, and for an invalid task with its file."""
     tasks: list[EvalTask] = []
-    for path in sorted(TASKS_FOLDER.glob("*.yaml")):
+    for path in sorted(find_set(set_name).tasks_folder.glob("*.yaml")):
         for entry in yaml.safe_load(path.read_text("utf-8")):
             turns = entry.pop("turns", None) or [entry.pop("prompt", "")]
+            world = {**entry.pop("world", {}), "set_name": set_name}
             try:
-                tasks.append(EvalTask.model_validate({**entry, "turns": turns, "family": path.stem}))
+                task = EvalTask.model_validate({**entry, "turns": turns, "family": path.stem, "world": world})
             except ValidationError as error:
                 raise ConfigError(f"{path.name}: task {entry.get('id')!r}: {describe_first_fault(error)}") from error
+            tasks.append(task)
     return tuple(tasks)
 
 
@@ -132,11 +146,13 @@ def sample_tasks(tasks: Sequence[EvalTask], count: int, seed: int) -> list[EvalT
     return [task for task in tasks if task.id in ids]
 
 
-def select_tasks(families: Iterable[str] = (), ids: Iterable[str] = (), limit: int | None = None) -> list[EvalTask]:
-    """The tasks of these families and ids, at most `limit` of each family. Raises `ConfigError` for an unknown
-    name.
+def select_tasks(
+    families: Iterable[str] = (), ids: Iterable[str] = (), limit: int | None = None, set_name: str = DEVELOPMENT
+) -> list[EvalTask]:
+    """The tasks of a set with these families and ids, at most `limit` of each family. Raises `ConfigError` for an
+    unknown name.
     """
-    tasks = load_tasks()
+    tasks = load_tasks(set_name)
     chosen_families, chosen_ids = set(families), set(ids)
     known_families = {task.family for task in tasks}
     unknown = (chosen_families - known_families) | (chosen_ids - {task.id for task in tasks})

@@ -22,9 +22,9 @@ from pydantic import JsonValue, SecretStr
 from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
 from gateway.features.evaluation.task_files import SITE_PLACEHOLDER, EvalTask, WorldSpec
+from gateway.features.evaluation.task_sets import find_set
 from gateway.features.evaluation.world_tables import render_table
 
-DATA_FOLDER = Path(__file__).parent / "data"
 SOURCE_ROOT = Path(__file__).resolve().parents[3]
 """Where the packages are, for the processes of a world: they start in other folders."""
 COLLECTION = "papers"
@@ -92,17 +92,18 @@ def _flatten(prefix: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
 @contextmanager
 def prepare_world(spec: WorldSpec) -> Iterator[World]:
     """Makes the files of a world in a temporary folder and starts its web site; both are gone afterwards."""
+    data = find_set(spec.set_name).data_folder
     with tempfile.TemporaryDirectory(prefix="stepgate-eval-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         files = folder / "files"
         (files / "out").mkdir(parents=True)
-        (folder / "state.json").write_bytes((DATA_FOLDER / "state.json").read_bytes())
+        (folder / "state.json").write_bytes((data / "state.json").read_bytes())
         for table in spec.tables:
-            (files / f"{table}.csv").write_text(render_table(table), "utf-8")
+            (files / f"{table}.csv").write_text(render_table(spec.set_name, table), "utf-8")
         for document in spec.documents:
             target = files / "documents" / document
             target.parent.mkdir(exist_ok=True)
-            target.write_bytes((DATA_FOLDER / "documents" / document).read_bytes())
+            target.write_bytes((data / "documents" / document).read_bytes())
         for path, text in spec.files.items():
             (files / path).parent.mkdir(parents=True, exist_ok=True)
             (files / path).write_text(text, "utf-8")
@@ -110,7 +111,7 @@ def prepare_world(spec: WorldSpec) -> Iterator[World]:
         (folder / "data" / "mcp_servers.json").write_text(
             json.dumps({"mcpServers": _build_servers(spec, folder)}), "utf-8"
         )
-        yield World(folder, site_url=stack.enter_context(_serve_site()) if spec.site else "")
+        yield World(folder, site_url=stack.enter_context(_serve_site(data / "site")) if spec.site else "")
 
 
 def _build_servers(spec: WorldSpec, folder: Path) -> dict[str, JsonValue]:
@@ -118,7 +119,7 @@ def _build_servers(spec: WorldSpec, folder: Path) -> dict[str, JsonValue]:
     return {
         name: {
             "command": sys.executable,
-            "args": ["-m", "gateway.features.evaluation.world_servers", name, str(folder)],
+            "args": ["-m", "gateway.features.evaluation.world_servers", spec.set_name, name, str(folder)],
             "cwd": str(SOURCE_ROOT),
             "trusted": True,
             "tools": {"approve": [tool.split("__")[1] for tool in spec.approve_tools if tool.startswith(f"{name}__")]},
@@ -135,9 +136,9 @@ class _SiteHandler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def _serve_site() -> Iterator[str]:
+def _serve_site(folder: Path) -> Iterator[str]:
     """Yields the address of the web site, served on this machine."""
-    handler = functools.partial(_SiteHandler, directory=str(DATA_FOLDER / "site"))
+    handler = functools.partial(_SiteHandler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"

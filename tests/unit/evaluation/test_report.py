@@ -10,6 +10,7 @@ from agent.core.models import JsonObject
 from gateway.features.evaluation.conversation import Outcome, ToolUse, add_run, count_least_calls
 from gateway.features.evaluation.report import (
     COLUMNS,
+    HIDDEN,
     Report,
     TaskResult,
     build_result,
@@ -18,6 +19,7 @@ from gateway.features.evaluation.report import (
     format_comparison,
     format_failures,
     format_report,
+    hide_failed_checks,
     read_baseline,
     write_baseline,
 )
@@ -43,6 +45,15 @@ def test_the_table_has_a_line_for_each_family_and_one_for_all() -> None:
     ]
     assert len({len(line) for line in lines}) == 1, "aligned"
     assert format_failures(report) == "b: answer: the number 4 is missing"
+
+
+def test_failed_checks_are_hidden_but_not_why_a_task_was_not_measured() -> None:
+    wrong = hide_failed_checks(result("a", right=False))
+    assert (wrong.is_right, wrong.failures) == (False, (HIDDEN,))
+    assert wrong.model_copy(update={"failures": result("a", right=False).failures}) == result("a", right=False)
+    error = TaskResult(id="a", family="f", is_right=False, failures=("the gateway did not start",))
+    assert hide_failed_checks(error) == error
+    assert hide_failed_checks(result("a", right=True)) == result("a", right=True)
 
 
 def test_without_a_model_or_a_right_task_there_is_no_ratio_of_calls() -> None:

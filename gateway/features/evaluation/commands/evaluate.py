@@ -16,6 +16,7 @@ from agent.core.extras import EXTRAS, format_install_hint
 from agent.core.settings import Settings
 from gateway.auth.authentication import is_loopback
 from gateway.cli.session import load_command_settings
+from gateway.features.evaluation.task_sets import DEVELOPMENT, SETS, find_set
 from gateway.quiet_interrupt import QuietInterrupt
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 
 def evaluate(
+    task_set: Annotated[
+        str, typer.Option("--set", help=f"The set of tasks: {' or '.join(SETS)}; the latter is only measured.")
+    ] = DEVELOPMENT,
     family: Annotated[list[str] | None, typer.Option(help="Only this family of tasks; may be repeated.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only the task with this id; may be repeated.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many tasks of each family.")] = None,
@@ -66,7 +70,7 @@ def evaluate(
         from gateway.features.evaluation.task_files import sample_tasks, select_tasks  # noqa: PLC0415
 
     earlier = report.read_baseline(compare) if compare is not None else None
-    tasks = select_tasks(family or (), task or (), limit)
+    tasks = select_tasks(family or (), task or (), limit, task_set)
     if sample is not None:
         tasks = sample_tasks(tasks, sample, seed)
     others = [name for name in answerers.BESIDE if name in (beside or ())]
@@ -74,6 +78,7 @@ def evaluate(
         raise typer.BadParameter(f"one of {', '.join(answerers.BESIDE)}", param_hint="--beside")
     about = {"model": settings.model_fast, "high": settings.model_high, "damage": damage, "seed": seed}
     progress = ProgressFile(resume, about) if resume is not None else None
+    hides_checks = find_set(task_set).is_only_measured
     reports: dict[str, report.Report] = {}
     log = ""
     with _prepare_model(settings, damage, damage_kind or [], seed) as environment:
@@ -84,9 +89,11 @@ def evaluate(
                 log_dir=log_dir or settings.data_dir / "eval",
                 parallel=parallel or _choose_parallel(settings),
                 progress=progress,
-                report=_print_result,
+                report=lambda result: _print_result(report.hide_failed_checks(result) if hides_checks else result),
             )
-            reports[answerer.name] = report.Report(about=about, results=results)
+            if hides_checks:
+                results = tuple(map(report.hide_failed_checks, results))
+            reports[answerer.name] = report.Report(about={**about, "set": task_set}, results=results)
             log = log or location
     result = reports["gateway"]
     print(result.model_dump_json(indent=2) if as_json else report.format_report(result))

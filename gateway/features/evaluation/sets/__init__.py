@@ -1,0 +1,1 @@
+"""The sets of tasks, one package each (`task_sets.py`)."""
