@@ -28,7 +28,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-injection bench-reading bench-search check-browser check-clients check-examples check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-degraded eval-model eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-injection bench-reading bench-search check-browser check-clients check-examples check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-bfcl eval-chat eval-degraded eval-model eval-peers eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -73,6 +73,15 @@ eval: $(DEV_STAMP) ## Run the evaluation's tasks against the configured model (E
 eval-model: $(DEV_STAMP) ## Print the tables of both sets of docs/evaluation.md with the configured model, beside rules and the model alone; hours
 	@$(BIN)/stepgate eval --beside rules --beside model --resume data/eval/model.jsonl $(EVAL_OPTIONS)
 	@$(BIN)/stepgate eval --set held-out --beside rules --beside model --resume data/eval/model-held-out.jsonl $(EVAL_OPTIONS)
+
+eval-peers: $(DEV_STAMP) ## Print the same tasks answered by other frameworks' own loops, beside the gateway (PEER_OPTIONS, e.g. --sample 20); hours
+	@$(BIN)/python -m tests.bench.native_loops --resume data/eval/model.jsonl $(PEER_OPTIONS)
+
+eval-bfcl: $(DEV_STAMP) ## Print right calls of the public set of bfcl-eval, through the gateway and bare (BFCL_OPTIONS, e.g. --limit 40); hours
+	@$(BIN)/python -m tests.bench.function_calls --resume data/eval/bfcl.jsonl $(BFCL_OPTIONS)
+
+eval-chat: $(DEV_STAMP) ## Print checks and first tokens of 40 everyday turns beside the bare model's; writes a blind sheet (CHAT_OPTIONS)
+	@$(BIN)/python -m tests.bench.everyday_chat --resume data/eval/chat.jsonl $(CHAT_OPTIONS)
 
 check-model: $(DEV_STAMP) ## Try the engine with a real model at AGENT_LLM_BASE_URL: contract tests, then 20 sampled tasks
 	@$(BIN)/python -m pytest -n0 -v -s -m model tests/model

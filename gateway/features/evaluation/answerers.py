@@ -40,7 +40,7 @@ def run_answerer(
     *,
     log_dir: Path,
     parallel: int,
-    progress: ProgressFile | None,
+    progress: ProgressFile[TaskResult] | None,
     report: Callable[[TaskResult], None],
 ) -> tuple[tuple[TaskResult, ...], str]:
     """The result of every task, and the place of Inspect's log. Tasks in `progress` are not run again.

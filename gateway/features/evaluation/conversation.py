@@ -10,6 +10,10 @@ from pydantic import BaseModel, JsonValue
 from gateway.features.evaluation.task_files import EvalTask
 from gateway.features.evaluation.world import Snapshot, World, compare_snapshots
 
+SEED = 0
+"""The seed of every model call of an evaluation."""
+TURN_SECONDS = 900
+"""Time limit of one turn; a room's own time limit ends a run before it."""
 MAX_REPLIES = 6
 """Approval questions that the simulated user answers in one turn."""
 READ_SECONDS = 30.0

@@ -31,17 +31,19 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from agent.core.settings.loading import load_settings
-from gateway.features.evaluation.conversation import ChatTurn, Outcome, SendError, hold_conversation
+from gateway.features.evaluation.conversation import (
+    SEED,
+    TURN_SECONDS,
+    ChatTurn,
+    Outcome,
+    SendError,
+    hold_conversation,
+)
 from gateway.features.evaluation.report import TaskResult, build_result
 from gateway.features.evaluation.scorers import grade_outcome
 from gateway.features.evaluation.task_files import EvalTask, select_tasks
 from gateway.features.evaluation.task_sets import DEVELOPMENT
 from gateway.features.evaluation.world import list_settings, open_world
-
-SEED = 0
-TURN_SECONDS = 900
-"""Time limit of one turn; a room's own time limit ends a run before it."""
-
 
 Progress = Callable[[TaskResult], None]
 

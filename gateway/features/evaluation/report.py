@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.core.errors import ConfigError
+from agent.core.settings import Settings
 from gateway.features.evaluation.conversation import Outcome
 
 COLUMNS = (
@@ -20,12 +21,18 @@ HIDDEN = "not shown, because this set of tasks is only measured"
 """Stands for the checks that failed."""
 
 
-class TaskResult(BaseModel):
-    """The result of one task. `calls` are tool calls; tokens are of prompts and replies together."""
+class MeasuredResult(BaseModel):
+    """A result that a `ProgressFile` keeps. With `ERROR_STATUS` nothing was measured, and it is not kept."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
+    status: str = ERROR_STATUS
+
+
+class TaskResult(MeasuredResult):
+    """The result of one task. `calls` are tool calls; tokens are of prompts and replies together."""
+
     family: str
     is_right: bool
     calls: int = 0
@@ -36,7 +43,6 @@ class TaskResult(BaseModel):
     """Tokens of prompts that the endpoint had to read again."""
     cached_tokens: int = 0
     seconds: float = 0.0
-    status: str = ERROR_STATUS
     failures: tuple[str, ...] = ()
 
 
@@ -50,6 +56,11 @@ class Report(BaseModel):
     def right_count(self) -> int:
         """How many tasks were solved."""
         return sum(result.is_right for result in self.results)
+
+
+def describe_subject(settings: Settings, *, damage: float = 0.0, seed: int = 0) -> dict[str, Any]:
+    """Describes what is evaluated: results belong together where this is the same."""
+    return {"model": settings.model_fast, "high": settings.model_high, "damage": damage, "seed": seed}
 
 
 def build_result(task_id: str, family: str, outcome: Outcome, failures: Sequence[str]) -> TaskResult:

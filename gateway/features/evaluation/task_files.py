@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
@@ -132,10 +132,27 @@ def load_tasks(set_name: str = DEVELOPMENT) -> tuple[EvalTask, ...]:
     return tuple(tasks)
 
 
-def sample_tasks(tasks: Sequence[EvalTask], count: int, seed: int) -> list[EvalTask]:
+class FamilyMember(Protocol):
+    """What `sample_tasks` chooses from: a task of ours, or a case of another set."""
+
+    @property
+    def id(self) -> str:
+        """Its name, unique among all."""
+        ...
+
+    @property
+    def family(self) -> str:
+        """The name of its family."""
+        ...
+
+
+MemberT = TypeVar("MemberT", bound=FamilyMember)
+
+
+def sample_tasks(tasks: Sequence[MemberT], count: int, seed: int) -> list[MemberT]:
     """Returns `count` tasks, as many of each family as of any other, chosen by the seed and in the order of `tasks`."""
     chance = random.Random(seed)  # noqa: S311 - a choice that can be repeated, no secret
-    families: dict[str, list[EvalTask]] = {}
+    families: dict[str, list[MemberT]] = {}
     for task in tasks:
         families.setdefault(task.family, []).append(task)
     for members in families.values():

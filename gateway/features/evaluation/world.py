@@ -15,12 +15,14 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from urllib.parse import urlsplit
 
 import httpx
 from pydantic import JsonValue, SecretStr
 
 from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
+from gateway.auth.authentication import is_loopback
 from gateway.features.evaluation.task_files import SITE_PLACEHOLDER, EvalTask, WorldSpec
 from gateway.features.evaluation.task_sets import find_set
 from gateway.features.evaluation.world_tables import render_table
@@ -161,6 +163,14 @@ async def open_world(task: EvalTask, settings: Mapping[str, str]) -> AsyncIterat
 
 def _add_world_settings(spec: WorldSpec, settings: Mapping[str, str]) -> dict[str, str]:
     return {f"{PREFIX}GUARD_ANSWER_PII": "flag", **settings} if spec.contacts else dict(settings)
+
+
+def choose_parallel(settings: Settings) -> int:
+    """How many tasks run at a time. A model on this machine answers one after another: what waits for it would only be
+    measured as slow.
+    """
+    host = urlsplit(settings.llm_base_url or "").hostname
+    return 1 if host is not None and is_loopback(host) else max(1, (os.cpu_count() or 2) - 1)
 
 
 def list_settings(settings: Settings) -> dict[str, str]:

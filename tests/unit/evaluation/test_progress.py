@@ -8,7 +8,7 @@ import pytest
 from agent.core.errors import ConfigError
 from gateway.features.evaluation.answerers import format_beside, list_answerers
 from gateway.features.evaluation.progress import ProgressFile
-from gateway.features.evaluation.report import Report
+from gateway.features.evaluation.report import Report, TaskResult
 from gateway.features.evaluation.task_files import load_tasks, sample_tasks
 from tests.unit.evaluation.test_report import result
 
@@ -17,21 +17,25 @@ ABOUT = {"model": "tiny", "seed": 0}
 
 def test_results_are_kept_as_they_come_for_each_answerer(tmp_path: Path) -> None:
     file = tmp_path / "kept/progress.jsonl"
-    first = ProgressFile(file, ABOUT)
+    first = ProgressFile(file, ABOUT, TaskResult)
     first.add("gateway", result("a", right=True))
     first.add("rules", result("a", right=False))
     first.add("gateway", result("b", right=False).model_copy(update={"status": "error"}))
     with file.open("a") as torn:
         torn.write('{"answerer": "gateway", "resu')
-    again = ProgressFile(file, ABOUT)
+    again = ProgressFile(file, ABOUT, TaskResult)
     assert again.find("gateway", "a") == result("a", right=True)
     assert again.find("rules", "a") == result("a", right=False)
     assert again.find("gateway", "b") is None, "a task that was not measured is run again"
+    odd = result("c", right=False).model_copy(update={"failures": ("a line\u2028separator",)})
+    again.add("gateway", odd)
+    once_more = ProgressFile(file, ABOUT, TaskResult)
+    assert once_more.find("gateway", "c") == odd, "what follows a line that a killed process began is read"
     with pytest.raises(ConfigError, match="another evaluation"):
-        ProgressFile(file, {"model": "large", "seed": 0})
+        ProgressFile(file, {"model": "large", "seed": 0}, TaskResult)
     (tmp_path / "other").write_text("no json")
     with pytest.raises(ConfigError, match="not a file written by"):
-        ProgressFile(tmp_path / "other", ABOUT)
+        ProgressFile(tmp_path / "other", ABOUT, TaskResult)
 
 
 def test_a_sample_has_as_many_tasks_of_each_family_and_is_the_same_for_a_seed() -> None:

@@ -2,19 +2,16 @@
 
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 import typer
 
 from agent.core.errors import ConfigError
 from agent.core.extras import EXTRAS, format_install_hint
 from agent.core.settings import Settings
-from gateway.auth.authentication import is_loopback
 from gateway.cli.session import load_command_settings
 from gateway.features.evaluation.task_sets import DEVELOPMENT, SETS, find_set
 from gateway.quiet_interrupt import QuietInterrupt
@@ -68,6 +65,7 @@ def evaluate(
         from gateway.features.evaluation import answerers, report  # noqa: PLC0415 - Inspect takes half a second to import
         from gateway.features.evaluation.progress import ProgressFile  # noqa: PLC0415
         from gateway.features.evaluation.task_files import sample_tasks, select_tasks  # noqa: PLC0415
+        from gateway.features.evaluation.world import choose_parallel  # noqa: PLC0415
 
     earlier = report.read_baseline(compare) if compare is not None else None
     tasks = select_tasks(family or (), task or (), limit, task_set)
@@ -76,8 +74,8 @@ def evaluate(
     others = [name for name in answerers.BESIDE if name in (beside or ())]
     if set(beside or ()) - {*answerers.BESIDE}:
         raise typer.BadParameter(f"one of {', '.join(answerers.BESIDE)}", param_hint="--beside")
-    about = {"model": settings.model_fast, "high": settings.model_high, "damage": damage, "seed": seed}
-    progress = ProgressFile(resume, about) if resume is not None else None
+    about = report.describe_subject(settings, damage=damage, seed=seed)
+    progress = ProgressFile(resume, about, report.TaskResult) if resume is not None else None
     hides_checks = find_set(task_set).is_only_measured
     reports: dict[str, report.Report] = {}
     log = ""
@@ -87,7 +85,7 @@ def evaluate(
                 answerer,
                 tasks,
                 log_dir=log_dir or settings.data_dir / "eval",
-                parallel=parallel or _choose_parallel(settings),
+                parallel=parallel or choose_parallel(settings),
                 progress=progress,
                 report=lambda result: _print_result(report.hide_failed_checks(result) if hides_checks else result),
             )
@@ -106,14 +104,6 @@ def evaluate(
         comparison = report.compare_reports(earlier, result)
         print(report.format_comparison(comparison), file=sys.stderr)
         raise SystemExit(1 if comparison.is_worse else 0)
-
-
-def _choose_parallel(settings: Settings) -> int:
-    """Returns how many tasks run at a time. A model on this machine answers one after another: what waits for it would
-    only be measured as slow.
-    """
-    host = urlsplit(settings.llm_base_url or "").hostname
-    return 1 if host is not None and is_loopback(host) else max(1, (os.cpu_count() or 2) - 1)
 
 
 def _print_result(result: "TaskResult") -> None:
