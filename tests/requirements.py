@@ -18,11 +18,11 @@ from xml.etree import ElementTree as ET
 
 import yaml
 
+from tests.doors import opens_door
+
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 PAGE = ROOT / "docs" / "requirements.md"
-DOOR_FOLDERS = frozenset({"integration", "e2e", "clients", "conformance", "abuse", "faults"})
-"""Folders of tests that start a gateway, a command or a client of one."""
 DEVIATIONS: Mapping[str, str] = {
     "S001-27": "a step that only reads may begin before the verdict on its input; what it made is discarded if the "
     "verdict is not SUCCESS",
@@ -57,7 +57,7 @@ class RowTest:
 
     @property
     def is_at_door(self) -> bool:
-        return Path(self.path).parts[1] in DOOR_FOLDERS
+        return opens_door(ROOT / self.path, self.name)
 
 
 def read_rows() -> dict[str, str]:

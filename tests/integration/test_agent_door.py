@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from agent.core import models
+from agent.core.failures import AgentFailure
 from tests.integration.conftest import Serve
 from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -183,7 +185,17 @@ async def test_skills_and_tools_are_listed_with_what_matters(serve: Serve) -> No
 async def test_the_openapi_components_are_the_internal_models(serve: Serve) -> None:
     async with serve() as url, httpx.AsyncClient() as client:
         schemas = (await client.get(f"{url}/openapi.json")).json()["components"]["schemas"]
-    assert {"AgentRequest", "AgentResponse", "Plan", "PlanStep", "StepOutcome", "AgentFailure"} <= set(schemas)
+    internal = (
+        models.AgentRequest,
+        models.AgentResponse,
+        models.Plan,
+        models.PlanStep,
+        models.StepOutcome,
+        AgentFailure,
+    )
+    for model in internal:
+        fields = {field.alias or name for name, field in model.model_fields.items() if not field.exclude}
+        assert fields <= set(schemas[model.__name__]["properties"]), model.__name__
 
 
 async def test_paths_that_do_not_exist_are_told_in_shape_with_a_request_id(serve: Serve) -> None:

@@ -15,6 +15,7 @@ from agent.core.models import AgentRequest, Room, SourceCitation, TailorOutput
 from agent.storage.journal_sqlite import open_sqlite
 from gateway.features.documents.engine.grounded_answers.locate import make_citation_id
 from tests.integration.conftest import Serve
+from tests.integration.test_embedder_doors import write_handbook
 from tests.support.documents import Words, pdf
 from tests.support.processes import start
 from tests.support.script import says, script
@@ -230,3 +231,16 @@ async def test_open_webui_gets_name_page_quote_and_address(serve: Serve) -> None
     assert text == (
         "Train tickets are booked by the travel department [1].\n\nWhat the documents do not support was left out (1)."
     )
+
+
+@pytest.mark.row("S003-32")
+async def test_an_answer_suggests_what_else_was_found(serve: Serve) -> None:
+    handbook = write_handbook(Money="The boat is paid in crowns, and what a boat costs is said before it is rented. ")
+    model = script(says("A boat is rented at the harbour for a day [1].", to="completion"))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        await upload(client, "club.md", handbook)
+        final = (await queried(client, "Where is a boat rented for a day?"))["final_response"]
+        nothing = (await queried(client, "Who won the football world cup?"))["final_response"]
+    assert "harbour" in final["content"]
+    assert final["follow_up_suggestions"] == ["What do the documents say about Money?"]
+    assert nothing["follow_up_suggestions"] == []

@@ -228,3 +228,34 @@ async def test_a_user_who_sends_too_much_is_told_to_wait(
         assert [(await mine.ask("hm?")).status_code for _ in range(3)] == [200, 200, 429]
         refused = await mine.ask("hm?")
         assert 0 < int(refused.headers["retry-after"]) <= 60
+
+
+@pytest.mark.row("S000-44")
+async def test_calls_that_failed_or_were_refused_are_in_the_stream_and_in_the_history(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    folder = papers(tmp_path / "data")
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        wrong = (
+            calls("web_fetch", url="https://example.org/"),
+            calls("spawn_source_analyzer", source_id="src_nowhere", user_intent=INDEX),
+            calls("build_pipeline", template="no such template"),
+            says("I could do none of it.", to="skill", times=1),
+        )
+        model_server.load(script(*wrong))
+        found = await mine.say(INDEX)
+        known = await mine.look()
+    ended = [(one["tool"], one["status"]) for one in found if one["type"] == "tool" and one["status"] != "started"]
+    assert ended == [
+        ("get_pipeline_state", "done"),
+        ("web_fetch", "refused"),
+        ("spawn_source_analyzer", "failed"),
+        ("build_pipeline", "failed"),
+    ]
+    assert all(one["content"] for one in found if one["type"] == "tool" and one["status"] in ("failed", "refused"))
+    assert not [one for one in found if one["type"] == "subagent"], "none was started"
+    _, *kept = [one for one in known["messages"] if one["role"] == "tool"]
+    assert [one["metadata"]["tool_name"] for one in kept] == ["web_fetch", "spawn_source_analyzer", "build_pipeline"]
+    assert not any(one["metadata"]["success"] for one in kept)
+    assert known["validation"] is None

@@ -1,6 +1,7 @@
 """The eight queries of the example company: every retrieval mode is measured on them."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from gateway.packaged_files import PACKAGE_ROOT
 from tests.bench.datasets import read
 from tests.bench.lsa import LsaEmbedder
 from tests.bench.retrieval import evaluate
+from tests.support.processes import start
 
 EXAMPLES = PACKAGE_ROOT / "config" / "examples"
 
@@ -36,3 +38,26 @@ async def test_the_example_queries_are_measured_in_every_mode(tmp_path: Path) ->
         assert reports[mode]["hit_rate@10"] == 1.0, reports
         assert float(reports[mode]["mrr"]) > 0.8, reports
     assert float(reports["vector"]["hit_rate@10"]) >= 0.75, reports
+
+
+@pytest.mark.row("S004-51")
+def test_the_command_prints_a_table_of_the_modes_and_writes_a_report(tmp_path: Path) -> None:
+    corpus, report = tmp_path / "corpus.jsonl", tmp_path / "report.json"
+    for name in ("tickets", "incidents"):
+        made = tmp_path / f"{name}.jsonl"
+        prepare(load_mapping(EXAMPLES / "mappings" / f"{name}.yaml"), [EXAMPLES / "company" / f"{name}.csv"], made)
+        with corpus.open("a") as whole:
+            whole.write(made.read_text())
+    environment = {
+        "EVAL_DATASET": str(EXAMPLES / "company" / "queries.jsonl"),
+        "EVAL_CORPUS": str(corpus),
+        "EVAL_EMBEDDER": "lsa",
+        "EVAL_PEERS": "off",
+        "EVAL_REPORT": str(report),
+        "RETRIEVAL_MODE": "lexical",
+    }
+    measuring = start([sys.executable, "-m", "tests.bench.retrieval"], environment=environment)
+    assert measuring.wait(120) == 0, measuring.output
+    assert any("lexical" in line for line in measuring.output)
+    (figures,) = json.loads(report.read_text())["modes"].values()
+    assert {"hit_rate@10", "mrr"} <= set(figures)

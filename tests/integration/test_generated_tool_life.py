@@ -148,6 +148,17 @@ async def test_without_a_model_it_says_so(serve: Serve) -> None:
         assert error_of(refused)["error_code"] == "ERR_CONFLICT"
 
 
+@pytest.mark.row("S002-32")
+@pytest.mark.parametrize(
+    "name", ["Convert Part-Number", "convertPartNumber", " convert-part number ", "_convert_part_number"]
+)
+async def test_a_name_is_made_an_identifier(serve: Serve, name: str) -> None:
+    async with serve(script(*ToolScript().rules())) as url, client_of(url) as client:
+        staged = await generate(client, name=name)
+        assert staged.status_code == 201, staged.text
+        assert staged.json()["name"] == NAME
+
+
 @pytest.mark.row("S002-32", "S002-37")
 @pytest.mark.parametrize("name", ["2fast", "class", " ", "x" * 300, "変換", "a;b", "rm -rf /"])
 async def test_a_bad_name_is_an_error_before_any_call(serve: Serve, name: str, model_server: ScriptedServer) -> None:

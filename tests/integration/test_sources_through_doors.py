@@ -200,7 +200,7 @@ async def parse(client: httpx.AsyncClient, name: str, kind: str, **body: Any) ->
     return await client.post("/v1/parse", json={"file_path": name, "file_type": kind, **body})
 
 
-@pytest.mark.row("S003-17", "S003-21", "S003-19")
+@pytest.mark.row("S003-17", "S003-20", "S003-21", "S003-19")
 async def test_a_file_is_parsed_into_blocks_of_every_layout_with_pages_and_duration(
     serve: Serve, tmp_path: Path
 ) -> None:
@@ -233,6 +233,8 @@ async def test_a_file_is_parsed_into_blocks_of_every_layout_with_pages_and_durat
         (1, "Towels cost five crowns.", 4), (2, "Rowing is free.", 4),
     ]  # fmt: skip
     assert again["chunks"] == two["chunks"], "the ids are stable"
+    assert [one["chunk_index"] for one in two["chunks"]] == [0, 1]
+    assert len({one["chunk_id"] for one in two["chunks"]}) == 2
     assert (boats["metadata"]["title"], boats["metadata"]["ingestion_source"]) == ("Prices", "web_scrape")
     layouts = {one["layout_type"]: one["content"] for one in boats["chunks"]}
     assert set(layouts) == {"header", "text", "table", "image"}

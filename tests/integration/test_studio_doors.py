@@ -105,7 +105,7 @@ async def test_an_mcp_client_answers_the_question_of_the_studio(serve: Serve) ->
     assert going["status"] == "awaiting_approval", going
 
 
-@pytest.mark.row("S002-44", "S002-45", "S002-46", "S002-48", "S002-49")
+@pytest.mark.row("S002-44", "S002-45", "S002-46", "S002-47", "S002-48", "S002-49")
 async def test_ag_ui_shows_routing_sub_agents_and_their_calls(serve: Serve) -> None:
     rules = (
         routes(intent("query", "compare", request="compare"), {**LIST, "request": "list"}),

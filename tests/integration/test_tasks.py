@@ -114,7 +114,7 @@ async def test_what_is_no_task_is_refused_with_its_place(serve: Serve, body: Any
 
 
 @pytest.mark.usefixtures("company")
-@pytest.mark.row("S004-03", "S004-05", "S004-16", "S004-25", "S004-30", "S004-33")
+@pytest.mark.row("S004-03", "S004-05", "S004-10", "S004-16", "S004-25", "S004-30", "S004-33")
 @pytest.mark.row("Scard-12")
 async def test_an_incident_is_carried_out_verified_and_kept_without_a_model(serve: Serve) -> None:
     async with client_of(serve) as client:

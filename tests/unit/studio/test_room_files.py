@@ -56,10 +56,14 @@ def test_operations_are_undone_in_reverse_order_and_their_errors_are_collected()
     def fail() -> None:
         raise OSError("gone")
 
+    def fail_otherwise() -> None:
+        raise ValueError("not a number")
+
     undo.register(lambda: done.append("first"))
     undo.register(fail)
+    undo.register(fail_otherwise)
     undo.register(lambda: done.append("last"))
-    assert undo.rollback_all() == ["gone"]
+    assert undo.rollback_all() == ["not a number", "gone"], "whatever fails, the others are undone"
     assert done == ["last", "first"]
     assert undo.rollback_all() == []
     undo.register(fail)

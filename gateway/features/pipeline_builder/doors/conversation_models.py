@@ -11,7 +11,7 @@ from gateway.features.pipeline_builder.engine.messages import MessageRole
 from gateway.features.pipeline_builder.engine.records import ConversationStatus
 
 
-class CreateConversation(BaseModel):
+class CreateConversationRequest(BaseModel):
     """About which source, or from what another conversation came to."""
 
     model_config = ConfigDict(extra="forbid")
@@ -28,7 +28,7 @@ class CreateConversation(BaseModel):
     )
 
 
-class SendMessage(BaseModel):
+class SendMessageRequest(BaseModel):
     """What the user says. `stream` decides between server-sent events and one JSON object; where it is not given, the
     Accept header does, and events are the default."""
 
@@ -38,7 +38,7 @@ class SendMessage(BaseModel):
     stream: bool | None = None
 
 
-class ApplyPipeline(BaseModel):
+class ApplyPipelineRequest(BaseModel):
     """Where to. `force` overrides unresolved blocking uncertainties, which is recorded: only by the JSON `true`."""
 
     model_config = ConfigDict(extra="forbid")
@@ -56,7 +56,7 @@ class ResolveUncertainty(BaseModel):
     note: str = Field(default="", max_length=2_000)
 
 
-class ConversationItem(RecordItem):
+class ConversationResponse(RecordItem):
     """A conversation in short."""
 
     id: str
@@ -82,12 +82,12 @@ class ConversationList(DeferredModel):
     """Conversations, newest first; `next` is what to pass as `before` for older ones. `usage` is that of all of the
     caller's."""
 
-    data: list[ConversationItem]
+    data: list[ConversationResponse]
     next: str | None = None
     usage: UsageTotals
 
 
-class UncertaintyItem(RecordItem):
+class UncertaintyResponse(RecordItem):
     """Something doubtful."""
 
     id: str
@@ -102,7 +102,7 @@ class UncertaintyItem(RecordItem):
     resolved_at: datetime | None = None
 
 
-class MessageItem(RecordItem):
+class MessageResponse(RecordItem):
     """Something that was said or done."""
 
     role: MessageRole
@@ -111,7 +111,7 @@ class MessageItem(RecordItem):
     metadata: JsonObject
 
 
-class ConversationDetail(ConversationItem):
+class ConversationDetailResponse(ConversationResponse):
     """A conversation with all that is known. `messages` are empty once they have expired; `messages_note` says why
     they cannot be had otherwise. `run_id` is the run that answers a message now; `question` is what it asks of a
     person, who replies with the next message."""
@@ -119,8 +119,8 @@ class ConversationDetail(ConversationItem):
     current_pipeline: JsonObject | None
     source_analysis: JsonObject | None
     validation: JsonObject | None
-    uncertainties: list[UncertaintyItem]
-    messages: list[MessageItem]
+    uncertainties: list[UncertaintyResponse]
+    messages: list[MessageResponse]
     messages_note: str = ""
     question: str = ""
     summary: str | None
@@ -130,7 +130,7 @@ class ConversationDetail(ConversationItem):
     run_id: str | None
 
 
-class AppliedPipeline(DeferredModel):
+class ApplyResponse(DeferredModel):
     """What was begun; /v1/jobs/{job_id} says how far it is."""
 
     collection_id: str
@@ -147,4 +147,4 @@ class MessageAnswer(DeferredModel):
     response: str
     approvals: list[str]
     current_pipeline: JsonObject | None
-    uncertainties: list[UncertaintyItem]
+    uncertainties: list[UncertaintyResponse]

@@ -22,17 +22,17 @@ from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.errors import build_error_response
 from gateway.features.pipeline_builder.doors.conversation_models import (
-    AppliedPipeline,
-    ApplyPipeline,
-    ConversationDetail,
-    ConversationItem,
+    ApplyPipelineRequest,
+    ApplyResponse,
+    ConversationDetailResponse,
     ConversationList,
-    CreateConversation,
+    ConversationResponse,
+    CreateConversationRequest,
     MessageAnswer,
-    MessageItem,
+    MessageResponse,
     ResolveUncertainty,
-    SendMessage,
-    UncertaintyItem,
+    SendMessageRequest,
+    UncertaintyResponse,
     UsageTotals,
 )
 from gateway.features.pipeline_builder.engine.conversations import MessageRequest
@@ -68,14 +68,16 @@ EARLIER_MESSAGES_EXPIRED = (
 
 
 @router.post("", status_code=201, responses=ERRORS)
-async def create_conversation(body: CreateConversation, stepgate: Gateway, caller: CurrentCaller) -> ConversationItem:
+async def create_conversation(
+    body: CreateConversationRequest, stepgate: Gateway, caller: CurrentCaller
+) -> ConversationResponse:
     """Start a conversation about a source, or from another conversation's pipeline to make another collection
     with it.
     """
     made = await get_conversations(stepgate).create(
         body.source_id, owner=caller.owner, copied_from=body.from_conversation
     )
-    return ConversationItem.model_validate(made)
+    return ConversationResponse.model_validate(made)
 
 
 @router.get("", responses=ERRORS)
@@ -93,14 +95,16 @@ async def list_conversations(
     last = await conversations.builder.get(before, caller.owner) if before is not None else None
     newest = await conversations.list_newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
     return ConversationList(
-        data=ConversationItem.from_records(newest),
+        data=ConversationResponse.from_records(newest),
         next=newest[-1].id if len(newest) == limit else None,
         usage=UsageTotals.model_validate(await store.sum_usage(caller.owner)),
     )
 
 
 @router.get("/{conversation_id}", responses=ERRORS)
-async def get_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> ConversationDetail:
+async def get_conversation(
+    conversation_id: str, stepgate: Gateway, caller: CurrentCaller
+) -> ConversationDetailResponse:
     """Return a conversation: state, pipeline, analysis, uncertainties, messages and summary."""
     conversation = await get_conversations(stepgate).get(conversation_id, owner=caller.owner)
     return await _build_detail(stepgate, conversation)
@@ -113,7 +117,7 @@ async def get_conversation(conversation_id: str, stepgate: Gateway, caller: Curr
 )
 async def send_message(
     conversation_id: str,
-    body: SendMessage,
+    body: SendMessageRequest,
     http: Request,
     stepgate: Gateway,
     caller: CurrentCaller,
@@ -144,7 +148,7 @@ async def send_message(
         response=find_answer(state),
         approvals=[request.approval_id for request in state.pending_approvals] if not state.is_finished else [],
         current_pipeline=conversation.pipeline,
-        uncertainties=UncertaintyItem.from_records(uncertainties),
+        uncertainties=UncertaintyResponse.from_records(uncertainties),
     )
     return Response(answered.model_dump_json(), media_type="application/json", headers=headers)
 
@@ -153,8 +157,8 @@ async def send_message(
     "/{conversation_id}/apply", responses=ERRORS, dependencies=[require_scope("ingest"), require_tool("apply_pipeline")]
 )
 async def apply_pipeline(
-    conversation_id: str, body: ApplyPipeline, stepgate: Gateway, caller: CurrentCaller
-) -> AppliedPipeline:
+    conversation_id: str, body: ApplyPipelineRequest, stepgate: Gateway, caller: CurrentCaller
+) -> ApplyResponse:
     """Create the collection and start reading the source into it."""
     try:
         applied = await get_conversations(stepgate).apply(
@@ -164,7 +168,7 @@ async def apply_pipeline(
         if error.details.get("param") == "collection":  # the name that this door uses
             error.details["param"] = "collection_name"
         raise
-    return AppliedPipeline(
+    return ApplyResponse(
         collection_id=body.collection_name,
         collection_name=body.collection_name,
         status="indexing",
@@ -173,9 +177,9 @@ async def apply_pipeline(
 
 
 @router.post("/{conversation_id}/abandon", responses=ERRORS)
-async def abandon_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> ConversationItem:
+async def abandon_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> ConversationResponse:
     """End a conversation without applying anything."""
-    return ConversationItem.model_validate(
+    return ConversationResponse.model_validate(
         await get_conversations(stepgate).abandon(conversation_id, owner=caller.owner, by=caller.name)
     )
 
@@ -183,16 +187,16 @@ async def abandon_conversation(conversation_id: str, stepgate: Gateway, caller: 
 @router.post("/{conversation_id}/uncertainties/{uncertainty_id}/resolve", responses=ERRORS)
 async def resolve_uncertainty(
     conversation_id: str, uncertainty_id: str, body: ResolveUncertainty, stepgate: Gateway, caller: CurrentCaller
-) -> UncertaintyItem:
+) -> UncertaintyResponse:
     """Resolve an uncertainty; stores who did it and how."""
     conversation = await get_conversations(stepgate).get(conversation_id, owner=caller.owner)
     uncertainty = await get_conversations(stepgate).builder.resolve_uncertainty(
         conversation, uncertainty_id, how=body.resolved_by, by=caller.name, note=body.note
     )
-    return UncertaintyItem.model_validate(uncertainty)
+    return UncertaintyResponse.model_validate(uncertainty)
 
 
-def _wants_stream(body: SendMessage, http: Request) -> bool:
+def _wants_stream(body: SendMessageRequest, http: Request) -> bool:
     if body.stream is not None:
         return body.stream
     accepted = http.headers.get("accept", "")
@@ -254,7 +258,7 @@ class _ConversationFrames:
             yield build_conversation_frame({"type": "pipeline", "pipeline": conversation.pipeline})
 
 
-async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> ConversationDetail:
+async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> ConversationDetailResponse:
     try:
         messages = await get_conversations(stepgate).list_messages(conversation)
     except StoreError as error:  # the rest is in the store and useful without them
@@ -264,13 +268,13 @@ async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> Conve
         missing = EARLIER_MESSAGES_EXPIRED if messages else MESSAGES_EXPIRED
         note = missing if answers < conversation.turns or (conversation.run_id and not messages) else ""
     uncertainties = await get_conversations(stepgate).builder.store.list_uncertainties(conversation)
-    return ConversationDetail(
-        **ConversationItem.model_validate(conversation).model_dump(),
+    return ConversationDetailResponse(
+        **ConversationResponse.model_validate(conversation).model_dump(),
         current_pipeline=conversation.pipeline,
         source_analysis=conversation.analysis,
         validation=conversation.validation,
-        uncertainties=UncertaintyItem.from_records(uncertainties),
-        messages=MessageItem.from_records(messages),
+        uncertainties=UncertaintyResponse.from_records(uncertainties),
+        messages=MessageResponse.from_records(messages),
         messages_note=note,
         question=await get_conversations(stepgate).get_pending_question(conversation),
         summary=conversation.summary,

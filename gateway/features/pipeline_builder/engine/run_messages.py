@@ -37,8 +37,12 @@ def find_answer(state: RunState) -> str:
 def _iter_steps(events: Sequence[ev.Event]) -> Iterator[tuple[MessageRole, str, JsonObject | None]]:
     for event in events:
         body = event.body
-        if isinstance(body, ev.ToolReturned) and not body.span and not is_spawn_tool(body.tool):
+        if isinstance(body, ev.ToolRefused) and not body.span:
+            yield "tool", shorten(body.reason, SHOWN_CHARS), {"tool_name": body.tool, "success": False}
+        elif isinstance(body, ev.ToolReturned) and not body.span:
             failed = body.error_code is not None
+            if is_spawn_tool(body.tool) and not failed:
+                continue  # the end of the sub-agent says it
             text = (body.error or "it failed") if failed else body.text
             yield "tool", shorten(text, SHOWN_CHARS), {"tool_name": body.tool, "success": not failed}
         elif isinstance(body, ev.SubAgentFinished):

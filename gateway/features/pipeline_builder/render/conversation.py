@@ -36,16 +36,11 @@ class ConversationEncoder:
         """Yields the objects for an event."""
         body = event.body
         match body:
-            case ev.ToolCalled(span="") if not is_spawn_tool(body.tool):
-                yield {"type": "tool", "tool": body.tool, "status": "started", "args": body.args}
-            case ev.ToolReturned(span="") if not is_spawn_tool(body.tool):
-                yield self._encode_tool_result(body)
+            case ev.ToolCalled() | ev.ToolReturned() | ev.ToolRefused():
+                yield from self._encode_call(body)
             case ev.SubAgentStarted():
                 self._agents[body.span] = body.agent_id
                 yield {"type": "subagent", "agent": body.agent_id, "status": "started"}
-            case ev.ToolCalled() if body.span in self._agents:
-                agent = self._agents[body.span]
-                yield {"type": "subagent", "agent": agent, "status": "working", "tool": body.tool}
             case ev.SubAgentFinished():
                 yield {
                     "type": "subagent",
@@ -65,6 +60,25 @@ class ConversationEncoder:
                 yield {"type": "text", "content": body.text}
             case ev.RunFailed():
                 yield build_error_object(body.failure)
+            case _:
+                return
+
+    def _encode_call(self, body: ev.ToolCalled | ev.ToolReturned | ev.ToolRefused) -> Iterator[JsonObject]:
+        """Yields the object for a call of the conversation, or of one of its sub-agents."""
+        agent = self._agents.get(body.span)
+        match body:
+            case ev.ToolCalled() if agent is not None:
+                yield {"type": "subagent", "agent": agent, "status": "working", "tool": body.tool}
+            case ev.ToolRefused() if agent is not None:
+                refusal: JsonObject = {"tool": body.tool, "content": body.reason}
+                yield {"type": "subagent", "agent": agent, "status": "working", **refusal}
+            case ev.ToolRefused(span=""):
+                yield {"type": "tool", "tool": body.tool, "status": "refused", "content": body.reason}
+            case ev.ToolCalled(span="") if not is_spawn_tool(body.tool):
+                yield {"type": "tool", "tool": body.tool, "status": "started", "args": body.args}
+            case ev.ToolReturned(span="") if body.error_code is not None or not is_spawn_tool(body.tool):
+                # A sub-agent that was started reports its own end; one that could not be started has none.
+                yield self._encode_tool_result(body)
             case _:
                 return
 

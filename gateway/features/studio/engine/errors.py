@@ -54,7 +54,7 @@ class RollbackRegistry:
         for operation in reversed(self._operations):
             try:
                 operation()
-            except OSError as error:
+            except Exception as error:  # noqa: BLE001 - the others are still undone, and all is reported
                 errors.append(str(error))
         self._operations.clear()
         return errors
