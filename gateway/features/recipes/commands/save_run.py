@@ -24,9 +24,10 @@ def save(
     values = dict(map(parse_argument, other)) if other else {}
 
     async def work(stepgate: "Stepgate") -> None:
+        from gateway.features.recipes.engine import SaveOptions  # noqa: PLC0415 - loaded with the engine
+
         row = await find_run(stepgate.journal, run_id, owner)
-        await save_run(
-            stepgate, row.run_id, row.owner, name=name, description=description, values=values, confirmed=yes
-        )
+        options = SaveOptions(name=name, description=description, try_values=values)
+        await save_run(stepgate, row.run_id, row.owner, options, confirmed=yes)
 
     run_with_gateway(work, foreign="started")
