@@ -82,7 +82,7 @@ class PersonalDataStream:
         return self._release(len(self._held))
 
     def _find_stable_length(self) -> int:
-        """Returns how much of the held text further characters cannot change."""
+        """Measures how much of the held text further characters cannot change."""
         text = self._held
         if len(text) > MAX_HELD_CHARS:
             return len(text)

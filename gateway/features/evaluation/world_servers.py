@@ -51,7 +51,7 @@ class StateFile:
             draft.replace(self._path)
 
     def count_call(self, name: str) -> int:
-        """Returns how often this was called with this name, this call included. Calls are not part of the state."""
+        """Counts how often this was called with this name, this call included. Calls are not part of the state."""
         with (self.folder / f"calls-{name}").open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.write("x")

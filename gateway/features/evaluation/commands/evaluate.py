@@ -102,7 +102,7 @@ def evaluate(
 
 
 def _choose_parallel(settings: Settings) -> int:
-    """Returns how many tasks run at a time. A model on this machine answers one after another: what waits for it would
+    """The number of tasks at a time. A model on this machine answers one after another: what waits for it would
     only be measured as slow.
     """
     host = urlsplit(settings.llm_base_url or "").hostname

@@ -145,7 +145,7 @@ class Library(CollectionReader):
         roots: Sequence[Path] | None,
         password: SecretStr | None = None,
     ) -> IngestPlan:
-        """Returns how a source is read. Raises `BadRequestError` for a pipeline that does not fit it, and
+        """Decides how a source is read. Raises `BadRequestError` for a pipeline that does not fit it, and
         `CredentialError` if the password of the source is not there."""
         row = await self._get_collection_row(owner, collection, pipeline)
         row = replace(row, sources=(*(one for one in row.sources if one != request), request))
