@@ -45,7 +45,7 @@ class OwnedStore(Protocol):
 
 
 class OwnedMemory(Protocol):
-    """What is remembered for owners. `agent.memory.store.MemoryStore` implements it."""
+    """What is remembered for owners. `agent.memory.MemoryStore` implements it."""
 
     async def delete_all(self, owner: str) -> int:
         """Removes every memory of an owner."""

@@ -1,6 +1,6 @@
 """The forms of a memory: as routes and commands send it, as tools show it, and as a model saves it.
 
-A field of a memory is defined in `Memory` and stored in its payload (`agent/memory/store.py`). It is added here to each
+A field of a memory is defined in `Memory` and stored in its payload (`agent/memory.py`). It is added here to each
 form that has it.
 """
 
