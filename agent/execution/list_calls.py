@@ -81,7 +81,7 @@ class ListCalls:
         resolved = resolve_references({FOR_EACH: source}, outputs.__getitem__)
         items = _read_list(resolved.args[FOR_EACH])
         if items is None:
-            raise ReferenceMissingError("for_each refers to a value that is no list", agent_id=self._step.tool)
+            raise ReferenceMissingError("for_each refers to a value that is not a list", agent_id=self._step.tool)
         if len(items) > MAX_ITEMS:
             message = f"the list has {len(items)} items; at most {MAX_ITEMS} calls are made by one step"
             raise ToolInputError(message, agent_id=self._step.tool)

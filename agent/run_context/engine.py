@@ -85,4 +85,4 @@ class Engine:
     client_requests: ClientRequests = field(default_factory=ClientRequests)
     """The waiting clients to which a run's tools can send requests."""
     note_timer: NoteTimer = field(default_factory=NoteTimer)
-    """The runs whose notes are to be appended."""
+    """The runs whose notes must be appended."""

@@ -40,9 +40,7 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Seed of the damage and of --sample.")] = 0,
     parallel: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Tasks at a time; unset: one for a model on this machine, else one a processor less 1."
-        ),
+        typer.Option(min=1, help="Tasks at a time; unset: 1 for a model on this machine, else the processors less 1."),
     ] = None,
     beside: Annotated[
         list[str] | None,

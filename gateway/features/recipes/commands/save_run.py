@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def save(
     run_id: RunId,
-    name: Annotated[str, typer.Option(help="The recipe's name; default: chosen.")] = "",
-    description: Annotated[str, typer.Option(help="What it does; default: found.")] = "",
+    name: Annotated[str, typer.Option(help="The recipe's name; default: made from the request.")] = "",
+    description: Annotated[str, typer.Option(help="What it does; default: taken from the run.")] = "",
     other: Annotated[list[str] | None, typer.Option("--try", help="Another value to try it with: NAME=VALUE.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Take it into use at once.")] = False,
     owner: Owner = None,

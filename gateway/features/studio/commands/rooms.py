@@ -131,7 +131,7 @@ async def delete(
 @app.command()
 @room_command
 async def versions(stepgate: "Stepgate", room_id: RoomId, as_json: AsJson = False) -> None:
-    """List the texts that a room had, newest first (rooms in a database)."""
+    """List the earlier texts of a room, newest first (rooms in a database)."""
     from gateway.features.studio.room_forms import to_revision_item  # noqa: PLC0415 - loaded with the engine
 
     revision_items = [
@@ -154,7 +154,7 @@ async def restore(
     version: Annotated[str | None, typer.Option(help="Fail if the room has changed since this version.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a room a text that it had; a deleted room is there again."""
+    """Restore an earlier text of a room, also of a deleted one."""
     _print_room(
         await get_studio(stepgate).room_editor.restore_room(room_id, revision, get_operator(), version=version),
         as_json=as_json,

@@ -131,7 +131,7 @@ async def delete_room(
 
 @router.get("/v1/rooms/{room_id}/versions", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomRevisionItems:
-    """List the texts that a room had, newest first; of a deleted one too. 409 where rooms are files."""
+    """List the earlier texts of a room, also of a deleted one, newest first. 409 where rooms are files."""
     revisions = await get_studio(stepgate).room_editor.list_revisions(room_id, to_editor(stepgate, caller))
     return RoomRevisionItems(data=[to_revision_item(one) for one in revisions])
 
@@ -145,7 +145,7 @@ async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCal
 async def restore_room(
     room_id: str, body: RoomRestoreBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> Response:
-    """Give a room a text that it had. A deleted room is there again."""
+    """Restore an earlier text of a room, also of a deleted one."""
     change = RoomRestoration(room_id=room_id, revision=body.revision, version=body.version)
     return await change_or_ask(http, stepgate, caller, change)
 
