@@ -45,7 +45,7 @@ class OwnedStore(Protocol):
 
 
 class OwnedMemory(Protocol):
-    """What is remembered for owners. `agent.memory.store.MemoryStore` implements it."""
+    """What is remembered for owners. `agent.memory.MemoryStore` implements it."""
 
     async def delete_all(self, owner: str) -> int:
         """Removes every memory of an owner."""
@@ -73,7 +73,7 @@ class OwnerDeletion:
     stop_timeout_s: float = STOP_TIMEOUT_SECONDS
 
     async def count_rows(self, owner: str) -> dict[str, int]:
-        """Returns how many rows each table has of this owner, without tables that have none."""
+        """Counts the rows that each table has of this owner, without tables that have none."""
         counts = {}
         for table in (*self.further_tables, *OWNED_TABLES):
             ((count,),) = await self.statements.read(f"SELECT count(*) FROM {table} WHERE owner = ?", owner)  # noqa: S608

@@ -105,7 +105,7 @@ class Stepgate:
     retention: RunRetention
 
     def get_part(self, feature: str) -> Any:
-        """Returns what a feature has built. Raises `ConfigError` if it is off."""
+        """The part that a feature has built. Raises `ConfigError` if it is off."""
         return self.host.get_part(feature)
 
     def get_services(self, feature: str) -> Any:

@@ -77,7 +77,7 @@ def _load_configured_rooms(
 
 
 def get_default_guards(settings: Settings) -> dict[str, dict[str, str]]:
-    """Returns what rooms do with findings in prompts and answers if their file does not say so."""
+    """The guards of rooms for findings in prompts and answers if their file does not say so."""
     return {
         "guard_input": {"injection": settings.guard_injection, "pii": settings.guard_pii},
         "guard_output": {"pii": settings.guard_answer_pii},

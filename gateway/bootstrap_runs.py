@@ -44,7 +44,7 @@ def build_engine(
     access: Access,
     prober: IdleProber,
 ) -> Engine:
-    """Returns what all runs of this process share. Raises `ConfigError`."""
+    """Builds the engine that all runs of this process share. Raises `ConfigError`."""
     settings, tools, webhooks = context.settings, host.tools, host.webhooks
     prompts = PromptLog(context.statements, settings.keep_prompts, context.store.clock)
     return Engine(

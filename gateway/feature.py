@@ -143,6 +143,6 @@ class Feature:
     """Serves with several processes. Gets the settings, returns the exit code."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     revisions: tuple[Revision, ...] = ()
-    """The changes of its tables since it exists. Tables of shipped features that are older stand in `agent/storage`."""
+    """The changes of its tables since it exists. Tables of shipped features that are older are in `agent/storage`."""
     owned_tables: tuple[str, ...] = ()
     """Its tables with a column `owner`, whose rows are deleted with everything of an owner."""

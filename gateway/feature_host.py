@@ -120,11 +120,11 @@ class FeatureHost:
         return found
 
     def list_extensions(self) -> list[Extension]:
-        """Returns what features add to runs."""
+        """The extensions that features add to runs."""
         return self._collect(lambda feature: feature.extensions)
 
     def list_mcp_prompts(self) -> "list[StoredPrompts]":
-        """Returns what features offer as prompts of the MCP server."""
+        """The prompts that features offer over the MCP server."""
         return self._collect(lambda feature: feature.mcp_prompts)
 
     def list_owned_stores(self) -> list[OwnedStore]:

@@ -166,7 +166,7 @@ def find_hook(features: LoadedFeatures, choose: Callable[[Feature], Target | Non
 
 
 def import_target(target: Target) -> Any:
-    """Returns what `module:name` names."""
+    """Imports what `module:name` names."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 

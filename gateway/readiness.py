@@ -39,7 +39,7 @@ async def check_readiness(stepgate: "Stepgate") -> dict[str, ComponentStatus]:
 
 
 async def _run_check(check: Awaitable[str]) -> ComponentStatus:
-    """Returns what a component's check says, or its error."""
+    """The result of a component's check, or its error."""
     try:
         return ComponentStatus(True, await check)
     except AgentError as error:

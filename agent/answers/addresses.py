@@ -1,4 +1,4 @@
-"""Finds the mail addresses in a text that its evidence does not hold. A model that was told a name makes one up."""
+"""Finds the mail addresses in a text that its evidence does not hold. A model that knows only a name makes one up."""
 
 import re
 

@@ -150,7 +150,7 @@ def _describe_capabilities(run: Run) -> str:
 
 
 def describe_alternatives(run: Run) -> str:
-    """Returns where people do by themselves what this room does with a model; "" if they cannot."""
+    """Names where people do by themselves what this room does with a model; "" if they cannot."""
     return "\n".join(filter(None, (hooks.describe_alternatives(run) for hooks in run.hooks)))
 
 
@@ -257,7 +257,7 @@ def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]])
 
 
 def _explain_refusal(run: Run) -> str:
-    """Returns why a person or a tool refused the step that halted the run; "" if nobody did."""
+    """The reason why a person or a tool refused the step that halted the run; "" if nobody did."""
     step = find_halting_step(run.state)
     # A later plan may repeat the call in another step.
     for asked in reversed(run.state.approvals):

@@ -66,7 +66,7 @@ def _read_equation(text: str, equals: re.Match[str], numbers: Sequence[NumberMen
 
 
 def _find_start(text: str, end: int, numbers: Sequence[NumberMention]) -> int:
-    """Returns where the left side can begin: behind the last break that is not inside of a number."""
+    """Finds where the left side can begin: behind the last break that is not inside of a number."""
     start = max(0, end - 300)
     for match in _BREAK.finditer(text, start, end):
         if not any(one.start < match.end() and match.start() < one.end for one in numbers):

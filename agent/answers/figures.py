@@ -322,7 +322,7 @@ _MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
 
 
 def has_only_quoted_figures(text: str, evidence: str) -> bool:
-    """Whether every figure of a text stands in the evidence with the same unit, and none is computed.
+    """Whether every figure of a text is in the evidence with the same unit, and none is computed.
 
     False means that the values have to be compared, not that one of them is missing."""
     if "=" in text or "\u2248" in text or "http" in text:

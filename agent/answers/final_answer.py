@@ -29,7 +29,7 @@ def list_unexplained_figures(state: RunState) -> tuple[str, ...]:
 
 
 def find_misfit(state: RunState) -> str:
-    """Returns how the answer misses the form that the request asks for; "" if it fits."""
+    """Describes how the answer misses the form that the request asks for; "" if it fits."""
     steps = state.plan.steps if state.plan else ()
     last = [state.get_step(step.id).last for step in steps if step.is_completion]
     return next((one.misfit for one in last if one is not None and one.misfit), "")

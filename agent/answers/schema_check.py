@@ -36,7 +36,7 @@ def get_requested_schema(options: JsonObject) -> JsonObject | None:
 
 
 def find_schema_error(schema: JsonObject) -> str:
-    """Returns what is wrong with the schema itself, or an empty string."""
+    """Describes what is wrong with the schema itself, or an empty string."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - 60 ms that most starts do not need
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415
 
@@ -56,7 +56,7 @@ def parse_json(reply: str) -> JsonValue:
 
 
 def list_problems(value: JsonValue, schema: JsonObject, answer: TailorOutput, question: str) -> list[str]:
-    """Returns what is wrong with a JSON version of `answer`: at most `MAX_PROBLEMS` problems."""
+    """Describes what is wrong with a JSON version of `answer`: at most `MAX_PROBLEMS` problems."""
     problems = list(list_schema_problems(value, schema)) or list(_check_facts(value, schema, answer, question))
     return problems[:MAX_PROBLEMS]
 

@@ -28,7 +28,7 @@ def list_totals(text: str) -> list[float]:
 
 
 def list_counts(*texts: str) -> list[float]:
-    """Returns how many lines, rows, list items and JSON entries there are."""
+    """Counts lines, rows, list items and JSON entries."""
     counts: set[int] = set()
     for text in texts:
         lines = sum(bool(line.strip()) for line in text.splitlines())

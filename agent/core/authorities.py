@@ -33,7 +33,7 @@ class Authority:
 
 @lru_cache(maxsize=_CACHED)
 def parse_host_header(value: bytes) -> Authority | None:
-    """Returns what a `Host` header names, or None if it is not exactly a host and optionally a port."""
+    """Parses a `Host` header; None if it is not exactly a host and optionally a port."""
     value = value.strip(b" \t")  # not part of the value (RFC 9110, 5.5); httptools leaves those at the end
     return parse_authority(value.decode("ascii")) if value.isascii() else None
 

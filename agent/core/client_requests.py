@@ -20,12 +20,12 @@ AskWaitingClient = Callable[[str, ClientMethod, JsonObject], Awaitable[JsonObjec
 
 
 async def refuse_client_request(method: ClientMethod, params: JsonObject) -> JsonObject | None:
-    """Returns None: there is no client."""
+    """Always None: there is no client."""
     return None
 
 
 async def refuse_waiting_request(run_id: str, method: ClientMethod, params: JsonObject) -> JsonObject | None:
-    """Returns None: the client cannot be asked."""
+    """Always None: the client cannot be asked."""
     return None
 
 

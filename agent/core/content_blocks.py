@@ -43,7 +43,7 @@ _ARTIFACT = "stepgate/artifact"
 
 
 def describe_block(block: JsonObject) -> str:
-    """Returns what a model reads of a block: its text, a link, or a note with type and size in bytes."""
+    """The part of a block that a model reads: its text, a link, or a note with type and size in bytes."""
     payload = _get_payload(block)
     if (text := _get_text(payload)) is not None:
         return text

@@ -45,6 +45,6 @@ EXTRAS: Final[Mapping[str, Extra]] = {
 
 
 def format_install_hint(extra: str) -> str:
-    """Returns how to install an extra, for errors and `stepgate doctor`."""
+    """Describes how to install an extra, for errors and `stepgate doctor`."""
     requirement = EXTRAS[extra].pip or f"'stepgate[{extra}]'"
     return f"install it with `make dev` or `pip install {requirement}`"

@@ -69,7 +69,7 @@ def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violat
 
 
 def _compare(validator: Any, value: object) -> list[Violation]:
-    """Returns how a value violates a schema. The time that loading the library took does not count."""
+    """Describes how a value violates a schema. The time that loading the library took does not count."""
     token = _deadline.set(monotonic() + COMPARE_SECONDS)
     try:
         return [Violation(tuple(fault.absolute_path), fault.message) for fault in validator.iter_errors(value)]
@@ -184,7 +184,7 @@ def _check_nothing(validator: Any, wanted: Any, value: Any, schema: Any) -> Iter
 
 
 def _to_key(value: Any) -> Any:
-    """Returns what is equal for equal JSON values: 1 and 1.0 are, 1 and true are not."""
+    """A key that is equal for equal JSON values: 1 and 1.0 are, 1 and true are not."""
     if isinstance(value, dict):
         return frozenset((name, _to_key(one)) for name, one in value.items())
     if isinstance(value, list | tuple):

@@ -77,7 +77,7 @@ def _list_lost_steps(state: RunState) -> list[PlanStep]:
 
 
 def find_failure_reason(state: RunState, step: PlanStep) -> str:
-    """Returns why a step failed, as its verdict says."""
+    """The reason why a step failed, as its verdict says."""
     verdict = get_last_verdict(state.get_step(step.id))
     return verdict.reason if verdict else "it did not finish"
 
@@ -95,7 +95,7 @@ def is_answer_step(state: RunState, step: PlanStep) -> bool:
 
 
 def list_undone(state: RunState) -> tuple[str, ...]:
-    """Returns why the sub-agents of the plan in force did not do what they were asked for; () if they did."""
+    """The reason why the sub-agents of the plan in force did not do what they were asked for; () if they did."""
     steps = {step.id for step in state.plan.steps} if state.plan else set[str]()
     ends = (one.end for span, one in state.subagents.items() if span.partition(".")[0] in steps)
     return tuple(end.result.undone.reason for end in ends if end is not None and end.result.undone is not None)
@@ -111,7 +111,7 @@ def is_left_undone(state: RunState, step_id: str) -> bool:
 
 
 def find_empty_reply(state: RunState) -> str | None:
-    """Returns why the model's answer has no text, if its reply was cut off or withheld as a whole; else None."""
+    """The reason why the model's answer has no text, if its reply was cut off or withheld as a whole; else None."""
     steps = state.plan.steps if state.plan else ()
     outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
     last = outputs[-1] if outputs else None

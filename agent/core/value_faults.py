@@ -56,7 +56,7 @@ def describe_first_fault(error: ValidationError, whole: str = "", *, quote: bool
 
 
 def describe_fault(fault: Mapping[str, Any], *, quote: bool = True) -> str:
-    """Returns what is wrong with one value and what may stand there, without the name of its field.
+    """Describes what is wrong with one value and what may stand there, without the name of its field.
 
     `fault` is an entry of Pydantic's `errors()`.
     """

@@ -47,7 +47,7 @@ def make_tool_fingerprinter(run: Run) -> ToolFingerprint:
 
 
 def compute_approval_deadline(run: Run) -> float:
-    """Returns when a question asked now expires, in UTC seconds since 1970."""
+    """The time at which a question asked now expires, in UTC seconds since 1970."""
     return time.time() + run.engine.settings.approval_seconds
 
 
@@ -119,7 +119,7 @@ async def check_approval(
 
 
 async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool) -> ExaminedCall:
-    """Returns why a person must allow a call, and what of it comes from outside."""
+    """The reason why a person must allow a call, and what of it comes from outside."""
     egress = await find_egress_problem(run, tool.spec, args, site) if tool.spec.reads_over_network else None
     untrusted, asked_args = await _find_asked_arguments(run, tool, args, site, tainted=tainted)
     reason = _find_approval_reason(run, tool, args, site, tainted=tainted, asked_args=asked_args)
@@ -235,7 +235,7 @@ async def _find_asked_arguments(
 def _find_approval_reason(
     run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool, asked_args: tuple[str, ...]
 ) -> str | None:
-    """Returns why a person must allow this call; None if nobody must, or if the approved plan showed it."""
+    """The reason why a person must allow this call; None if nobody must, or if the approved plan showed it."""
     spec = tool.spec
     if spec.requires_approval:
         if isinstance(tool, ExplainingTool):  # a plan shows the arguments only

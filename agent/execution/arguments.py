@@ -90,7 +90,7 @@ def find_argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
 
 
 def find_output_problem(spec: ToolSpec, result: ToolResult) -> str | None:
-    """Returns how the result violates the tool's output schema, or None. See `ToolSpec.is_output_binding`."""
+    """Describes how the result violates the tool's output schema, or None. See `ToolSpec.is_output_binding`."""
     if spec.output_schema is None or not spec.is_output_binding:
         return None
     fault = _find_first_violation(spec.output_schema, result.value)

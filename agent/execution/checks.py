@@ -194,7 +194,7 @@ def _is_by_model(step: PlanStep, output: StepOutput) -> bool:
 
 
 def _describe_doubts(figures: tuple[str, ...], names: tuple[str, ...]) -> str | None:
-    """Returns what the evidence does not explain, or None."""
+    """Describes what the evidence does not explain; None if it explains everything."""
     doubts = []
     if figures:
         doubts.append("figures that follow from nothing in the evidence: " + ", ".join(figures))

@@ -164,7 +164,7 @@ def is_in_round(state: RunState) -> bool:
 
 
 def find_replan_reason(state: RunState) -> str:
-    """Returns why the plan must change, for the planner and the trace."""
+    """The reason why the plan must change, for the planner and the trace."""
     feedback = get_plan_feedback(state)
     if feedback:
         return f"the user was shown the plan before it was carried out, and said: {feedback}"

@@ -25,7 +25,7 @@ SKILL_FILE_TOOL = "read_skill_file"
 async def find_egress_problem(
     run: Run, spec: ToolSpec, args: JsonObject, site: CallSite, nested: Sequence[ReadText] = ()
 ) -> EgressFinding | None:
-    """Returns why a person must allow a call of a tool that reads over the network, or None if nobody must.
+    """The reason why a person must allow a call of a tool that reads over the network, or None if nobody must.
 
     `nested` is what a tool has read within the same call, which no log holds.
     """
@@ -51,7 +51,7 @@ async def check_redirect(run: Run, site: CallSite, source: str, target: str) -> 
 
 
 async def collect_facts(run: Run, site: CallSite, nested: Sequence[ReadText] = ()) -> EgressFacts:
-    """Returns what the run has read by now, and what its addresses may come from."""
+    """The facts about what the run has read so far, and where its addresses may come from."""
     state = run.state
     reads = [*nested, *_iter_shown_answers(state)]
     for attempt, step in _iter_attempts(state):
@@ -70,12 +70,12 @@ async def collect_facts(run: Run, site: CallSite, nested: Sequence[ReadText] = (
 
 
 def make_nested_read(spec: ToolSpec, args: JsonObject, text: str, *, tainted: bool) -> ReadText:
-    """Returns what a tool has read by calling another one within its own call."""
+    """The facts about what a tool has read by calling another one within its own call."""
     return _make_read(spec, spec.name, text, args, tainted=tainted)
 
 
 async def _read_call(run: Run, call: CallState, attempt: AttemptState) -> ReadText:
-    """Returns what a call has read."""
+    """The facts about what a call has read."""
     result = call.result
     assert result is not None, "the caller leaves out calls in flight"
     spec = _find_spec(run, call.intent.tool)

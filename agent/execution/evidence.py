@@ -88,7 +88,7 @@ async def judge_blocks(
 
 
 def cut_around(text: str, limit: int, kept: Sequence[str]) -> str:
-    """Returns `text` cut to about `limit` characters. Keeps its beginning and the text around each of `kept`."""
+    """Cuts `text` to about `limit` characters. Keeps its beginning and the text around each of `kept`."""
     if len(text) <= limit:
         return text
     spans = [(0, limit)]

@@ -32,7 +32,7 @@ EXACT_CHARS = 5
 _TOKEN = re.compile(r"[\w@.+:/-]+")
 _EXACT = re.compile(r"[@\d]|\w\.\w")
 QUOTED_LETTERS = 20
-"""Letters. A match of this length is no coincidence."""
+"""Letters. A match of this length is not a coincidence."""
 
 
 async def build_ground(run: Run, catalogue: Catalogue) -> str:

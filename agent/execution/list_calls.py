@@ -81,7 +81,7 @@ class ListCalls:
         resolved = resolve_references({FOR_EACH: source}, outputs.__getitem__)
         items = _read_list(resolved.args[FOR_EACH])
         if items is None:
-            raise ReferenceMissingError("for_each refers to a value that is no list", agent_id=self._step.tool)
+            raise ReferenceMissingError("for_each refers to a value that is not a list", agent_id=self._step.tool)
         if len(items) > MAX_ITEMS:
             message = f"the list has {len(items)} items; at most {MAX_ITEMS} calls are made by one step"
             raise ToolInputError(message, agent_id=self._step.tool)
@@ -110,7 +110,7 @@ class ListCalls:
     async def _check_approval(
         self, tool: Tool, calls: list[JsonObject], begin: tuple[EventDraft, ...]
     ) -> ToolReturned | None:
-        """Returns None if the calls may be made, else the result of their rejection."""
+        """The result of the calls' rejection; None if they may be made."""
         run, site = self._run, self._make_site(1)
         items = [build_call_item(run, tool, args, self._make_site(place)) for place, args in enumerate(calls, start=1)]
         attempt = run.state.get_step(self._step.id).find_attempt(self._start.attempt)

@@ -48,7 +48,7 @@ async def plan_named_skill(run: Run, inquiry: PlanInquiry) -> Planned | None:
 
 
 async def plan_bare_answer(run: Run, inquiry: PlanInquiry) -> Planned | None:
-    """A completion alone, where nothing is to be planned."""
+    """A completion alone, where nothing needs a plan."""
     return build_ruled(plan_completion_only(run, inquiry.why)) if not requires_tools(run) else None
 
 

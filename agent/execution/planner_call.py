@@ -23,7 +23,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter"
 
 
 def choose_answer_form(run: Run) -> AnswerForm:
-    """Returns how the planner of this run may answer."""
+    """Chooses how the planner of this run may answer."""
     room, request, state = run.room, run.state.request, run.state
     if (state.is_gated and room.required_tools) or room.gates or room.knowledge or not run.works_with_model:
         return "none"

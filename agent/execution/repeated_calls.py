@@ -31,7 +31,7 @@ def is_only_repeating_failures(state: RunState, plan: Plan) -> bool:
 
 
 def find_lasting_failure(state: RunState, step: PlanStep, args: JsonObject) -> str | None:
-    """Returns why the same call failed permanently before, or None if it may run.
+    """The reason why the same call failed permanently before, or None if it may run.
 
     It may run again after a side effect of another call, or if a person requested the plan."""
     if state.plans[-1].asked_for:

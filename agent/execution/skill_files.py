@@ -37,5 +37,5 @@ class SkillFileTool(TypedTool[SkillFileInput, SkillFileOutput]):
         return SkillFileOutput(path=args.path, text=await asyncio.to_thread(self._skill.read_file, args.path))
 
     def format_text(self, output: SkillFileOutput) -> str:
-        """Returns only the file's text."""
+        """The file's text only."""
         return output.text

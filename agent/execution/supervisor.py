@@ -98,7 +98,7 @@ class StepSupervisorAgent:
         return checked.doubt is not None or (_is_free_text(step, checked) and not self._find_reason_not_to_judge(step))
 
     def _find_reason_not_to_judge(self, step: PlanStep) -> str:
-        """Returns why the free text of a skill is not judged in `auto`; "" if it is."""
+        """The reason why the free text of a skill is not judged in `auto`; "" if it is."""
         if not self._run.profile.judges:
             return NOBODY_JUDGES
         state = self._run.state
@@ -233,7 +233,7 @@ class StepSupervisorAgent:
         )
 
     def _find_misfit(self, step: PlanStep, output: StepOutput) -> str:
-        """Returns how a model's answer misses the JSON that the request asks for; "" if it fits or need not fit."""
+        """Describes how a model's answer misses the JSON that the request asks for; "" if it fits or need not fit."""
         options = self._run.state.request.options
         by_model = step.is_completion and output.effective == "llm" and output.tailored is None
         whole = output.finish_reason == "stop" and not output.refused and output.error_code is None

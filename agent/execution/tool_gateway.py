@@ -151,7 +151,7 @@ def _make_key(run: Run, site: CallSite) -> str:
 
 
 async def _explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
-    """Returns what the tool shows a person about the call; "" if it shows nothing."""
+    """The tool's explanation of the call for a person; "" if it has none."""
     if not isinstance(tool, ExplainingTool):
         return ""
     return await tool.explain(restore_args(run.state, args), context)

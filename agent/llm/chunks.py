@@ -275,7 +275,7 @@ def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonO
 
 
 def _get_delta(choice: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what a choice adds. A server that cannot stream sends the whole message in its place."""
+    """The text and calls that a choice adds. A server that cannot stream sends the whole message in its place."""
     return get_object(choice.get("delta") if "delta" in choice else choice.get("message"))
 
 

@@ -50,7 +50,7 @@ class FoundEndpoint(FrozenModel):
 
 
 def find_obstacle(setting: str, *, is_loopback: bool, environment: Mapping[str, str]) -> str | None:
-    """Returns why nothing is searched for; None if it may be. `setting` is the value of `AGENT_DISCOVER`.
+    """The reason why nothing is searched for; None if it may be. `setting` is the value of `AGENT_DISCOVER`.
 
     In a container 127.0.0.1 is the container itself, and a gateway that others reach must not reveal to them what runs
     here.
@@ -100,7 +100,7 @@ async def _is_open(port: int, seconds: float) -> bool:
 
 
 async def _ask(usual: UsualPort, deadline: float) -> FoundEndpoint | None:
-    """Returns what listens on a port; None unless it lists models and is not a Stepgate."""
+    """The endpoint that listens on a port; None unless it lists models and is not a Stepgate."""
     import aiohttp  # noqa: PLC0415 - see `discover_endpoints`
 
     base = f"http://{LOOPBACK}:{usual.port}"

@@ -95,7 +95,7 @@ def choose_profile(name: ProfileName, measured: MeasuredModel | None = None) -> 
 
 
 def get_profile_source(name: ProfileName, measured: MeasuredModel | None) -> ProfileSource:
-    """Returns where the profile comes from."""
+    """Names the origin of the profile."""
     if name != "auto":
         return "setting"
     return "measured" if measured is not None else "default"

@@ -117,7 +117,7 @@ def read_usage(usage: object, timings: object = None) -> Usage:
     """
     if not isinstance(usage, dict):
         return ONE_CALL
-    return Usage.build_unchecked(
+    return Usage.model_construct(
         model_calls=1,
         prompt_tokens=int(_read_amount(usage.get("prompt_tokens")) or 0),
         completion_tokens=int(_read_amount(usage.get("completion_tokens")) or 0),

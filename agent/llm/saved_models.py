@@ -57,7 +57,7 @@ class SavedModels:
         self.path = path
 
     def get_stamp(self) -> tuple[int, ...] | None:
-        """Returns what changes with every change of the file; None if there is no file."""
+        """A version that changes with every change of the file; None if there is no file."""
         return get_stamp(self.path)
 
     def read(self) -> tuple[SavedModel, ...]:
@@ -118,7 +118,7 @@ class SavedModels:
 
 
 def get_stamp(path: Path) -> tuple[int, ...] | None:
-    """Returns what changes with every change of a file; None if there is no file."""
+    """A version that changes with every change of a file; None if there is no file."""
     try:
         status = path.stat()
     except OSError:

@@ -137,7 +137,7 @@ class SafeClient:
             raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
 
     def resolve_redirect(self, answer: Answer) -> str | None:
-        """Returns where an answer sends on to, checked as far as its form goes; None when it does not. Raises
+        """The address that an answer redirects to, checked as far as its form goes; None when it does not. Raises
         `ToolDeniedError` for what would be refused as an address, and for a downgrade.
         """
         if answer.location is None:

@@ -31,7 +31,7 @@ def apply_reply_to_args(spec: ToolSpec, args: JsonObject, said: str) -> JsonObje
 
 
 def explain_pending_call(spec: ToolSpec) -> str:
-    """Returns why the gateway asks about a call again: the call's effect and the replies that it understands."""
+    """The reason why the gateway asks about a call again: the call's effect and the replies that it understands."""
     others = spec.hints.accepted_wishes
     wishes = f" Besides yes and no I understand {others}." if others else ""
     return f"no model carries this, and your words were neither yes nor no. What it does: {spec.description}{wishes}"

@@ -56,7 +56,7 @@ def split_list_inputs(args: JsonObject) -> tuple[JsonValue, JsonObject]:
 
 
 def find_list_problems(args: JsonObject, spec: ToolSpec, ids: Collection[str]) -> list[str]:
-    """Returns what is wrong with the inputs of a list step in a plan with steps of these ids."""
+    """Describes what is wrong with the inputs of a list step in a plan with steps of these ids."""
     items, inputs = split_list_inputs(args)
     problems = []
     if spec.origin == CLIENT_ORIGIN or spec.hints.stands_for_steps:

@@ -226,7 +226,7 @@ def has_balanced_brackets(text: str) -> bool:
 
 
 def _describe_loss(part: str, value: object) -> str | None:
-    """Returns how the repaired value differs from the text, or None if it has the same words in the same order."""
+    """Describes how the repaired value differs from the text, or None if it has the same words in the same order."""
     before = _TOKEN.findall(_remove_escapes(part))
     after: list[str] = []
     _collect_words(value, after)

@@ -207,7 +207,7 @@ def _get_default_args(spec: ToolSpec, request: PlanningRequest) -> JsonObject:
 
 
 def _find_argument_problem(spec: ToolSpec, name: str, value: JsonValue) -> str | None:
-    """Returns why a tool rejects this argument, or None if it accepts it."""
+    """The reason why a tool rejects this argument, or None if it accepts it."""
     schema = _get_properties(spec).get(name)
     if schema is None:
         return "there is no such input"

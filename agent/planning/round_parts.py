@@ -129,7 +129,7 @@ def _list_failed(state: RunState, end: PlanStep) -> list[str]:
 
 
 def find_check_reason(plan: Plan) -> str:
-    """Returns why a person must see the changes of a round before they are made; "" if no one must."""
+    """The reason why a person must see the changes of a round before they are made; "" if no one must."""
     return next((str(step.args[CHECK]) for step in plan.steps if step.is_plan_more and CHECK in step.args), "")
 
 

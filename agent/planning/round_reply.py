@@ -18,7 +18,7 @@ _NOTHING = frozenset({"", "none", "nothing"})
 
 
 def read_decision(reply: ModelReply, tools: Mapping[str, JsonObject] = MappingProxyType({})) -> Reply:
-    """Returns what a reply decides. Raises `PlanInvalidError` if it is cut off or unusable.
+    """Reads the decision of a reply. Raises `PlanInvalidError` if it is cut off or unusable.
 
     Endpoints that ignore the schema get leniency: calls of `tools` in any form that models write, or a plan, a question
     or an answer in the forms of `read_reply`.

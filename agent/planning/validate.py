@@ -85,7 +85,7 @@ def _find_fields_problems(raw: RawStep) -> list[str]:
 
 
 def _find_skill_tool_problems(label: str, raw: RawStep, card: SkillCard) -> list[str]:
-    """Returns what a skill step names that is none of the skill's tools."""
+    """The names in a skill step that are not tools of the skill."""
     known = ", ".join(card.tools) or "none"
     return [
         f"{label}: the skill {card.name!r} has no tool {name!r}; its tools: {known}"
@@ -106,7 +106,7 @@ def _make_step(
     tools: tuple[str, ...] | None = None,
 ) -> PlanStep:
     # Unchecked: a step with problems is built too, so that all of the plan's problems are found.
-    return PlanStep.build_unchecked(
+    return PlanStep.model_construct(
         id=raw.id, executor=executor, action=action, tool=raw.tool, args=args, depends_on=depends_on,
         intent=raw.intent, effect=effect, tier=tier, tools=tools, provider=None,
     )  # fmt: skip

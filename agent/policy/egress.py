@@ -130,7 +130,7 @@ class EgressFinding:
     """Words of private texts that are recognised in it."""
 
     def format_question(self) -> str:
-        """Returns what a person is shown, as Markdown without live parts."""
+        """The text for a person, as Markdown without live parts."""
         lines = [f"This would be sent: {format_literal(self.target)}"]
         if self.words:
             lines.append(f"Words in it that were read in this run: {', '.join(map(format_literal, self.words))}")
@@ -184,7 +184,7 @@ def find_egress(
     is_trusted_server: bool = False,
     fixed_values: Iterable[JsonValue] = (),
 ) -> EgressFinding | None:
-    """Returns why a person must allow a reading call with these arguments, or None if it is free.
+    """The reason why a person must allow a reading call with these arguments, or None if it is free.
 
     `where_args` are addresses. The other arguments go to `server`; they leave only if it `is_open_world`.
     `fixed_values` are those that the tool's schema lists, which carry no words.
@@ -212,7 +212,7 @@ def find_egress(
 
 
 def judge_redirect(source: str, target: str, facts: EgressFacts) -> str | None:
-    """Returns why a redirect to another host is not followed, or None if it may be."""
+    """The reason why a redirect to another host is not followed, or None if it may be."""
     if not facts.is_private or _get_host(source) == _get_host(target) or set(_list_keys(target)) & facts.free_keys:
         return None
     check = facts.make_check()
@@ -243,7 +243,7 @@ def _iter_variants(raw: str) -> Iterator[str]:
 
 
 def _list_keys(address: str) -> tuple[str, ...]:
-    """Returns what two spellings of one request have in common: no fragment, a host in lower case.
+    """The normal form of a request's address: no fragment, a host in lower case.
 
     Nothing else is normalised, because every difference could carry a bit. `http` allows `https`.
     """
@@ -266,7 +266,7 @@ def _get_key(address: str) -> str:
 
 
 def _judge_address(address: str, facts: EgressFacts, server: str) -> EgressFinding | None:
-    """Returns why a person must allow fetching the address, or None if it is free."""
+    """The reason why a person must allow fetching the address, or None if it is free."""
     key = _get_key(address)
     if key in facts.free_keys or _is_written(address, facts.given):
         return None

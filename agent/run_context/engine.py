@@ -11,7 +11,7 @@ from agent.core.progress import RunProgress
 from agent.core.run_state import RunState
 from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
-from agent.memory.store import MemoryStore
+from agent.memory import MemoryStore
 from agent.run_context.calls import CallSite
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
 from agent.run_context.ground import GroundSources
@@ -85,4 +85,4 @@ class Engine:
     client_requests: ClientRequests = field(default_factory=ClientRequests)
     """The waiting clients to which a run's tools can send requests."""
     note_timer: NoteTimer = field(default_factory=NoteTimer)
-    """The runs whose notes are to be appended."""
+    """The runs whose notes must be appended."""

@@ -80,7 +80,7 @@ def _name_nothing(step: PlanStep, output: StepOutput) -> StepOutput:
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Returns `text` cut at `limit` characters, at a nearby line or word, with a note about the cut."""
+    """Cuts `text` at `limit` characters, at a nearby line or word, with a note about the cut."""
     if len(text) <= limit:
         return text
     cut = max(text.rfind("\n", limit - 200, limit), text.rfind(" ", limit - 40, limit))

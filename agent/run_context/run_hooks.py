@@ -67,7 +67,7 @@ class RunHooks:
         return None
 
     def describe_alternatives(self, run: "Run") -> str:
-        """Returns where people do by themselves what they ask this room for, if no model can read it; "" if they
+        """Names where people do by themselves what they ask this room for, if no model can read it; "" if they
         cannot."""
         return ""
 

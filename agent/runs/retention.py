@@ -139,7 +139,7 @@ class RunRetention:
         return report
 
     async def count_old(self) -> PruneReport:
-        """Returns what a pass would delete now. Tasks whose runs it would delete are not counted."""
+        """Counts what a pass would delete now. Tasks whose runs it would delete are not counted."""
         report, cutoff = PruneReport(), self.cutoff
         if self.keep_days:
             async for runs in self._list_old_runs(cutoff):

@@ -41,7 +41,7 @@ class RunEndWatcher:
     async def get_progress(
         self, run_id: str, owner: str, recorded_at: float
     ) -> Literal["in_progress", "ended", "never_started"]:
-        """Returns how far a run has come that was recorded at `recorded_at`."""
+        """The state of a run that was recorded at `recorded_at`."""
         try:
             row = await self._service.get_run(run_id, owner=owner)
         except NotFoundError:

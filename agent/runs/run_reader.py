@@ -80,7 +80,7 @@ class RunReader(Generic[Live]):
     async def wait_until_end(
         self, run_id: str, *, owner: str = LOCAL_OWNER, waits: bool = True, seen_seq: int = 0
     ) -> None:
-        """Returns where `follow_events` ends. Raises `NotFoundError`."""
+        """Finds where `follow_events` ends. Raises `NotFoundError`."""
         async with contextlib.aclosing(
             self.follow_events(run_id, owner=owner, waits=waits, seen_seq=seen_seq)
         ) as events:

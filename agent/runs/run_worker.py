@@ -154,7 +154,7 @@ class RunWorker(Generic[Live]):
 
     @property
     def live_count(self) -> int:
-        """Returns how many runs this process executes."""
+        """Counts the runs that this process executes."""
         return len(self._live)
 
     def list_billed_runs(self) -> dict[str, str]:

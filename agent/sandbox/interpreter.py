@@ -188,7 +188,7 @@ def _run_program(
 
 
 def find_missing_interpreter() -> str | None:
-    """Returns why the interpreter cannot be used on this machine, or None if it can."""
+    """The reason why the interpreter cannot be used on this machine, or None if it can."""
     if find_spec("pydantic_monty") is None:
         return f"the package pydantic-monty is not installed; {format_install_hint('interpreter')}"
     return None if _find_binary() is not None else "the package pydantic-monty-runtime is not installed"

@@ -8,7 +8,7 @@ from agent.sandbox.syscalls import MACHINES
 
 
 def find_missing_feature() -> str | None:
-    """Returns why this machine cannot sandbox programs, or None if it can."""
+    """The reason why this machine cannot sandbox programs, or None if it can."""
     if not sys.platform.startswith("linux"):
         return f"it needs Linux; this is {platform.system()}"
     if platform.machine() not in MACHINES:

@@ -94,7 +94,7 @@ def to_json(value: Any, depth: int = 0) -> Any:
 
 
 def _simplify(value: Any) -> Any:
-    """Returns what an object of a known kind consists of, or the object itself."""
+    """The parts of an object of a known kind, or the object itself."""
     if isinstance(value, Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -80,7 +80,7 @@ def _build_skill(
 
 
 def _list_warnings(path: Path, name: str, fields: Mapping[str, object], body: str) -> list[str]:
-    """Returns what the format forbids, or what has no effect here, although the skill loads."""
+    """Lists what the format forbids, or what has no effect here, although the skill loads."""
     notes = []
     if not _NAME.fullmatch(name) or len(name) > 64:
         notes.append(f"the name {name!r} is not 1 to 64 lowercase letters, digits and single hyphens")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def validate_skill(folder: Path) -> list[str]:
-    """Returns what `skills-ref` finds wrong with a skill folder; empty if it is valid."""
+    """Lists what `skills-ref` finds wrong with a skill folder; empty if it is valid."""
     from skills_ref.validator import validate  # noqa: PLC0415 - used by one command only
 
     try:

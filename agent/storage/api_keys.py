@@ -197,7 +197,7 @@ class KeyStore:
         return bool(rows)
 
     async def count_valid(self, owner: str) -> tuple[int, int]:
-        """Returns how many valid keys an owner has, and how many other owners have."""
+        """Counts the valid keys of an owner, and those of other owners."""
         rows = await self._statements.read(
             "SELECT COALESCE(SUM(CASE WHEN owner = ? THEN 1 ELSE 0 END), 0), COUNT(*) FROM api_keys "
             "WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",

@@ -152,7 +152,7 @@ class NullAuditLog(AuditLog):
         """Does nothing."""
 
     def to_row(self, act: AuditEvent) -> AuditRow | None:
-        """Returns None."""
+        """Always None."""
         return None
 
 

@@ -35,8 +35,7 @@ def encode_body(body: EventBody, run_id: str) -> tuple[EventBody, str]:
     not. Raises `TooLargeError` for a value that is nested too deeply to be written.
     """
     try:
-        # What `model_dump_json` calls: to read its fifteen arguments takes as long as to write a small body.
-        return body, body.__pydantic_serializer__.to_json(body).decode()
+        return body, body.model_dump_json()
     except PydanticSerializationError:
         mended = _replace_surrogates_in_body(body, run_id)
         return mended, mended.model_dump_json()

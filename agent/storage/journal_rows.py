@@ -68,7 +68,7 @@ def make_title(prompt: str) -> str:
 
 
 def compute_ages(drafts: Sequence[EventDraft]) -> list[float]:
-    """Returns how many seconds ago each draft happened. Call it before reading the store's clock, so that a draft noted
+    """The seconds since each draft happened. Call it before reading the store's clock, so that a draft noted
     after the last append also gets a later time.
     """
     ticks = monotonic()
@@ -152,7 +152,7 @@ def _get_approval_ids(word: Mapping[str, object]) -> set[str]:
 def build_append_error(
     run_id: str, epoch: int, row: tuple[Any, ...] | None
 ) -> StaleEpochError | ConflictError | NotFoundError:
-    """Returns why an append was refused, from the row's (epoch, terminal, worker)."""
+    """The reason why an append was refused, from the row's (epoch, terminal, worker)."""
     if row is None:
         return build_run_not_found_error(run_id)
     if row[0] != epoch:

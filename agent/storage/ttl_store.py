@@ -46,11 +46,11 @@ class TtlStore(Protocol):
         ...
 
     async def get_ttl(self, key: str) -> float:
-        """Returns how many seconds a list, lock or counter has left; 0 once it has expired."""
+        """The seconds that a list, lock or counter has left; 0 once it has expired."""
         ...
 
     async def describe_location(self) -> str:
-        """Returns where the values are stored, in a few words. Raises `StoreError` if that place is unreachable."""
+        """Names the place of the values, in a few words. Raises `StoreError` if that place is unreachable."""
         ...
 
     async def aclose(self) -> None:

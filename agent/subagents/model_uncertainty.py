@@ -13,5 +13,5 @@ class ModelUncertainty(DeferredModel):
     message: str = Field(min_length=1)
 
     def to_uncertainty(self) -> Uncertainty:
-        """Returns it with at most 500 characters."""
+        """Cuts it to 500 characters."""
         return Uncertainty(severity=self.severity, message=self.message[:500])

@@ -48,7 +48,7 @@ def find_titles(text: str, delimiter: str = "") -> tuple[tuple[str, ...], int]:
 
 
 def _count_cells(line: str, delimiter: str) -> int:
-    """Returns how many cells of a line are filled, by its best delimiter."""
+    """Counts the filled cells of a line, by its best delimiter."""
     try:
         rows = [next(csv.reader([line], delimiter=sign), []) for sign in (delimiter or DELIMITERS)]
     except csv.Error:  # a cell longer than the module allows

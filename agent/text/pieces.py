@@ -93,7 +93,7 @@ def _split_block(text: str, lines: Sequence[_Line]) -> tuple[int, list[_RawPiece
 
 
 def _count_lines(lines: Sequence[_Line], belongs: Callable[[str], bool]) -> int:
-    """Returns how many lines from the first on belong together."""
+    """Counts the lines, from the first on, that belong together."""
     return next((n for n in range(1, len(lines)) if not belongs(lines[n].text)), len(lines))
 
 

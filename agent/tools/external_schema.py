@@ -9,7 +9,7 @@ MAX_CHARS = 100_000
 
 
 def find_schema_problem(schema: Mapping[str, Any] | None) -> str | None:
-    """Returns what is wrong with a schema, in a few words; None for a valid or missing one."""
+    """Describes what is wrong with a schema, in a few words; None for a valid or missing one."""
     if schema is None:
         return None
     from jsonschema import Draft202012Validator, FormatChecker  # noqa: PLC0415 - 60 ms that most starts do not need

@@ -87,7 +87,7 @@ def read_values(fields: Mapping[str, ExtractedField], reply: JsonObject) -> tupl
 
 def _check_name(name: str) -> str:
     if len(name) > MAX_NAME_CHARS or _NAME.fullmatch(name) is None:
-        raise ToolInputError(f"fields: {name[:MAX_NAME_CHARS]!r} is no name; use letters, digits and _")
+        raise ToolInputError(f"fields: {name[:MAX_NAME_CHARS]!r} is not a name; use letters, digits and _")
     return name
 
 

@@ -49,7 +49,7 @@ class ToolRegistry:
         self._withheld[origin] = dict(reasons)
 
     def get_withheld_reason(self, name: str) -> str | None:
-        """Returns why the tool of this name may not be used, or None."""
+        """The reason why the tool of this name may not be used, or None."""
         if name in self._tools:
             return None
         return next((reasons[name] for reasons in self._withheld.values() if name in reasons), None)

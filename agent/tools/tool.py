@@ -266,7 +266,7 @@ class TypedTool(ABC, Generic[In, Out]):
         )
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
-        """Returns None: unknown, unless a subclass knows better."""
+        """Always None: unknown, unless a subclass knows better."""
         return None
 
     @abstractmethod

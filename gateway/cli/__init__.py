@@ -58,7 +58,7 @@ COMMANDS = {
     ),
     "backup": Command(
         "gateway.cli.backup:backup",
-        "Copy the data folder and its database, also while a gateway runs. The copy contains the same secrets.",
+        "Copy the data folder and its database, even while a gateway runs. The copy contains the same secrets.",
         place=130,
     ),
     "restore": Command(

@@ -22,7 +22,7 @@ _POSTGRES_NOTE = "the runs are in PostgreSQL, not in this folder: {command} at t
 def backup(
     folder: Annotated[Path, typer.Argument(help="The target, a folder that does not exist yet.")],
 ) -> None:
-    """Copy the data folder and its database, also while a gateway runs. The copy contains the same secrets."""
+    """Copy the data folder and its database, even while a gateway runs. The copy contains the same secrets."""
     settings = load_command_settings()
     data, target = settings.data_dir.resolve(), folder.resolve()
     if target.exists() or target.is_relative_to(data):

@@ -26,7 +26,7 @@ def list_roots(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
 
 @app.command()
 def add(folder: _Folder) -> None:
-    """Let files in a folder be read, in a running gateway at once. Not a home folder as a whole, and no hidden one."""
+    """Allow files in a folder to be read, in a running gateway at once. Never a whole home folder or a hidden one."""
     from gateway.added_roots import RootRefusedError, add_root  # noqa: PLC0415 - not needed for `--help`
 
     path = Path(folder).expanduser()
@@ -40,7 +40,7 @@ def add(folder: _Folder) -> None:
 
 @app.command()
 def remove(folder: _Folder) -> None:
-    """Take back a folder that was added. What was read from it into collections stays."""
+    """Remove a folder that was added. What collections have read from it stays."""
     from gateway.added_roots import remove_root  # noqa: PLC0415 - not needed for `--help`
 
     if not remove_root(load_command_settings(), str(Path(folder).expanduser().absolute())):

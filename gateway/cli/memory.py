@@ -28,11 +28,12 @@ async def list_memories(
     kind: Kind | None = None if everything else "fact"
     memories = await stepgate.memory.list_newest(LOCAL_OWNER, kind=kind, limit=limit)
     if as_json:
-        rows = [
-            {"id": m.id, "text": m.text, "kind": m.kind, "source": m.source, "at": format_local_time(m.at)}
-            for m in memories
-        ]
-        print_json(rows)
+        from mcp_tools.builtin.memory_forms import MemoryEntry  # noqa: PLC0415 - loaded with the engine
+
+        entries = [MemoryEntry.model_validate(memory).model_dump(mode="json", exclude={"score"}) for memory in memories]
+        print_json(
+            [entry | {"at": format_local_time(memory.at)} for entry, memory in zip(entries, memories, strict=True)]
+        )
         return
     table = lazy_rich.Table("memory", "when", "text", box=None)
     for memory in memories:

@@ -9,7 +9,7 @@ from gateway.cli.session import Database, database_command
 async def migrate(database: Database) -> None:
     """Create the tables, or bring them to this version's schema, as the first start of a gateway does.
 
-    Running gateways of the version before go on.
+    Running gateways of the previous version keep working.
     """
     from agent.storage.migrations import HEAD  # noqa: PLC0415 - the store; `--help` needs none
 

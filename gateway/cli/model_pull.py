@@ -21,7 +21,7 @@ def pull(
     file: Annotated[str | None, typer.Option(help="The file; unset: the one with four bits a weight.")] = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit; unset: the main branch.")] = None,
 ) -> None:
-    """Fetch a GGUF file from the hub (HF_ENDPOINT, HF_TOKEN), go on with a partial one, and check its SHA-256."""
+    """Fetch a GGUF file from the hub (HF_ENDPOINT, HF_TOKEN), resume a partial one, and check its SHA-256."""
     if not EXTRAS["local"].is_installed:
         raise ConfigError(f"stepgate models pull needs the extra `local`; {format_install_hint('local')}")
     folder = load_command_settings().data_dir / "models"

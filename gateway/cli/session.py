@@ -81,7 +81,7 @@ def format_utc_time(at: float) -> str:
 
 
 def get_operator_name() -> str:
-    """Returns who types this command, for the audit record: their account on this machine."""
+    """The person who types this command, for the audit record: their account on this machine."""
     try:
         return f"{getpass.getuser()} (command line)"
     except (KeyError, OSError):  # a container's user may have no name

@@ -19,12 +19,12 @@ from gateway.auth.dependencies import get_caller, get_event_stream, require_scop
 from gateway.bootstrap import Stepgate
 from gateway.deferred_response import DeferredResponse
 from gateway.doors.dependencies import get_stepgate
-from gateway.doors.json_body import DirectJsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute, refuse_unknown_fields
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.render.errors import FailureBody
 from gateway.render.native import build_event_frame, build_failure_frame, build_response_frame
 
-router = APIRouter(tags=["agent"], route_class=DirectJsonRoute, dependencies=[require_scope("agent")])
+router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 _STATUSES: dict[int | str, str] = {
     400: "The request cannot be understood",

@@ -75,7 +75,7 @@ async def remove_file_root(
     stepgate: Gateway,
     caller: CurrentCaller,
 ) -> FileRootReport:
-    """Take back a folder that was added. What was read from it into collections stays."""
+    """Remove a folder that was added. What collections have read from it stays."""
     _check_place(http, stepgate.settings)
     event = AuditEvent("file_root.remove", path, owner=LOCAL_OWNER, by=caller.name)
     async with stepgate.audit.record_before(event):

@@ -9,13 +9,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Self
 
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, model_validator
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope, Send
 
 from agent.core.models import JsonObject
 from gateway.doors.deferred_route import DeferredRoute
@@ -54,50 +52,19 @@ class JsonRoute(DeferredRoute):
         return read_first
 
 
-class DirectJsonRoute(JsonRoute):
-    """A JSON route whose door takes its body and the request only, and is called as `door(body, request)`.
-
-    It bypasses FastAPI's resolver of parameters and dependencies, which took 1 % of a planned turn. The dependencies of
-    the router must take the request only. Routes without a body stay with FastAPI.
-    """
-
-    def build(self, options: dict[str, Any]) -> None:
-        """Builds the route, and replaces what serves it."""
-        super().build(options)
-        if self.body_field is not None:
-            self.app = self._serve
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._call_door(_JsonRequest(scope, receive))
-        await response(scope, receive, send)
-
-    async def _call_door(self, request: "_JsonRequest") -> Response:
-        """Does what FastAPI does, in its order: reads the body, checks the caller, validates the body."""
-        given = await request.json()
-        for required in self.dependencies:
-            assert required.dependency is not None
-            await required.dependency(request)
-        assert self.body_field is not None
-        body, faults = self.body_field.validate(given, loc=("body",))
-        if faults:
-            raise RequestValidationError(faults, body=given)
-        response: Response = await self.endpoint(body, request)
-        return response
-
-
 class _JsonRequest(Request):
     """A request that keeps the JSON of its body."""
 
     async def json(self) -> Any:
         """The body as a JSON object. Raises `RequestFormatError`, and `HTTPException` for half a body."""
-        if not hasattr(self, "_json"):
+        if not hasattr(self, "_strict_json"):
             try:
                 # The body is read before it is refused: a client that is still sending would not see the response.
                 body = await self.body()
             except ClientDisconnect as error:
                 raise HTTPException(400, "the client disconnected before its body was complete") from error
-            self._json: Any = read_json_object(self.headers, body)
-        return self._json
+            self._strict_json: Any = read_json_object(self.headers, body)
+        return self._strict_json
 
 
 def read_json_object(headers: Headers, body: bytes) -> JsonObject:
@@ -211,7 +178,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _locate_literal(text: str, literal: str) -> str:
-    """Returns where `literal` first occurs outside of strings."""
+    """Finds where `literal` first occurs outside of strings."""
     for match in re.finditer(rf'"(?:[^"\\]|\\.)*"|{re.escape(literal)}', text):
         if not match[0].startswith('"'):
             line = text.count("\n", 0, match.start()) + 1

@@ -1,32 +1,18 @@
 """`GET /v1/memories`, `DELETE /v1/memories/{id}`: list and delete the caller's memories."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AfterValidator, Field
 
 from agent.core.models import DeferredModel
-from agent.core.record_item import RecordItem
 from agent.memory import Kind
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
+from mcp_tools.builtin.memory_forms import MemoryEntry
 
 router = APIRouter(tags=["memory"], route_class=DeferredRoute, dependencies=[require_scope("agent")])
-
-
-class MemoryEntry(RecordItem):
-    """A memory. `score` is its cosine similarity to the query."""
-
-    id: str
-    text: str
-    kind: Kind
-    source: str
-    saved_at: datetime = Field(validation_alias="at")
-    from_outside: bool = Field(validation_alias="tainted")
-    score: Annotated[float | None, AfterValidator(lambda score: score and round(score, 3))] = None
 
 
 class MemoryEntries(DeferredModel):

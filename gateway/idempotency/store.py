@@ -95,7 +95,7 @@ class IdempotencyStore:
     async def _resume_unanswered(
         self, who: str, key: str, held: str, anew: StartedRequest, *, late: bool
     ) -> StartedRequest:
-        """Returns how to carry on with a request that has no answer yet: its process may have died."""
+        """Decides how to carry on with a request that has no answer yet: its process may have died."""
         first = dict(json.loads(held or "[]"))
         run_id = str(first.get(RUN_HEADER, ""))
         runs = await self._statements.read("SELECT status FROM runs WHERE run_id = ?", run_id)

@@ -46,7 +46,7 @@ class HeaderLimitMiddleware:
 
 
 def _find_ambiguous_header(scope: Scope) -> str:
-    """Returns what makes the headers ambiguous, or "": a proxy in front may have used the other of two keys."""
+    """The reason why the headers are ambiguous, or "": a proxy in front may have used the other of two keys."""
     keys = {value for name, value in scope["headers"] if name == b"authorization"}
     return "the request has two different Authorization headers; send one" if len(keys) > 1 else ""
 

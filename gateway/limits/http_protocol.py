@@ -21,9 +21,6 @@ class BoundedConnection(HttpToolsProtocol):
     was already sent, a client that must read.
     """
 
-    # Slots for our attributes: uvicorn's own already fill the small dictionary that instances of a class share.
-    __slots__ = ("_between", "_in_head", "_receiving", "_stalled", "_unread")
-
     header_seconds: float
     stall_seconds: float
     max_header_bytes: int
@@ -105,7 +102,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._send_error_and_close(RequestFormatError(f"{msg.rstrip('.')}: the gateway cannot read this as HTTP/1.1."))
 
     def _should_upgrade(self) -> bool:
-        """Returns False: no door speaks WebSocket. A door answers the request, so that it has a request id and all
+        """Always False: no door speaks WebSocket. A door answers the request, so that it has a request id and all
         limits apply.
         """
         return False
@@ -160,8 +157,6 @@ def make_protocol_with_limits(settings: Settings) -> type[BoundedConnection]:
     """The protocol class for `uvicorn.Config(http=...)`, with the limits of these settings."""
 
     class Connection(BoundedConnection):
-        __slots__ = ()
-
         header_seconds = settings.header_seconds
         stall_seconds = settings.stall_seconds
         max_header_bytes = settings.max_header_bytes

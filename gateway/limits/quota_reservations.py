@@ -32,7 +32,7 @@ class TokenRates:
         self._rate_limiter = rate_limiter
 
     async def read_remaining(self, key: str, limit: int) -> tuple[int, float]:
-        """Returns what is left of the limit (at least 0), and the seconds until more is free."""
+        """The rest of the limit (at least 0), and the seconds until more is free."""
         read = await self._rate_limiter.read(_meter_name(key), limit)
         return read.remaining, _compute_wait(read)
 

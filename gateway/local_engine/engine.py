@@ -198,7 +198,7 @@ async def _keep_lines(stream: asyncio.StreamReader, lines: deque[str]) -> None:
 
 
 def _describe_end(code: int | None, lines: deque[str]) -> str:
-    """Returns why a child ended: llama.cpp's first error, or the signal."""
+    """The reason why a child ended: llama.cpp's first error, or the signal."""
     errors = [_STAMP.sub("", line) for line in lines if _STAMP.match(line) or line.startswith("E ")]
     if code is not None and code < 0:
         hint = ", perhaps because memory ran out" if code == -9 else ""

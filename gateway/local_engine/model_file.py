@@ -41,7 +41,7 @@ def find_free_memory() -> int | None:
 
 
 def find_loaded_bytes(pid: int) -> int:
-    """Returns how much of mapped files a process has in memory; 0 where the system does not say."""
+    """Measures how much of mapped files a process has in memory; 0 where the system does not say."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
         return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssFile:", "RssAnon:")))

@@ -39,7 +39,7 @@ def build_record(
 
 
 def choose_measured_profile(outcomes: Sequence[Outcome]) -> ModelProfile:
-    """Returns how the engine works with the model: the bolder way only where every task of that way was right.
+    """Chooses how the engine works with the model: the bolder way only where every task of that way was right.
 
     Plans: all plans were right. No check of answers: whatever way is chosen, no task was answered that needed a call,
     and every round was right. What was not asked is as for an unknown model.

@@ -6,7 +6,7 @@ label only if the operator has set the list of values.
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -116,11 +116,11 @@ class Metrics:
         if body.usage.cost_usd is not None:
             self._cost.labels(body.model).inc(body.usage.cost_usd)
 
-    def _make_counter(self, name: str, text: str, *labels: str) -> "_Labelled[Counter]":
-        return _Labelled(Counter(f"stepgate_{name}", text, labels, registry=self.registry))
+    def _make_counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"stepgate_{name}", text, labels, registry=self.registry)
 
-    def _make_histogram(self, name: str, text: str, *labels: str) -> "_Labelled[Histogram]":
-        return _Labelled(Histogram(f"stepgate_{name}", text, labels, buckets=_SECONDS, registry=self.registry))
+    def _make_histogram(self, name: str, text: str, *labels: str) -> Histogram:
+        return Histogram(f"stepgate_{name}", text, labels, buckets=_SECONDS, registry=self.registry)
 
 
 _COUNTS: Mapping[type[ev.EventBody], Callable[[Metrics, Any], None]] = {
@@ -132,22 +132,3 @@ _COUNTS: Mapping[type[ev.EventBody], Callable[[Metrics, Any], None]] = {
     ev.GateChecked: Metrics._count_gate,
 }
 """How each type of event is counted, beside the end of a run."""
-
-Metric = TypeVar("Metric", Counter, Histogram)
-
-
-class _Labelled(Generic[Metric]):
-    """A metric with labels. Keeps each time series, as the library does: its own `labels` takes a lock and converts
-    every value to text, 18 times a turn.
-    """
-
-    def __init__(self, metric: Metric) -> None:
-        self._metric: Metric = metric
-        self._series: dict[tuple[str, ...], Metric] = {}
-
-    def labels(self, *values: str) -> Metric:
-        """The time series of these values."""
-        child = self._series.get(values)
-        if child is None:
-            child = self._series[values] = self._metric.labels(*values)
-        return child

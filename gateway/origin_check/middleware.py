@@ -137,7 +137,7 @@ class _Source:
 
     @classmethod
     def read(cls, found: Iterable[tuple[bytes, bytes]]) -> "_Source":
-        """Returns what these headers say."""
+        """Parses these headers."""
         named: dict[bytes, list[bytes]] = {_HOST: [], _ORIGIN: [], _FETCH_SITE: []}
         for name, value in found:
             named[name].append(value.strip(b" \t"))

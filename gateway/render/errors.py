@@ -207,6 +207,6 @@ def is_openai_path(path: str) -> bool:
 
 
 def find_nearest_endpoint(path: str) -> str | None:
-    """Returns what is nearest to an endpoint of OpenAI's API that Stepgate does not have; None for other paths."""
+    """Names what is nearest to an endpoint of OpenAI's API that Stepgate does not have; None for other paths."""
     head = "/".join(path.split("/")[:3])
     return NEAREST_ENDPOINTS.get(head)

@@ -56,7 +56,7 @@ class FileRoots:
         return tuple(root.resolve() for root in self._roots)
 
     def list_candidates(self, path: str) -> list[FilePath]:
-        """Returns where `path` may be. Raises `ToolDeniedError` if it can be in no root."""
+        """Finds where `path` may be. Raises `ToolDeniedError` if it can be in no root."""
         if "\x00" in path or len(path) > 4000:
             raise ToolDeniedError("the path is invalid")
         given = PurePosixPath(path.strip() or ".")

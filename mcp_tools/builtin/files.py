@@ -236,7 +236,7 @@ class _LineMatcher:
         self._terms = {term: word for term, word in map_query_terms(query).items() if word}
 
     def match(self, line: str) -> Literal["phrase", "words"] | None:
-        """Returns how the line matches; None if it does not."""
+        """Describes how the line matches; None if it does not."""
         if self._phrase in " ".join(line.casefold().split()):
             return "phrase"
         if not self._terms:

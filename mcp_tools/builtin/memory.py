@@ -2,24 +2,18 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from pydantic import Field
 
 from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel
-from agent.memory import MAX_CHARS, MemorySearchResult, MemoryStore
+from agent.memory import MemorySearchResult, MemoryStore
 from agent.text.terms import extract_query_terms, extract_terms, has_content_words
-from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool, declare_roles
+from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool
+from mcp_tools.builtin.memory_forms import SAVE_ROLES, FoundMemory, MemorySaveInput, to_found_memory
 from mcp_tools.builtin.request_commands import RECALL, REMEMBERING
 
 SAVE_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
-
-
-class MemorySaveInput(DeferredModel):
-    """Arguments of `memory_save`."""
-
-    text: str = Field(min_length=1, max_length=MAX_CHARS, description="one fact, complete in itself")
 
 
 class MemorySaveOutput(DeferredModel):
@@ -33,7 +27,7 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
     name = "memory_save"
     description = "Remember a fact about the user or their work for later conversations. Use it when the user asks to."
     annotations = SAVE_ANNOTATIONS
-    argument_roles = declare_roles(text="content")
+    argument_roles = SAVE_ROLES
     keywords = ("remember", "memorize", "note", "save", "memory", "forget")
     hints = PlanHints(commands=REMEMBERING, is_answer=True, is_memory=True)
 
@@ -69,17 +63,6 @@ class MemorySearchInput(DeferredModel):
     all_words: bool = Field(default=False, description="true: only memories that hold every word of the query")
 
 
-class FoundMemory(DeferredModel):
-    """A memory that was found."""
-
-    id: str
-    text: str
-    score: float
-    source: str
-    saved_at: str
-    from_outside: bool
-
-
 class MemorySearchOutput(DeferredModel):
     """Memories in order of relevance."""
 
@@ -104,17 +87,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
 
     async def run(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchOutput:
         recall = await self._recall(args, context)
-        memories = [
-            FoundMemory(
-                id=memory.id,
-                text=memory.text,
-                score=round(memory.score or 0.0, 3),
-                source=memory.source,
-                saved_at=datetime.fromtimestamp(memory.at, UTC).isoformat(timespec="seconds"),
-                from_outside=memory.tainted,
-            )
-            for memory in recall.memories
-        ]
+        memories = [to_found_memory(memory) for memory in recall.memories]
         return MemorySearchOutput(memories=memories, embedder=recall.embedder, note=recall.fallback_reason or "")
 
     async def _recall(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchResult:

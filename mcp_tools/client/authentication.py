@@ -209,7 +209,7 @@ def format_login_hint(name: str) -> str:
 
 
 def get_expiry(tokens: OAuthToken) -> float | None:
-    """Returns when the access token expires, in UTC seconds since 1970; None if unknown."""
+    """The time at which the access token expires, in UTC seconds since 1970; None if unknown."""
     return None if tokens.expires_in is None else time.time() + tokens.expires_in
 
 

@@ -136,7 +136,7 @@ class McpTool:
         return not (isinstance(wrapped, dict) and wrapped.get("type") == "null")
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
-        """Returns None: MCP does not say what became of an earlier call."""
+        """Always None: MCP does not say what became of an earlier call."""
         return None
 
 
@@ -146,14 +146,14 @@ def dump_blocks(content: Iterable[types.ContentBlock]) -> tuple[JsonObject, ...]
 
 
 def get_connect_wait_s(config: McpServerConfig, *, is_starting: bool) -> float:
-    """Returns how long a call waits for this server to connect, in seconds."""
+    """The time in which a call waits for this server to connect, in seconds."""
     if is_starting and config.transport == "stdio":
         return WAIT_FOR_SERVER_S + config.startup_limit_s
     return WAIT_FOR_SERVER_S
 
 
 def find_tool_problem(tool: types.Tool) -> str | None:
-    """Returns why a tool cannot be used, in a few words; None if it can."""
+    """The reason why a tool cannot be used, in a few words; None if it can."""
     if max(len(tool.name), len(tool.title or ""), len(tool.description or "")) > MAX_CHARS:
         return f"its description is longer than {MAX_CHARS:,} characters"
     if tool.execution is not None and tool.execution.task_support == "required":
@@ -215,7 +215,7 @@ def _sanitize_optional_schema(schema: Mapping[str, Any] | None) -> JsonObject | 
 
 
 def make_local_tool_name(server: str, tool: str) -> str:
-    """Returns `server__tool` in our alphabet, at most 48 characters; with a stable hash if anything was changed or
+    """Builds `server__tool` in our alphabet, at most 48 characters; with a stable hash if anything was changed or
     cut."""
     name = f"{to_tool_alphabet(server)}__{to_tool_alphabet(tool)}"
     exact = name == f"{server}__{tool}" or name == f"{server}__{tool}".lower().replace("-", "_")

@@ -79,7 +79,7 @@ def _sanitize_value(value: Any) -> Any:
 
 
 def find_hidden_characters(schema: Mapping[str, Any] | None) -> str | None:
-    """Returns what is wrong with a sanitized schema whose names or values hide characters; None if nothing is."""
+    """Describes what is wrong with a sanitized schema whose names or values hide characters; None if nothing is."""
     for text in iter_texts(schema):
         if "\x1b" in text or strip_invisible(text).hidden:
             return f"its schema hides characters in the name or value {escape_invisible(text)[:100]!r}"

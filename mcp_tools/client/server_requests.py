@@ -60,7 +60,7 @@ class ServerRequests:
     async def elicit(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Returns what the user answered; `cancel` if nobody could be asked."""
+        """The user's answer; `cancel` if nobody could be asked."""
         if not isinstance(params, types.ElicitRequestFormParams):
             return types.ElicitResult(action="decline")
         question: JsonObject = {
@@ -77,7 +77,7 @@ class ServerRequests:
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
-        """Returns what the client's model replied; an error if there is no such client."""
+        """The reply of the client's model; an error if there is no such client."""
         request = params.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta", "task"})
         try:
             result = await self._pass_on("sampling/createMessage", request)

@@ -134,7 +134,7 @@ def _build_entry(skill: Skill) -> JsonObject | None:
 
 
 def _find_format_problem(skill: Skill, front: dict[str, Any] | None) -> str | None:
-    """Returns how the front matter breaks the Agent Skills format; None if it does not."""
+    """Describes how the front matter breaks the Agent Skills format; None if it does not."""
     if front is None:
         return "its front matter is not a valid YAML mapping"
     if front.get("name") != skill.name or not _URI_NAME.fullmatch(skill.name):

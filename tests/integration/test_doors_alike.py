@@ -61,6 +61,7 @@ async def came_to(client: httpx.AsyncClient, run_id: str) -> dict[str, Any]:
         for line in response["steps"]
         if line["type"] in SHOWN
     ]
+    lines.sort(key=lambda line: line[3] or "")  # steps side by side may end in any order
     return {
         "plan": metadata["plan"],
         "status": metadata["status"],

@@ -31,7 +31,7 @@ class Usage(FrozenModel):
 
     def __add__(self, other: "Usage") -> "Usage":
         known_costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
-        return Usage.build_unchecked(
+        return Usage.model_construct(
             model_calls=self.model_calls + other.model_calls,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,

@@ -45,7 +45,7 @@ def _plans_for_incident(state: RunState) -> bool:
 
 
 def _summarize_replans(state: RunState) -> JsonObject:
-    """Returns how many of the allowed replans were used."""
+    """Counts the replans that were used, beside those that are allowed."""
     budget = state.room.budgets.max_replans
     remaining = max(0, budget - state.replan_count)
     return {"count": state.replan_count, "budget": budget, "remaining": remaining, "budget_exhausted": remaining == 0}

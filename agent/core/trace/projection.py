@@ -54,7 +54,7 @@ class Projection:
 
     def list_steps(self) -> tuple[TraceStep, ...]:
         """The trace so far."""
-        return tuple(TraceStep.build_unchecked(**line) for line in self._lines.list_lines())
+        return tuple(TraceStep.model_construct(**line) for line in self._lines.list_lines())
 
     def list_lines(self) -> list[TraceLine]:
         """The trace so far, each step as a dictionary: for a reader that only encodes it."""

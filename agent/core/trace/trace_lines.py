@@ -143,7 +143,6 @@ class TraceLines:
         """Adds a line for this event, which ends `duration` seconds of work, and returns its index."""
         self._latest = max(self._latest, event.at)
         self._began.append(self._latest - (duration or 0.0))
-        # A literal: a call of `TraceLine` takes almost three times as long.
         line: TraceLine = {
             "type": kind,
             "agent_id": self._agent_of.get(span or "") or AGENT_OF_LINE_TYPE.get(kind, "gateway"),

@@ -183,7 +183,7 @@ async def guard(run: Run) -> None:
 
 
 def strip_hidden(text: str) -> str:
-    """Returns `text` without control, tag and bidirectional-override characters, which only a model reads.
+    """Removes from `text` control, tag and bidirectional-override characters, which only a model reads.
 
     Keeps joiners (U+200C, U+200D), because Persian, Indic scripts and emoji need them.
     """

@@ -11,7 +11,7 @@ from agent.policy.effect_arguments import find_asked_args
 
 
 def find_approval_reason(state: RunState) -> str | None:
-    """Returns why the current plan needs approval before it runs, or None if it does not or was approved."""
+    """The reason why the current plan needs approval before it runs, or None if it does not or was approved."""
     plan = state.plan
     if plan is None or is_plan_approved(state):
         return None
@@ -76,7 +76,7 @@ def is_plan_awaiting_approval(state: RunState) -> bool:
 
 
 def get_plan_feedback(state: RunState) -> str:
-    """Returns what a person replied to the plan's approval request if it was neither yes nor no, else ""."""
+    """A person's reply to the plan's approval request if it was neither yes nor no, else ""."""
     if not state.approvals:
         return ""
     version = state.plan.version if state.plan else 0

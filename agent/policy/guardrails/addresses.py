@@ -82,7 +82,7 @@ class InertAddressPolicy(AddressPolicy):
     """Allows no link and no image, for words of a model that a person reads before deciding."""
 
     def can_load(self, address: str) -> bool:
-        """Returns False: nothing loads by itself."""
+        """Always False: nothing loads by itself."""
         return False
 
     def can_link(self, address: str) -> bool:
@@ -90,7 +90,7 @@ class InertAddressPolicy(AddressPolicy):
         return not self.get_host(address)
 
     def can_show(self, address: str) -> bool:
-        """Returns True: an address that is written out hides nothing."""
+        """Always True: an address that is written out hides nothing."""
         return True
 
 

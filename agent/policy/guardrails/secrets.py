@@ -248,7 +248,7 @@ class SecretScanner:
         return BufferedFilter(self.redact, self._find_stable_length)
 
     def _find_stable_length(self, text: str) -> int:
-        """Returns how much of the text further characters cannot change."""
+        """Measures how much of the text further characters cannot change."""
         tail = text[-self._longest :] if self._longest else ""
         encoding = next((at for at in range(len(tail)) if tail[at:] in self._exact_prefixes), len(tail))
         cut = min(len(text) - len(tail) + encoding, self._find_open_private_key(text))
@@ -288,7 +288,7 @@ class SecretScanner:
         return min((around + one.start for one in spans if one.start < cut - around < one.end), default=cut)
 
     def _find_partial_secret(self, text: str) -> int:
-        """Returns where an encoded secret may begin that continues in the last word, which is held back anyway."""
+        """Finds where an encoded secret may begin that continues in the last word, which is held back anyway."""
         last = find_last_word(text)
         around = max(0, last - CONTEXT_CHARS)
         before = text[around:last]
@@ -305,7 +305,7 @@ class SecretScanner:
         return end
 
     def _find_open_private_key(self, text: str) -> int:
-        """Returns where a private key begins that has no end yet."""
+        """Finds where a private key begins that has no end yet."""
         start = text.find("-----BEGIN", max(0, len(text) - MAX_HELD_CHARS))
         for _ in range(_MAX_ROUNDS):
             if start < 0:

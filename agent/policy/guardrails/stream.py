@@ -41,9 +41,9 @@ def find_last_word(text: str) -> int:
 
 
 CONTEXT_CHARS: Final = 400
-"""Released characters that are kept: the words before a number tell what it is (48), and its line."""
+"""Released characters that are kept: the words before a number say what it is (48), and its line."""
 FOLLOWING_CHARS: Final = 32
-"""Characters after a number that can tell what it is (24), with the rest of a word."""
+"""Characters after a number that can say what it is (24), with the rest of a word."""
 _SUSPICIOUS: Final = re.compile(r"[\d@\uff20\ufe6b]|%40|&#|&commat|\sat\s|[(\[{<]\s?at|:[a-f]{0,4}:", re.IGNORECASE)
 """All personal data in ASCII contains one of these."""
 _GROUP: Final = r"(?:[(+]*\w{0,6}\d[\w()./+-]*|[A-Z]{1,4}|[(+]+)"
@@ -64,7 +64,7 @@ dot`."""
 
 
 class PersonalDataStream:
-    """A filter for one stream. What stands in `own_text` stays."""
+    """A filter for one stream. What is in `own_text` stays."""
 
     def __init__(self, own_text: str) -> None:
         self._own_text = own_text
@@ -82,7 +82,7 @@ class PersonalDataStream:
         return self._release(len(self._held))
 
     def _find_stable_length(self) -> int:
-        """Returns how much of the held text further characters cannot change."""
+        """Measures how much of the held text further characters cannot change."""
         text = self._held
         if len(text) > MAX_HELD_CHARS:
             return len(text)

@@ -31,7 +31,7 @@ class StreamFilter(Protocol):
     """A filter over a text that comes in pieces."""
 
     def feed(self, piece: str) -> str:
-        """Returns what is certain after one more piece."""
+        """The text that is certain after one more piece."""
         ...
 
     def end(self, piece: str = "") -> str:
@@ -46,7 +46,7 @@ class ChainedFilter:
         self._stages = stages
 
     def feed(self, piece: str) -> str:
-        """Returns what is certain after one more piece."""
+        """The text that is certain after one more piece."""
         for stage in self._stages:
             piece = stage.feed(piece)
         return piece

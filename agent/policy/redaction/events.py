@@ -96,7 +96,7 @@ class EventRedactor:
         return map_reasoning(fields, self._answers.redact)
 
     def replace_output_text(self, output: ev.StepOutput, text: str) -> ev.StepOutput:
-        """Returns what a model wrote for a step, with its text replaced by the redacted `text`."""
+        """A model's text for a step, replaced by the redacted `text`."""
         value, tailored, fields = output.value, output.tailored, output.provider_fields
         calls = value.get("tool_calls") if isinstance(value, dict) else None
         if text == output.text and not calls and not fields:

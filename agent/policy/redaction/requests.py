@@ -104,7 +104,7 @@ async def check_prompt(prompt: str, guards: RoomGuards) -> CheckedPrompt:
 
 
 async def scan_request(request: AgentRequest, guards: RoomGuards) -> "tuple[tuple[str, ...], AgentFailure | None]":
-    """Returns what was found beside the prompt, and why the room refuses the request, or None."""
+    """The findings outside the prompt, and the reason why the room refuses the request, or None."""
     texts = [text for text in _iter_texts(request) if text.text]
     if not texts:
         return (), None
@@ -159,7 +159,7 @@ def make_input_guardrails(guards: RoomGuards) -> "GuardrailPipeline":
 
 
 def make_blocked_failure(found: "GuardrailsOutput") -> AgentFailure:
-    """Returns why a request goes no further."""
+    """The reason why a request goes no further."""
     injection = found.risk_category == "injection"
     code = "ERR_GUARDRAIL_INJECTION" if injection else "ERR_GUARDRAIL_UNSAFE"
     what = "looks like an attempt to take over the agent" if injection else "holds what this room does not take"

@@ -126,7 +126,7 @@ class FolderObjectStore:
 
 
 def to_store_error(error: OSError, location: str) -> StoreError:
-    """Returns what a failure of a file system means for its store."""
+    """The error of the store that a failure of a file system means."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFullError(f"the disk of {location} is full; free space and send it again", agent_id="store")
     return StoreError(f"{location} cannot be used: {error.strerror or error}", agent_id="store")

@@ -72,7 +72,7 @@ class VectorRows(Protocol):
         ...
 
     async def read_changes(self, name: str, owner: str, since: SetVersion | None) -> VectorChanges | None:
-        """Returns what has changed since a version, or None for an unknown set."""
+        """The changes since a version, or None for an unknown set."""
         ...
 
     async def read_items(self, name: str, owner: str, ids: Sequence[str]) -> Mapping[str, Item]:
@@ -222,7 +222,7 @@ def build_space_mismatch_error(name: str, stored: VectorSpace, wanted: VectorSpa
 
 
 def _count_numbers(known: _Block | None, changes: VectorChanges) -> int:
-    """Returns how many numbers a merge copies: all of them, since a block is never changed in place."""
+    """Counts the numbers that a merge copies: all of them, since a block is never changed in place."""
     added = sum(len(row.vector) for row in changes.rows) // 4
     return added + (known.matrix.size if known is not None and added else 0)
 

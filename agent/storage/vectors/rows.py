@@ -23,7 +23,7 @@ def check_dimension(name: str, space: VectorSpace | None, dimension: int) -> Non
 
 
 def check_owners(owners: Mapping[str, str], entries: Sequence[Entry]) -> int:
-    """Returns how many entries replace an existing one. Raises `ConflictError` if that belongs to another owner."""
+    """Counts the entries that replace an existing one. Raises `ConflictError` if that belongs to another owner."""
     for entry in entries:
         if owners.get(entry.id, entry.owner) != entry.owner:
             raise ConflictError(f"the id {entry.id!r} belongs to another owner", agent_id="memory")

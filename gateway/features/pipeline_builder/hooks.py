@@ -35,7 +35,7 @@ def make_result_keeper(host: FeatureHost) -> Callable[[str], KeepResult]:
 
 
 def list_request_handlers(host: FeatureHost) -> tuple[RequestHandler[Any], ...]:
-    """Returns what accepts messages to conversations."""
+    """The handler of messages to conversations."""
     return (make_message_handler(get_conversations(host)),)
 
 

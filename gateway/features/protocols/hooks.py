@@ -20,7 +20,7 @@ def build_tasks(host: FeatureHost, runs: RunServices) -> TaskService:
 
 
 def list_request_handlers(host: FeatureHost) -> tuple[RequestHandler[Any], ...]:
-    """Returns what accepts requests to run a task."""
+    """The handler of requests to run a task."""
     return (make_task_handler(get_tasks(host)),)
 
 

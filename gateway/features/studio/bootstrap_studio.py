@@ -141,7 +141,7 @@ def _find_room_source(store: RoomStore, room_id: str) -> str:
 
 
 async def _read_withheld(journal: Journal, run_id: str) -> JsonObject:
-    """Returns what the log of a run withholds from its readers. Raises `StoreError`."""
+    """The values that the log of a run withholds from its readers. Raises `StoreError`."""
     events = await journal.read_events(run_id, limit=1)
     return next((event.body.withheld for event in events if isinstance(event.body, RunCreated)), {})
 

@@ -70,7 +70,7 @@ FEATURE = Feature(
         ),
         "studio": Command(
             "gateway.features.studio.commands.studio:studio",
-            "Make and change rooms, tools and prompts by talking. What changes something waits for your yes.",
+            "Make and change rooms, tools and prompts by talking. Changes wait for your approval.",
             place=40,
         ),
         "secrets": Command(

@@ -294,5 +294,5 @@ def _build_content_disposition(document: Document) -> str:
 
 
 def get_upload_limits(settings: Settings) -> dict[str, int]:
-    """Returns how many bytes an upload may have, with its form around it."""
+    """The most bytes that an upload may have, with its form around it."""
     return {UPLOAD_PATH: settings.max_upload_bytes + FORM_BYTES}

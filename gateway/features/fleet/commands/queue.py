@@ -81,7 +81,7 @@ def list_dead(limit: Annotated[int, typer.Option(min=1, help="How many.")] = 50)
 
 @app.command("requeue")
 def requeue(job_id: Annotated[int, typer.Argument(help="Id of a dead letter.")]) -> None:
-    """Have a dead letter done again."""
+    """Retry a dead letter."""
     _read_state(lambda state: state.requeue(job_id, by=get_operator_name()))
     print(f"Job {job_id} is queued again.")
 

@@ -101,7 +101,7 @@ async def get_queue(stepgate: Gateway, limit: Annotated[int, Query(ge=1, le=1000
 
 @router.post("/v1/queue/{job_id}/retry", status_code=202, responses=ERRORS)
 async def retry_job(job_id: JobId, stepgate: Gateway, caller: CurrentCaller) -> QueuedJob:
-    """Have a dead letter done again. 409 for one of a run that has ended."""
+    """Retry a dead letter. 409 for one of a run that has ended."""
     await _require_queue(stepgate).requeue(job_id, by=caller.name)
     return QueuedJob(id=job_id)
 

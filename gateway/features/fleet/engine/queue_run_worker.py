@@ -56,7 +56,7 @@ class RunQueue(Protocol):
         ...
 
     async def count_waiting(self, queue: str, most: int) -> int:
-        """Returns how many wait in the queue, counted up to `most`."""
+        """Counts those that wait in the queue, up to `most`."""
         ...
 
     async def enqueue_run(self, run_id: str, own_queue: str) -> bool:
@@ -213,7 +213,7 @@ class QueueRunWorker(RunWorker[Live]):
 
 
 def count_idle_claims(live: Live) -> int:
-    """Returns how often the run was claimed since it last got further. Claims that ended with a drain do not count."""
+    """Counts how often the run was claimed since it last got further. Claims that ended with a drain do not count."""
     epoch, seq = max(
         ((event.epoch, event.seq) for event in live.events if isinstance(event.body, _PROGRESS)), default=(0, 0)
     )

@@ -112,7 +112,7 @@ class QueuedRunJobs:
         return await self.count_waiting(queue, 1) == 0
 
     async def count_waiting(self, queue: str, most: int) -> int:
-        """Returns how many jobs wait in the queue, counted up to `most`. Raises `StoreError`."""
+        """Counts the jobs that wait in the queue, up to `most`. Raises `StoreError`."""
         async with self.database.begin_single_query() as db:
             cursor = await db.execute(
                 "SELECT count(*) FROM (SELECT 1 FROM procrastinate_jobs WHERE queue_name = %s AND status = 'todo' "

@@ -79,7 +79,7 @@ class SourceSentence:
         return 0.8 if self.source.kind == "runbook" else 0.0
 
     def score_escalation(self, codes: frozenset[str]) -> float | None:
-        """Returns how likely it says whom to call at a severity with these names; None if it does not."""
+        """Scores how likely it says whom to call at a severity with these names; None if it does not."""
         if self.is_from_ticket or not _ESCALATE.search(self.text):
             return None
         named = _SEVERITY.findall(f"{self.label} {self.text}".lower())

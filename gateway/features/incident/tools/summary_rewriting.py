@@ -55,7 +55,7 @@ async def _ask_model(complete: CompleteMessages, report: str, summary: str, word
 
 
 def _find_problem(text: str, before: str, report: str, words: int) -> str | None:
-    """Returns why a summary is rejected, or None."""
+    """The reason why a summary is rejected, or None."""
     if not text:
         return "was empty or cut off"
     if len(text.split()) > 1.5 * words:

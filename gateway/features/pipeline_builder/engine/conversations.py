@@ -51,7 +51,7 @@ class MessageRequest:
 
 
 def make_message_handler(conversations: "BuilderConversations") -> RequestHandler[MessageRequest]:
-    """Returns what accepts messages to conversations."""
+    """The handler of messages to conversations."""
 
     async def accept(caller: Principal, request: MessageRequest, run_id: str | None) -> AcceptedRun:
         return await conversations.send(request.conversation_id, request.text, principal=caller, run_id=run_id)

@@ -242,7 +242,7 @@ def _list_uncertainties(result: SubAgentResult) -> list[Uncertainty]:
 
 
 def _get_sample_count(task: JsonObject) -> int:
-    """Returns how many files the task samples."""
+    """The number of files that the task samples."""
     count = task.get("sample_count")
     return count if isinstance(count, int) else _FULL_SAMPLE
 

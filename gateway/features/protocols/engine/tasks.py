@@ -43,7 +43,7 @@ class TaskRunRequest:
 
 
 def make_task_handler(tasks: "TaskService") -> RequestHandler[TaskRunRequest]:
-    """Returns what accepts requests to run a task."""
+    """The handler of requests to run a task."""
 
     async def accept(caller: Principal, request: TaskRunRequest, run_id: str | None) -> AcceptedRun:
         run_id = await tasks.start_run(request.task_id, caller, run_id=run_id, origin=request.origin)

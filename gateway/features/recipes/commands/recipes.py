@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from agent.core.models import LOCAL_OWNER, JsonObject
+from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import get_operator_name, print_json, run_with_gateway
@@ -15,8 +15,8 @@ from gateway.features.recipes.parts import get_recipes
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
-    from gateway.features.recipes.engine import RecipeStore, StoredRecipe
-    from gateway.features.recipes.tools.recipes import RecipeOutput
+    from gateway.features.recipes.engine import RecipeStore, SaveOptions, StoredRecipe
+    from gateway.features.recipes.forms import RecipeOutput
 
 T = TypeVar("T")
 
@@ -101,34 +101,24 @@ def _run(work: "Callable[[RecipeStore], Awaitable[T]]") -> T:
     return run_with_gateway(lambda stepgate: work(get_recipes(stepgate).store))
 
 
-async def save_run(
-    stepgate: "Stepgate", run_id: str, owner: str, *, name: str, description: str, values: JsonObject, confirmed: bool
-) -> None:
+async def save_run(stepgate: "Stepgate", run_id: str, owner: str, options: "SaveOptions", *, confirmed: bool) -> None:
     """Makes a recipe of a run through its tool, whose model finds the parameters, and prints it."""
-    from agent.core.events import ToolReturned  # noqa: PLC0415 - loaded with the engine
-    from agent.core.models import AgentRequest  # noqa: PLC0415
-    from agent.runs.run_intake import HiddenRequest  # noqa: PLC0415
-    from gateway.cli.progress import follow_run  # noqa: PLC0415
-    from gateway.features.recipes.tools.recipes import SAVE_TOOL  # noqa: PLC0415
+    from gateway.cli.progress import follow_run  # noqa: PLC0415 - loaded with the engine
+    from gateway.features.recipes.saved_runs import build_save_call, get_saved_recipe  # noqa: PLC0415 - as above
 
-    await get_recipes(stepgate).check_request(run_id, owner, name)
-    args: JsonObject = {"run_id": run_id, "name": name, "description": description, "try_values": values}
-    request = HiddenRequest(AgentRequest(metadata={"tool_calls": [{"tool": SAVE_TOOL, "args": args}]}))
+    maker = get_recipes(stepgate)
+    await maker.check_request(run_id, owner, options.name)
     caller = Principal(owner, display_name=get_operator_name(), is_operator=True)
-    accepted = await stepgate.intake.accept(caller, request)
-    response = await follow_run(stepgate.service, accepted)
-    events = await stepgate.service.read_events(accepted.run_id, owner=owner)
-    returned: Any = next((e.body for e in reversed(events) if isinstance(e.body, ToolReturned)), None)
-    if returned is None or returned.error_code is not None or not isinstance(returned.output, dict):
-        print(returned.error if returned is not None else response.response, file=sys.stderr)
-        raise SystemExit(1)
-    made = str(returned.output["name"])
-    print(format_recipe(_to_output(await get_recipes(stepgate).store.get(owner, made))))
+    accepted = await stepgate.intake.accept(caller, build_save_call(run_id, options))
+    await follow_run(stepgate.service, accepted)
+    stored = await get_saved_recipe(stepgate.service, maker.store, accepted.run_id, owner)
+    print(format_recipe(_to_output(stored)))
     if confirmed or (sys.stdin.isatty() and typer.confirm("Take it into use?")):
-        print(f"\nIn use: {(await get_recipes(stepgate).store.apply(owner, made)).usage}")
+        print(f"\nIn use: {(await maker.store.apply(owner, stored.name)).usage}")
     else:
         print(
-            f"\nStaged. `stepgate recipes apply {made}` takes it into use, `stepgate recipes discard {made}` drops it."
+            f"\nStaged. `stepgate recipes apply {stored.name}` takes it into use, "
+            f"`stepgate recipes discard {stored.name}` drops it."
         )
 
 
@@ -139,6 +129,6 @@ def format_recipe(recipe: "RecipeOutput") -> str:
 
 
 def _to_output(stored: "StoredRecipe") -> "RecipeOutput":
-    from gateway.features.recipes.tools.recipes import get_state, to_output  # noqa: PLC0415 - loaded with the engine
+    from gateway.features.recipes.forms import to_shown_output  # noqa: PLC0415 - loaded with the engine
 
-    return to_output(stored.shown, get_state(stored))
+    return to_shown_output(stored)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def save(
     run_id: RunId,
-    name: Annotated[str, typer.Option(help="The recipe's name; default: chosen.")] = "",
-    description: Annotated[str, typer.Option(help="What it does; default: found.")] = "",
+    name: Annotated[str, typer.Option(help="The recipe's name; default: made from the request.")] = "",
+    description: Annotated[str, typer.Option(help="What it does; default: taken from the run.")] = "",
     other: Annotated[list[str] | None, typer.Option("--try", help="Another value to try it with: NAME=VALUE.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Take it into use at once.")] = False,
     owner: Owner = None,
@@ -24,9 +24,10 @@ def save(
     values = dict(map(parse_argument, other)) if other else {}
 
     async def work(stepgate: "Stepgate") -> None:
+        from gateway.features.recipes.engine import SaveOptions  # noqa: PLC0415 - loaded with the engine
+
         row = await find_run(stepgate.journal, run_id, owner)
-        await save_run(
-            stepgate, row.run_id, row.owner, name=name, description=description, values=values, confirmed=yes
-        )
+        options = SaveOptions(name=name, description=description, try_values=values)
+        await save_run(stepgate, row.run_id, row.owner, options, confirmed=yes)
 
     run_with_gateway(work, foreign="started")

@@ -55,6 +55,18 @@ class RecipeTrial(FrozenModel):
     not_tried: tuple[str, ...] = ()
 
 
+class SaveOptions(FrozenModel):
+    """What is asked of a recipe as it is made of a run. The run gives what is left empty."""
+
+    name: str = ""
+    description: str = ""
+    try_values: JsonObject = Field(default_factory=dict, description="other values of parameters, for a trial")
+
+    def list_given(self) -> JsonObject:
+        """The fields of the recipe that are set, by name."""
+        return {name: value for name, value in self if value and name in Recipe.model_fields}
+
+
 class Recipe(FrozenModel):
     """A plan as a template. `request` is the request that it answers, with its parameters."""
 

@@ -20,6 +20,7 @@ from gateway.features.recipes.engine import (
     RecipeParameter,
     RecipeStore,
     RecipeTrial,
+    SaveOptions,
     StoredRecipe,
     check_recipe_name,
 )
@@ -58,10 +59,8 @@ class RecipeMaker:
         self,
         run_id: str,
         caller: Principal,
+        options: SaveOptions,
         *,
-        name: str = "",
-        description: str = "",
-        try_values: JsonObject | None = None,
         model: RecipeModel | None = None,
     ) -> StoredRecipe:
         """Makes and stages a recipe. Nothing is stored unless the trial with the run's own values passes.
@@ -69,13 +68,14 @@ class RecipeMaker:
         Raises `NotFoundError`; `ConflictError` for a run that did not succeed or has nothing to repeat, for a name that
         is taken, and if the trial fails; `BadRequestError` for a bad name or value.
         """
-        state = await self.check_request(run_id, caller.owner, name)
+        state = await self.check_request(run_id, caller.owner, options.name)
         steps = _list_repeatable_steps(state)
         parameters = await find_parameters(state.question, steps, _list_placeholders(state), model)
         recipe = _build_recipe(state, steps, parameters)
-        chosen = name or await self._choose_name(caller.owner, parameters.name or make_slug(state.request.prompt[:40]))
-        recipe = recipe.model_copy(update={"name": chosen, "description": description or recipe.description})
-        trials = await self._try_recipe(recipe, state, parameters, caller, try_values or {})
+        wanted = parameters.name or make_slug(state.request.prompt[:40])
+        name = options.name or await self._choose_name(caller.owner, wanted)
+        recipe = recipe.model_copy(update={**options.list_given(), "name": name})
+        trials = await self._try_recipe(recipe, state, parameters, caller, options.try_values)
         if trials[0].status == "failed":
             raise ConflictError(
                 f"no recipe was made: with the values of run {run_id} it failed now ({trials[0].reason})",
@@ -175,7 +175,7 @@ class RecipeMaker:
         )
 
     async def _wait_for_trial(self, run_id: str, owner: str) -> str:
-        """Returns why the trial failed, or "" if it passed."""
+        """The reason why the trial failed, or "" if it passed."""
         service = self._get_service()
         try:
             async with asyncio.timeout(TRIAL_SECONDS):

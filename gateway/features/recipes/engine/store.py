@@ -70,7 +70,7 @@ class RecipeStore:
         return _parse_row(rows[0])
 
     async def get_staged(self, owner: str, name: str) -> Recipe:
-        """Returns what waits for a confirmation. Raises `NotFoundError`, and `ConflictError` if nothing does."""
+        """The version that waits for a confirmation. Raises `NotFoundError`, and `ConflictError` if nothing does."""
         staged = (await self.get(owner, name)).staged
         if staged is None:
             raise ConflictError(f"the recipe {name!r} has nothing to confirm: it is in use as it is")

@@ -1,34 +1,22 @@
 """`recipe_save`, `recipe_apply`, `recipes_list`, `recipe_remove`: recipes for plans and MCP clients."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from agent.core.models import DeferredModel, JsonObject
+from agent.core.models import DeferredModel
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
-from gateway.features.recipes.engine import Recipe, RecipeParameter, RecipeTrial, StoredRecipe, compute_version
-from gateway.features.recipes.engine.card import render_body
 from gateway.features.recipes.engine.recipe_maker import TRIAL_SECONDS, RecipeMaker
 from gateway.features.recipes.engine.renaming import rename_parameters
+from gateway.features.recipes.forms import (
+    SAVE_ROLES,
+    RecipeOutput,
+    RecipeSaveInput,
+    to_options,
+    to_output,
+    to_shown_output,
+)
+from gateway.features.recipes.saved_runs import SAVE_TOOL
 from gateway.features.studio.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingTool
-
-SAVE_TOOL = "recipe_save"
-RecipeState = Literal["staged", "in use"]
-
-
-class RecipeOutput(DeferredModel):
-    """A recipe. A staged one cannot be called until a person has applied it."""
-
-    name: str
-    state: RecipeState
-    version: str = Field(description="what apply refers to; it changes if the recipe is saved again")
-    description: str
-    usage: str
-    parameters: list[RecipeParameter]
-    trials: list[RecipeTrial]
-    notes: list[str]
-    text: str = Field(description="the recipe as people read it")
 
 
 class _RecipeTool(StoredThingTool[In, Out]):
@@ -39,15 +27,6 @@ class _RecipeTool(StoredThingTool[In, Out]):
         self._maker = maker
 
 
-class RecipeSaveInput(Arguments):
-    """Arguments of `recipe_save`."""
-
-    run_id: str = Field(default="", max_length=200, description="the run; empty: the one before in this conversation")
-    name: str = Field(default="", max_length=500, description="lowercase words with hyphens; empty: chosen")
-    description: str = Field(default="", max_length=1024, description="what it does and when to use it; empty: found")
-    try_values: JsonObject = Field(default_factory=dict, description="other values of parameters to try it with")
-
-
 class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
     name = SAVE_TOOL
     description = (
@@ -55,7 +34,7 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
         "It is tried and shown to the user, who confirms it."
     )
     annotations = SAVES
-    argument_roles = declare_roles(run_id="id", name="content", description="content", try_values="other")
+    argument_roles = SAVE_ROLES
     hints = PlanHints(source="runs")
     is_opt_in = False
     timeout_s = 3 * TRIAL_SECONDS
@@ -65,15 +44,7 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
         """Makes it. The model of the run finds the parameters."""
         caller = context.to_principal()
         run_id = args.run_id or await self._maker.find_run_to_save(caller, context.run_id)
-        stored = await self._maker.make_recipe(
-            run_id,
-            caller,
-            name=args.name,
-            description=args.description,
-            try_values=args.try_values,
-            model=context.model,
-        )
-        return to_output(stored.shown, "staged")
+        return to_shown_output(await self._maker.make_recipe(run_id, caller, to_options(args), model=context.model))
 
     def format_text(self, output: RecipeOutput) -> str:
         """The recipe and how it is confirmed."""
@@ -138,7 +109,7 @@ class RecipesListTool(_RecipeTool[RecipesListInput, RecipesListOutput]):
 
     async def run(self, args: RecipesListInput, context: ToolContext) -> RecipesListOutput:
         stored = await self._maker.store.list_all(context.owner)
-        return RecipesListOutput(recipes=[to_output(one.shown, get_state(one)) for one in stored])
+        return RecipesListOutput(recipes=[to_shown_output(one) for one in stored])
 
     def format_text(self, output: RecipesListOutput) -> str:
         lines = [f"- `{one.usage}` ({one.state}): {one.description}" for one in output.recipes]
@@ -172,23 +143,3 @@ class RecipeRemoveTool(_RecipeTool[RecipeNameInput, RecipeRemoveOutput]):
 def make_recipe_tools(maker: RecipeMaker) -> tuple[Tool, ...]:
     """The tools over recipes."""
     return (RecipeSaveTool(maker), RecipeApplyTool(maker), RecipesListTool(maker), RecipeRemoveTool(maker))
-
-
-def get_state(stored: StoredRecipe) -> RecipeState:
-    """The state of what is shown of a recipe."""
-    return "staged" if stored.staged is not None else "in use"
-
-
-def to_output(recipe: Recipe, state: RecipeState) -> RecipeOutput:
-    """A recipe as tools and doors show it."""
-    return RecipeOutput(
-        name=recipe.name,
-        state=state,
-        version=compute_version(recipe),
-        description=recipe.description,
-        usage=recipe.usage,
-        parameters=list(recipe.parameters),
-        trials=list(recipe.trials),
-        notes=list(recipe.notes),
-        text=render_body(recipe),
-    )

@@ -81,11 +81,11 @@ def create(
     task: Annotated[str | None, typer.Option(help="A stored task that runs, instead of a prompt.")] = None,
     timezone: Annotated[str | None, typer.Option(help="IANA name; unset: AGENT_TIMEZONE.")] = None,
     room: Annotated[str | None, typer.Option(help="The room of the runs.")] = None,
-    overlap: Annotated[str, typer.Option(help="While the last run is going: skip or allow.")] = "skip",
+    overlap: Annotated[str, typer.Option(help="While the last run is still going: skip or allow.")] = "skip",
     misfire: Annotated[str, typer.Option(help="After ticks without a gateway: run_once or skip.")] = "run_once",
-    webhook: Annotated[str | None, typer.Option(help="Address that is receives the end of each run.")] = None,
+    webhook: Annotated[str | None, typer.Option(help="URL that receives the end of each run.")] = None,
     secret_name: Annotated[str | None, typer.Option(help="Credential that signs the webhook.")] = None,
-    key: Annotated[str | None, typer.Option(help="Id of the API key whose rights and limits hold.")] = None,
+    key: Annotated[str | None, typer.Option(help="Id of the API key whose rights and limits its runs have.")] = None,
     owner: Owner = LOCAL_OWNER,
 ) -> None:
     """Create a schedule. A running gateway on the same store runs it."""
@@ -110,13 +110,13 @@ def create(
 
 @app.command()
 def enable(name: Name, owner: Owner = LOCAL_OWNER) -> None:
-    """Enable a schedule, also one that the gateway has stopped. Without a key from now on: the operator vouches."""
+    """Enable a schedule, including one the gateway stopped. It then runs with the operator's rights, not a key's."""
     _set_enabled(name, owner, enabled=True)
 
 
 @app.command()
 def disable(name: Name, owner: Owner = LOCAL_OWNER) -> None:
-    """Keep a schedule without running it."""
+    """Disable a schedule: it is kept, but does not run."""
     _set_enabled(name, owner, enabled=False)
 
 

@@ -77,7 +77,7 @@ class CronTimes:
                 return float(tick)
 
     def count_between(self, first: float, last: float) -> int:
-        """Returns how many ticks are in `[first, last)`, counted up to `MAX_COUNTED`. `first` is a tick."""
+        """Counts the ticks in `[first, last)`, up to `MAX_COUNTED`. `first` is a tick."""
         count = 0
         while first < last and count < MAX_COUNTED:
             count, first = count + 1, self.find_next(first)

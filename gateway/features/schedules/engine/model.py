@@ -78,7 +78,7 @@ def parse_spec(fields: Mapping[str, object]) -> ScheduleSpec:
 
 
 def to_spec(schedule: Schedule) -> ScheduleSpec:
-    """Returns what was asked of a stored schedule."""
+    """The spec that a stored schedule was made from."""
     return ScheduleSpec.model_validate({
         "name": schedule.name,
         "cron": schedule.cron,

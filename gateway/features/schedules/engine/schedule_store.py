@@ -231,7 +231,7 @@ class ScheduleStore:
         ]
 
     async def count_ticks(self, schedule: Schedule) -> int:
-        """Returns how many ticks of a schedule are recorded."""
+        """Counts the recorded ticks of a schedule."""
         query = "SELECT count(*) FROM schedule_ticks WHERE schedule_id = ?"
         ((count,),) = await self._statements.read(query, schedule.id)
         return int(count)

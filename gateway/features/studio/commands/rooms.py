@@ -34,16 +34,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 @room_command
 async def list_rooms(stepgate: "Stepgate", as_json: AsJson = False) -> None:
     """List the rooms with their origin and owner."""
-    views = await get_studio(stepgate).room_editor.list_rooms(get_operator())
+    from gateway.features.studio.room_forms import to_item  # noqa: PLC0415 - loaded with the engine
+
+    rooms = [to_item(view) for view in await get_studio(stepgate).room_editor.list_rooms(get_operator())]
     if as_json:
-        print_json([view.describe() for view in views])
+        print_json(rooms)
         return
     table = lazy_rich.Table("room", "origin", "owner", "name", "description", box=None, pad_edge=False)
-    for view in views:
-        row = view.describe()
-        about = f"ERROR: {view.error}" if view.error else row["description"]
-        cells = [*(row[name] for name in ("id", "origin", "owner", "name")), about]
-        table.add_row(*(lazy_rich.escape(str(cell)) for cell in cells))
+    for room in rooms:
+        about = f"ERROR: {room.error}" if room.error else room.description
+        table.add_row(*map(lazy_rich.escape, (room.id, room.origin, room.owner, room.name, about)))
     table.columns[0].no_wrap = True
     lazy_rich.Console().print(table)
 
@@ -131,8 +131,8 @@ async def delete(
 @app.command()
 @room_command
 async def versions(stepgate: "Stepgate", room_id: RoomId, as_json: AsJson = False) -> None:
-    """List the texts that a room had, newest first (rooms in a database)."""
-    from gateway.features.studio.doors.rooms import to_revision_item  # noqa: PLC0415 - loaded with the engine
+    """List the earlier texts of a room, newest first (rooms in a database)."""
+    from gateway.features.studio.room_forms import to_revision_item  # noqa: PLC0415 - loaded with the engine
 
     revision_items = [
         to_revision_item(one) for one in await get_studio(stepgate).room_editor.list_revisions(room_id, get_operator())
@@ -154,7 +154,7 @@ async def restore(
     version: Annotated[str | None, typer.Option(help="Fail if the room has changed since this version.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a room a text that it had; a deleted room is there again."""
+    """Restore an earlier text of a room, also of a deleted one."""
     _print_room(
         await get_studio(stepgate).room_editor.restore_room(room_id, revision, get_operator(), version=version),
         as_json=as_json,
@@ -231,8 +231,9 @@ def _parse_value(field: str, text: str) -> Any:
 
 def _print_room(view: "RoomView", *, as_json: bool) -> None:
     if as_json:
-        room = None if view.room is None else view.room.model_dump(mode="json")
-        print_json({**view.describe(), "yaml": view.text, "room": room})
+        from gateway.features.studio.room_forms import to_detail  # noqa: PLC0415 - loaded with the engine
+
+        print_json(to_detail(view))
         return
     print(f"# {view.room_id}: {view.origin}{f', version {view.version}' if view.version else ''}", file=sys.stderr)
     if view.error:

@@ -3,14 +3,13 @@
 A change that starts programs waits for a person (`room_programs.py`), or is refused.
 """
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.models import DeferredModel, JsonObject
+from agent.core.models import DeferredModel
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
@@ -22,40 +21,28 @@ from gateway.errors import RequestFormatError
 from gateway.features.studio.doors.room_programs import WaitingRoomChange, ask_about_programs
 from gateway.features.studio.engine.room_changes import (
     RoomChange,
-    RoomCopy,
     RoomCreation,
     RoomEdit,
     RoomRestoration,
     make_change,
 )
 from gateway.features.studio.engine.room_programs import ProgramsNeedApprovalError
-from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom
-from gateway.features.studio.engine.room_view import Editor, RoomOrigin, RoomView
+from gateway.features.studio.engine.room_view import Editor
 from gateway.features.studio.parts import get_studio
+from gateway.features.studio.room_forms import (
+    RoomCopyBody,
+    RoomCreateBody,
+    RoomDetail,
+    RoomItem,
+    RoomRevisionItem,
+    to_detail,
+    to_item,
+    to_revision_item,
+)
 
 router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("rooms")])
 
 _VERSION = "the version that was read; 409 if the room has changed since"
-
-
-class RoomItem(DeferredModel):
-    """A room. `error` says why its file is not served as it is; then it is served as it last worked."""
-
-    id: str
-    name: str
-    description: str
-    origin: RoomOrigin = Field(description="`shipped` is read only, `file` is edited by people, `managed` here too")
-    owner: str = Field(description="who may use it; `local` shares it with all")
-    suggestions: list[str]
-    version: str = Field(description="changes with every change of the file; empty for a shipped room")
-    error: str | None
-
-
-class RoomDetail(RoomItem):
-    """A room with its file and all of its fields as they are served now, defaults included."""
-
-    yaml: str
-    room: JsonObject | None
 
 
 class RoomItems(DeferredModel):
@@ -64,37 +51,12 @@ class RoomItems(DeferredModel):
     data: list[RoomItem]
 
 
-class RoomCreateBody(BaseModel):
-    """A new room: its name, and any fields of a room, such as `system_prompt`, `tools` and `budgets`."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: str | None = Field(default=None, description="unset: made from the name")
-    name: str | None = None
-
-
 class RoomEditBody(BaseModel):
     """Fields to set; null sets the default. Maps are merged field by field (RFC 7396)."""
 
     model_config = ConfigDict(extra="allow")
 
     version: str | None = Field(default=None, description=f"required: {_VERSION}")
-
-
-class RoomCopyBody(StrictBody):
-    """The copy's name and id. Unset: `NAME copy`, and an id made from the name."""
-
-    id: str | None = None
-    name: str | None = None
-
-
-class RoomRevisionItem(DeferredModel):
-    """A text that a room had. A deletion has none."""
-
-    revision: int
-    version: str = Field(description="the room's `version` while it had this text; empty for a deletion")
-    stored_at: datetime
-    yaml: str | None
 
 
 class RoomRevisionItems(DeferredModel):
@@ -120,7 +82,7 @@ _CHANGE_ERRORS: dict[int | str, dict[str, Any]] = {
 async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
     """List the rooms."""
     views = await get_studio(stepgate).room_editor.list_rooms(to_editor(stepgate, caller))
-    return RoomItems(data=[RoomItem(**_describe(view)) for view in views])
+    return RoomItems(data=[to_item(view) for view in views])
 
 
 @router.post(
@@ -132,9 +94,7 @@ async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
 )
 async def create_room(body: RoomCreateBody, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
     """Create a managed room; 409 if its id exists."""
-    fields = {"name": body.name, **(body.model_extra or {})}
-    change = RoomCreation(fields=fields, room_id=body.id)
-    return await change_or_ask(http, stepgate, caller, change, status=201)
+    return await change_or_ask(http, stepgate, caller, body.to_change(), status=201)
 
 
 @router.get("/v1/rooms/{room_id}", responses=ERRORS, dependencies=[require_tool("room_show")])
@@ -171,7 +131,7 @@ async def delete_room(
 
 @router.get("/v1/rooms/{room_id}/versions", responses=ERRORS, dependencies=[require_tool("room_show")])
 async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomRevisionItems:
-    """List the texts that a room had, newest first; of a deleted one too. 409 where rooms are files."""
+    """List the earlier texts of a room, also of a deleted one, newest first. 409 where rooms are files."""
     revisions = await get_studio(stepgate).room_editor.list_revisions(room_id, to_editor(stepgate, caller))
     return RoomRevisionItems(data=[to_revision_item(one) for one in revisions])
 
@@ -185,7 +145,7 @@ async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCal
 async def restore_room(
     room_id: str, body: RoomRestoreBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> Response:
-    """Give a room a text that it had. A deleted room is there again."""
+    """Restore an earlier text of a room, also of a deleted one."""
     change = RoomRestoration(room_id=room_id, revision=body.revision, version=body.version)
     return await change_or_ask(http, stepgate, caller, change)
 
@@ -201,8 +161,7 @@ async def copy_room(
     room_id: str, body: RoomCopyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> Response:
     """Copy a room, a shipped one too. The copy is managed."""
-    change = RoomCopy(room_id=room_id, new_id=body.id, name=body.name)
-    return await change_or_ask(http, stepgate, caller, change, status=201)
+    return await change_or_ask(http, stepgate, caller, body.to_change(room_id), status=201)
 
 
 async def change_or_ask(
@@ -228,22 +187,3 @@ def to_editor(stepgate: Stepgate, caller: Caller) -> Editor:
     """
     may_ask = stepgate.settings.allow_programs if caller.key is None else caller.key.has_scope("admin")
     return Editor(caller.owner, caller.name, programs="ask" if may_ask else "refused")
-
-
-def to_revision_item(one: RoomRevision) -> RoomRevisionItem:
-    """A text of a room as it is shown."""
-    version = "" if one.data is None else StoredRoom("", one.data, is_managed=True).version
-    yaml = None if one.data is None else one.data.decode("utf-8", "replace")
-    return RoomRevisionItem(
-        revision=one.revision, version=version, stored_at=datetime.fromtimestamp(one.at, UTC), yaml=yaml
-    )
-
-
-def to_detail(view: RoomView) -> RoomDetail:
-    """A room as it is shown."""
-    room = None if view.room is None else view.room.model_dump(mode="json")
-    return RoomDetail(**_describe(view), yaml=view.text, room=room)
-
-
-def _describe(view: RoomView) -> dict[str, Any]:
-    return {**view.describe(), "suggestions": list(view.room.suggestions) if view.room is not None else []}

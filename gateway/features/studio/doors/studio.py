@@ -16,9 +16,10 @@ from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.features.studio.doors.rooms import RoomDetail, to_detail, to_editor
+from gateway.features.studio.doors.rooms import to_editor
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType
 from gateway.features.studio.parts import get_studio
+from gateway.features.studio.room_forms import RoomDetail, to_detail
 from gateway.features.studio.tools.entity_graph import (
     EntityDetailsOutput,
     EntityItem,

@@ -155,7 +155,7 @@ def _get_other_end(link: Link, here: str) -> str:
 
 
 def _score(entity: Entity, wanted: str, asked: frozenset[str]) -> float:
-    """Returns how well an entity matches, from 0: its whole name counts most, then parts of it, then its words."""
+    """Scores how well an entity matches, from 0: its whole name counts most, then parts of it, then its words."""
     names = {entity.id.casefold(), entity.name.casefold(), entity.title.casefold()} - {""}
     score = 10.0 if wanted in names else 5.0 if any(wanted in name for name in names) else 0.0
     named = frozenset(extract_terms(split_name(f"{entity.name} {entity.title}")))

@@ -269,7 +269,7 @@ def _may_change(intent: UserIntent, agent: type[StudioAgent], catalogue: Catalog
 
 
 def describe_doors(tools: Sequence[str]) -> str:
-    """Returns where people do without a model what the sub-agents of a room with these tools do."""
+    """Names where people do without a model what the sub-agents of a room with these tools do."""
     lines = [f"- {kind.HANDLES.partition(':')[0]}: {kind.DOORS}" for kind in make_studio_agents(tools)]
     if not lines:
         return ""

@@ -62,7 +62,7 @@ def derive_status(state: RunState, outcomes: Sequence[IntentOutcome]) -> StudioS
 
 
 def find_reason(state: RunState, status: StudioStatus, outcomes: Sequence[IntentOutcome]) -> str:
-    """Returns why a message was cancelled; else why nothing was dispatched, if nothing was."""
+    """The reason why a message was cancelled; else why nothing was dispatched, if nothing was."""
     if status == "cancelled":
         own = state.cancel_request.reason if state.cancel_request is not None else ""
         return own or next((one.reason for one in outcomes if one.reason), "")
@@ -70,7 +70,7 @@ def find_reason(state: RunState, status: StudioStatus, outcomes: Sequence[Intent
 
 
 def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[IntentOutcome]) -> StudioError | None:
-    """Returns why nothing was done; None unless the status is `error`."""
+    """The reason why nothing was done; None unless the status is `error`."""
     if status != "error":
         return None
     if state.failure is not None:

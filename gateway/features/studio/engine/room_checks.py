@@ -135,7 +135,7 @@ def check_rooms_at_start(rooms: Iterable[Room], registries: RoomRegistries) -> N
 
 
 def find_problems(room: Room, registries: RoomRegistries) -> list[str]:
-    """Returns what is wrong with the values of a room, one line each, with the names that are allowed."""
+    """Describes what is wrong with the values of a room, one line each, with the names that are allowed."""
     try:
         room.model_dump_json()
     except ValueError:  # pydantic's serializer refuses what no UTF-8 text can hold

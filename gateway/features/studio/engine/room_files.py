@@ -57,7 +57,7 @@ class FileRoomStore:
         return None if data is None else StoredRoom(room_id, data, room_id in self._read_marks())
 
     def list_revisions(self, room_id: str) -> None:
-        """Returns None: files keep no earlier texts. The folder can be a repository of git."""
+        """Always None: files keep no earlier texts. The folder can be a repository of git."""
 
     def create(self, room_id: str, data: bytes, check: CheckText) -> StoredRoom:
         """Writes a new file."""

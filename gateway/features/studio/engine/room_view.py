@@ -47,16 +47,3 @@ class RoomView:
     def title(self) -> str:
         """The room's name, or else its id."""
         return (self.room.name if self.room is not None else "") or self.room_id
-
-    def describe(self) -> dict[str, str | None]:
-        """The fields that lists of rooms show."""
-        room = self.room
-        return {
-            "id": self.room_id,
-            "name": self.title,
-            "description": room.description if room is not None else "",
-            "origin": self.origin,
-            "owner": room.owner if room is not None else "",
-            "version": self.version,
-            "error": self.error or None,
-        }

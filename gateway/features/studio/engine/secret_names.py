@@ -60,7 +60,7 @@ class SecretNames:
                 )
 
     def _find_problem(self, name: str, *, is_operator: bool) -> str:
-        """Returns why a credential cannot be used. The message names the file, which is the operator's matter."""
+        """The reason why a credential cannot be used. The message names the file, which is the operator's matter."""
         try:
             self._credentials.get(name)
         except CredentialError as error:

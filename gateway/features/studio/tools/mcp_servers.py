@@ -199,7 +199,7 @@ class _ServerTextTool:
         return f"MCP server {output.name} of the room {output.room_id}: {output.state}.{tools}{review}"
 
     def is_tainted(self, output: ServerOutput) -> bool:
-        """Returns True: the names of tools and the reasons of failures are a server's words."""
+        """Always True: the names of tools and the reasons of failures are a server's words."""
         return True
 
 

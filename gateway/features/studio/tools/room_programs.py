@@ -17,7 +17,8 @@ from gateway.features.studio.engine.room_changes import RoomChange, check_change
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_programs import ProgramsNeedApprovalError, RoomProgram
 from gateway.features.studio.engine.room_view import Editor
-from gateway.features.studio.tools.rooms import AuthorizeEditor, RoomOutput, RoomTool, format_room, to_output
+from gateway.features.studio.room_forms import RoomOutput, format_room, to_output
+from gateway.features.studio.tools.rooms import AuthorizeEditor, RoomTool
 from gateway.features.studio.tools.stored_things import Arguments
 
 ROOM_PROGRAMS_TOOL = "room_programs_allow"
@@ -26,7 +27,7 @@ WITHHELD_CHANGE = "room_change"
 _CHANGE: TypeAdapter[RoomChange] = TypeAdapter(RoomChange)
 
 ReadWithheld = Callable[[str], Awaitable[JsonObject]]
-"""Returns what the log of a run withholds from its readers."""
+"""The values that the log of a run withholds from its readers."""
 
 
 class RoomProgramsInput(Arguments):

@@ -9,13 +9,25 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
-from agent.core.errors import ToolInputError
-from agent.core.models import DeferredModel, JsonObject
+from agent.core.models import DeferredModel
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
-from gateway.features.studio.engine.field_values import read_field_text
+from gateway.features.studio.engine.room_changes import check_change, make_change
 from gateway.features.studio.engine.room_editor import RoomEditor
-from gateway.features.studio.engine.room_view import Editor, RoomOrigin, RoomView
+from gateway.features.studio.engine.room_view import Editor, RoomView
+from gateway.features.studio.room_forms import (
+    COPY_ROLES,
+    CREATE_ROLES,
+    EDIT_ROLES,
+    RoomCopyInput,
+    RoomCreateInput,
+    RoomEditInput,
+    RoomLine,
+    RoomOutput,
+    format_room,
+    to_line,
+    to_output,
+)
 from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 
 AuthorizeEditor = Callable[[ToolContext], Awaitable[Editor]]
@@ -42,16 +54,6 @@ class RoomsListInput(Arguments):
     """Arguments of `rooms_list`: none."""
 
 
-class RoomLine(DeferredModel):
-    """A room as it is listed. `error` says why its file is not served."""
-
-    id: str
-    name: str
-    description: str
-    origin: RoomOrigin
-    error: str = ""
-
-
 class RoomsListOutput(DeferredModel):
     """The rooms, the default one first."""
 
@@ -65,7 +67,7 @@ class RoomsListTool(RoomTool[RoomsListInput, RoomsListOutput]):
 
     async def run(self, args: RoomsListInput, context: ToolContext) -> RoomsListOutput:
         views = await self._editor.list_rooms(await self._authorize(context))
-        return RoomsListOutput(rooms=[_to_line(view) for view in views])
+        return RoomsListOutput(rooms=[to_line(view) for view in views])
 
     def format_text(self, output: RoomsListOutput) -> str:
         return "\n".join(
@@ -78,17 +80,6 @@ class RoomShowInput(Arguments):
     """Arguments of `room_show`."""
 
     room_id: str = Field(max_length=200, description="the room's id")
-
-
-class RoomOutput(DeferredModel):
-    """A room with its YAML. `version` changes with every change of it."""
-
-    id: str
-    name: str
-    origin: RoomOrigin
-    version: str
-    yaml: str
-    error: str = ""
 
 
 class _RoomTextTool:
@@ -108,47 +99,19 @@ class RoomShowTool(_RoomTextTool, RoomTool[RoomShowInput, RoomOutput]):
         return to_output(await self._editor.get_room(args.room_id, await self._authorize(context)))
 
 
-class RoomCreateInput(Arguments):
-    """Arguments of `room_create`."""
-
-    name: str = Field(default="", description="what people call the room; ask the user if it is unknown")
-    description: str = Field(default="", description="what the room is for")
-    room_id: str = Field(default="", description="its id; empty: made from the name")
-    fields: JsonObject = Field(
-        default_factory=dict,
-        description="further fields, such as system_prompt, persona, fast_model, tools, skills, suggestions, approval",
-    )
-
-
 class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
     name = "room_create"
     description = "Create a room (an assistant with a name, a prompt, tools and skills of its own)."
     annotations = CHANGES
-    argument_roles = declare_roles(name="content", description="content", room_id="id", fields="other")
+    argument_roles = CREATE_ROLES
     keywords = (*_KEYWORDS, "create", "make", "new")
 
     async def check(self, args: RoomCreateInput, context: ToolContext) -> None:
-        editor = await self._authorize(context)
-        await self._editor.check_create(_list_fields(args), editor, args.room_id or None)
+        await check_change(self._editor, args.to_change(), await self._authorize(context))
 
     async def run(self, args: RoomCreateInput, context: ToolContext) -> RoomOutput:
         """Creates it, owned by the caller."""
-        editor = await self._authorize(context)
-        return to_output(await self._editor.create_room(_list_fields(args), editor, args.room_id or None))
-
-
-def _list_fields(args: RoomCreateInput) -> JsonObject:
-    """The fields of the new room."""
-    return {**args.fields, "name": args.name, **({"description": args.description} if args.description else {})}
-
-
-class RoomEditInput(Arguments):
-    """Arguments of `room_edit`."""
-
-    room_id: str = Field(max_length=200, description="the room's id")
-    field: str = Field(max_length=200, description="the field to set, such as description or budgets.max_steps")
-    value: JsonValue = Field(default=None, description="its new value; null sets the default again")
-    version: str = Field(default="", description="the version that was read; the edit fails if it has changed")
+        return to_output(await make_change(self._editor, args.to_change(), await self._authorize(context)))
 
 
 class RoomEditOutput(RoomOutput):
@@ -162,43 +125,25 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
     name = "room_edit"
     description = "Set one field of a managed room. An unknown field or value is refused with the allowed ones."
     annotations = CHANGES
-    argument_roles = declare_roles(room_id="id", field="other", value="other", version="id")
+    argument_roles = EDIT_ROLES
     keywords = (*_KEYWORDS, "edit", "change", "set", "add")
 
     async def check(self, args: RoomEditInput, context: ToolContext) -> None:
         editor = await self._authorize(context)
-        await self._editor.check_edit(args.room_id, _list_changes(args), editor)
+        await check_change(self._editor, args.to_change(), editor)
 
     async def run(self, args: RoomEditInput, context: ToolContext) -> RoomEditOutput:
         """Sets the field; everything else of the text stays."""
-        changes = _list_changes(args)
+        change = args.to_change()
         editor = await self._authorize(context)
         before = _read_field(await self._editor.get_room(args.room_id, editor), args.field)
-        edited = await self._editor.edit_room(args.room_id, changes, editor, version=args.version or None)
+        edited = await make_change(self._editor, change, editor)
         return RoomEditOutput(**to_output(edited).model_dump(), field=args.field, before=before)
 
     def format_text(self, output: RoomEditOutput) -> str:
         """The room, and the value that the field had before."""
         before = json.dumps(output.before, ensure_ascii=False)
         return f"{format_room(output)}\n\nBefore, {output.field} was {before}."
-
-
-def _list_changes(args: RoomEditInput) -> JsonObject:
-    """The fields to change, nested as `field` names them."""
-    changes: JsonValue = read_field_text(args.field, args.value) if isinstance(args.value, str) else args.value
-    for name in reversed(args.field.split(".")):
-        changes = {name: changes}
-    if not isinstance(changes, dict):
-        raise ToolInputError("name a field")
-    return changes
-
-
-class RoomCopyInput(Arguments):
-    """Arguments of `room_copy`."""
-
-    room_id: str = Field(max_length=200, description="the room to copy, a shipped one too")
-    name: str = Field(default="", description="the copy's name; empty: that of the room and `copy`")
-    new_id: str = Field(default="", description="the copy's id; empty: made from its name")
 
 
 class RoomCopyOutput(RoomOutput):
@@ -211,18 +156,17 @@ class RoomCopyTool(RoomTool[RoomCopyInput, RoomCopyOutput]):
     name = "room_copy"
     description = "Copy a room, a shipped one too. The copy can be edited. MCP servers are not copied: mcp_server_add."
     annotations = CHANGES
-    argument_roles = declare_roles(room_id="id", name="content", new_id="id")
+    argument_roles = COPY_ROLES
     keywords = (*_KEYWORDS, "copy", "duplicate")
 
     async def check(self, args: RoomCopyInput, context: ToolContext) -> None:
-        editor = await self._authorize(context)
-        await self._editor.check_copy(args.room_id, editor, room_id=args.new_id or None, name=args.name or None)
+        await check_change(self._editor, args.to_change(), await self._authorize(context))
 
     async def run(self, args: RoomCopyInput, context: ToolContext) -> RoomCopyOutput:
         """Copies it, owned by the caller."""
         editor = await self._authorize(context)
         source = await self._editor.get_room(args.room_id, editor)
-        copied = await self._editor.copy_room(args.room_id, editor, room_id=args.new_id or None, name=args.name or None)
+        copied = await make_change(self._editor, args.to_change(), editor)
         servers = source.room.mcp_servers if source.room is not None else ()
         copied_servers = copied.room.mcp_servers if copied.room is not None else ()
         left_out = [name for name in servers if name not in copied_servers]
@@ -281,38 +225,9 @@ def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Too
     )
 
 
-def format_room(room: RoomOutput) -> str:
-    """The id, what is wrong, and the YAML."""
-    error = f"\nNot served as it is: {room.error}" if room.error else ""
-    return f"Room {room.id} ({room.origin}, version {room.version or 'none'}){error}\n{room.yaml}".rstrip()
-
-
 def _read_field(view: RoomView, field: str) -> JsonValue:
     """The value of a field, such as `budgets.max_steps`; None if the room has none of this name."""
     value: JsonValue = view.room.model_dump(mode="json") if view.room is not None else None
     for name in field.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def _to_line(view: RoomView) -> RoomLine:
-    room = view.room
-    return RoomLine(
-        id=view.room_id,
-        name=(room.name if room is not None else "") or view.room_id,
-        description=room.description if room is not None else "",
-        origin=view.origin,
-        error=view.error,
-    )
-
-
-def to_output(view: RoomView) -> RoomOutput:
-    """A room as tools show it."""
-    return RoomOutput(
-        id=view.room_id,
-        name=_to_line(view).name,
-        origin=view.origin,
-        version=view.version,
-        yaml=view.text,
-        error=view.error,
-    )

@@ -13,7 +13,7 @@ _NUMBERING = re.compile(r"^[\s#*_]*(?:\d+(?:\.\d+)*[.)]?\s+)?|[\s#*_:]+$")
 
 
 def suggest_follow_ups(question: str, quotes: Sequence[Quote], checker: EvidenceChecker) -> tuple[str, ...]:
-    """Returns at most `MAX_FOLLOW_UPS` questions, those of the more relevant passages first."""
+    """Selects at most `MAX_FOLLOW_UPS` questions, those of the more relevant passages first."""
     used = {quote.number for quote in quotes}
     question_terms = set(extract_terms(question))
     for number in used:

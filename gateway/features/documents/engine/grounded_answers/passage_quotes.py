@@ -71,7 +71,7 @@ def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Conta
 
 
 def _count_terms(question: str, passage: Passage) -> int:
-    """Returns how many of the question's terms a passage holds, in its stems."""
+    """Counts the question's terms that a passage holds, in its stems."""
     languages = [passage.language] if passage.language in SNOWBALL_LANGUAGES else []
     passage_terms = {term for one in ("", *languages) for term in extract_terms(passage.chunk.content, one)}
     variants = expand_query_terms(question, languages).values()

@@ -162,7 +162,7 @@ class BatchStore:
         )  # fmt: skip
 
     async def count_open(self, job_id: str) -> int:
-        """Returns how many batches of a job are neither done nor given up."""
+        """Counts the batches of a job that are neither done nor given up."""
         query = f"SELECT count(*) FROM job_batches WHERE job_id = ? AND {OPEN}"  # noqa: S608 - constants only
         ((count,),) = await self._statements.read(query, job_id)
         return int(count)

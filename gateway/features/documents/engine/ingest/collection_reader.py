@@ -97,7 +97,7 @@ class CollectionReader:
             if collection in (None, name):
                 return FoundDocument(name, document)
         raise NotFoundError(
-            f"there is no document {document_id!r}; it may have been read anew since", agent_id="library"
+            f"there is no document {document_id!r}; it may have been read again since", agent_id="library"
         )
 
     async def list_passages(self, owner: str, found: FoundDocument) -> list[Passage]:

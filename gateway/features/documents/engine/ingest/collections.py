@@ -145,7 +145,7 @@ class Library(CollectionReader):
         roots: Sequence[Path] | None,
         password: SecretStr | None = None,
     ) -> IngestPlan:
-        """Returns how a source is read. Raises `BadRequestError` for a pipeline that does not fit it, and
+        """Decides how a source is read. Raises `BadRequestError` for a pipeline that does not fit it, and
         `CredentialError` if the password of the source is not there."""
         row = await self._get_collection_row(owner, collection, pipeline)
         row = replace(row, sources=(*(one for one in row.sources if one != request), request))
@@ -293,7 +293,7 @@ class Library(CollectionReader):
             yield IndexWriter(self._documents, self._lexical, self._vectors, self._embedder, lock, sets)
 
     async def _remove_unused_upload(self, owner: str, source: str) -> None:
-        """Deletes uploaded bytes that no collection uses any more."""
+        """Deletes uploaded bytes that no collection uses."""
         checksum = source.removeprefix(SOURCE_PREFIX)
         if checksum != source and not await self._documents.count_collections_with(owner, source, checksum):
             await asyncio.to_thread(self.uploads.remove, owner, checksum)

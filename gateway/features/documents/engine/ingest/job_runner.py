@@ -136,7 +136,7 @@ class IngestJobs:
         return not (job.place and job.request.is_local) or await self._is_visible(job.place)
 
     def _find_place(self, request: JobRequest) -> str:
-        """Returns where the local files of a request lie, so that only processes that see the same ones take the job.
+        """Finds where the local files of a request lie, so that only processes that see the same ones take the job.
 
         Empty if this process does not see them: the process that takes the job reports why it cannot be done.
         """

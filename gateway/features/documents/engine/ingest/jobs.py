@@ -210,7 +210,7 @@ class JobStore:
         await self._update(job, worker, "walk = ?", replace_surrogates(walk.model_dump_json()))
 
     async def count_batched(self, job_id: str) -> int:
-        """Returns how many documents of a job are in batches, done or not."""
+        """Counts the documents of a job that are in batches, done or not."""
         query = "SELECT coalesce(sum(documents), 0) FROM job_batches WHERE job_id = ?"
         ((count,),) = await self._statements.read(query, job_id)
         return int(count)

@@ -170,7 +170,7 @@ class DocumentStore:
         return [one for row in rows if (one := Document.from_json(row[0])).stale]
 
     async def count_collections_with(self, owner: str, source: str, checksum: str) -> int:
-        """Returns how many of an owner's collections hold these bytes of a source."""
+        """Counts the collections of an owner that hold these bytes of a source."""
         rows = await self._statements.read(
             "SELECT count(*) FROM documents WHERE owner = ? AND checksum = ? AND source = ?",
             owner,

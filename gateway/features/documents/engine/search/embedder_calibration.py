@@ -133,7 +133,7 @@ class EmbedderCalibration:
 
 
 def _spread_sample(passages: Sequence[Passage]) -> Sequence[Passage]:
-    """Returns at most `SAMPLE_PASSAGES` passages, spread over the whole sequence."""
+    """Selects at most `SAMPLE_PASSAGES` passages, spread over the whole sequence."""
     return passages[:: max(1, len(passages) // SAMPLE_PASSAGES)][:SAMPLE_PASSAGES]
 
 

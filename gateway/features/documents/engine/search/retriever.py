@@ -183,7 +183,7 @@ def _build_candidates(branches: _BranchResults, stored: Mapping[str, IndexedPass
 def _select_results(
     branches: _BranchResults, candidates: Sequence[_Candidate], query: MemoryQuery
 ) -> tuple[int, list[RetrievedContext]]:
-    """Returns how many candidates are relevant enough, and the best of them."""
+    """The number of candidates that are relevant enough, and the best of them."""
     scores = make_monotone([compute_relevance(candidate.evidence) for candidate in candidates])
     relevant_count = sum(score >= query.min_relevance_score for score in scores)
     result_count = min(relevant_count, query.top_k)

@@ -218,7 +218,7 @@ def _explain_space_mismatch(
 
 
 def _explain_reindex(collection: str, *, under_way: bool) -> str:
-    """Returns how to rebuild the vectors, or that this is under way."""
+    """Describes how to rebuild the vectors, or that this is under way."""
     command = f"`stepgate collections reindex {shlex.quote(collection)}`"
     return (
         f"wait until they are rebuilt, which is under way ({command} continues it)"

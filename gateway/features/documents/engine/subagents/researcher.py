@@ -85,7 +85,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         self._read: list[_Passage] = []
 
     def make_tools(self) -> Sequence[Tool]:
-        """Returns nothing: all tools are borrowed."""
+        """Empty: all tools are borrowed."""
         return ()
 
     def build_first_message(self) -> str:

@@ -52,7 +52,7 @@ class GeneratedTool:
         return ToolResult(value, json.dumps(value, ensure_ascii=False))
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
-        """Returns None: what it had done is unknown."""
+        """Always None: what it had done is unknown."""
         return None
 
 

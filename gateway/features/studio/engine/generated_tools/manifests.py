@@ -10,7 +10,7 @@ _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::\d{1,5})?")
 
 
 def check_manifest(manifest: Manifest, tool_names: Collection[str], most: Manifest | None) -> list[str]:
-    """Returns what is wrong with a manifest: its form, unknown tools, and what exceeds `most` if given."""
+    """Describes what is wrong with a manifest: its form, unknown tools, and what exceeds `most` if given."""
     problems = [
         f"manifest: {host!r} is not a host; write example.com or example.com:8080, without a scheme and a path"
         for host in manifest.hosts

@@ -177,7 +177,7 @@ def parse_code(code: str) -> tuple[ast.Module | None, Finding | None]:
 
 
 def check_test_case(case: str, tool: CheckedTool, number: int) -> list[ValidationError]:
-    """Returns what is wrong with a test: it awaits the tool and asserts something, under the rules of code."""
+    """Describes what is wrong with a test: it awaits the tool and asserts something, under the rules of code."""
     tree, finding = parse_code(f"async def test():\n{indent_statements(case)}")
     if tree is None or finding is not None:
         reason = finding.message if finding is not None else ""

@@ -70,7 +70,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         self._done: list[_Call] = []
 
     def make_tools(self) -> Sequence[Tool]:
-        """Returns nothing: all tools are those of the room."""
+        """Empty: all tools are those of the room."""
         return ()
 
     def build_first_message(self) -> str:

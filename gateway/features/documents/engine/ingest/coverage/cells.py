@@ -18,7 +18,7 @@ _EPOCHS = (dt.datetime(1899, 12, 30), dt.datetime(1904, 1, 1))  # noqa: DTZ001 -
 
 
 def count_lost_cells(source: SourceText, texts: Sequence[str]) -> tuple[int, dict[str, int]]:
-    """Returns how many cells there are, and how many of each kind are nowhere in the document."""
+    """Counts the cells, and those of each kind that are nowhere in the document."""
     if not source.cells:
         return 0, {}
     document = _Document(texts)
@@ -44,7 +44,7 @@ class _Document:
         self._all_words = frozenset(self._words)
 
     def count_lost(self, cell: Cell, times: int) -> int:
-        """Returns how many of equal cells are missing."""
+        """Counts the missing ones of equal cells."""
         if cell.number is not None:
             return 0 if self._is_date(cell.number) else self._count_lost_numbers(cell.number, times)
         words = Counter(split_words(cell.text))

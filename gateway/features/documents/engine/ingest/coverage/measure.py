@@ -34,7 +34,7 @@ def load_source(file_type: FileType) -> ReadSource:
 
 
 def measure_coverage(data: bytes, file_type: FileType, texts: Iterable[str], *, encoding: str = "") -> Coverage | None:
-    """Returns how much of a file's text is in the texts of its document; None if the file has no text to count, or
+    """Measures how much of a file's text is in the texts of its document; None if the file has no text to count, or
     an extension reads its type.
 
     `encoding` is that of a plain text file as the reader found it. Raises what damaged files make the standard library
@@ -83,7 +83,7 @@ def _compare_words(source: SourceText, texts: Sequence[str]) -> tuple[int, dict[
 
 
 def _count_lost(words: Counter[str], left: Counter[str]) -> int:
-    """Returns how many words are missing, as their share of the characters that are nowhere in the words left."""
+    """Measures how many words are missing, as their share of the characters that are nowhere in the words left."""
     lost = words - left
     wanted = count_letters("".join(lost.elements()))
     if not wanted:

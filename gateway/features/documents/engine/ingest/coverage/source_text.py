@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
 
 def count_letters(text: str) -> Counter[str]:
-    """Returns how often each letter and digit is in a text, in its compatibility form, case folded."""
+    """Counts how often each letter and digit is in a text, in its compatibility form, case folded."""
     return Counter(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
 
 
