@@ -104,6 +104,16 @@ def add_graphic_parts(source: SourceText, package: Package, path: str, element: 
             root = package.read(relations[relation].target)
             if root is not None:
                 _add_diagram(source, root) if name == "relIds" else _add_chart(source, root)
+                _add_shapes(source, package, relations[relation].target, root)
+
+
+def _add_shapes(source: SourceText, package: Package, path: str, chart: Element) -> None:
+    """Counts the text boxes on a chart."""
+    numbers = {get_attribute(one, "id") for one in chart.iter() if get_name(one) == "userShapes"}
+    for number, relation in package.list_relations(path).items():
+        shapes = package.read(relation.target) if number in numbers else None
+        for text in () if shapes is None else iter_text(shapes):
+            source.add("text on a chart", text)
 
 
 def _add_chart(source: SourceText, root: Element) -> None:
@@ -123,6 +133,8 @@ def _add_chart(source: SourceText, root: Element) -> None:
                     _add_point(source, value, is_formatted=is_formatted)
         elif name == "pt" and series.text and series.text.strip():  # charts of the kinds since 2016
             source.add("chart", _round(series.text))
+        elif name == "trendline":
+            source.add("chart", " ".join(one.text or "" for one in series if get_name(one) == "name"))
         elif name == "title":
             for text in iter_text(series):
                 source.add("chart", text)
