@@ -2,6 +2,7 @@
 
 import io
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -17,6 +18,10 @@ _RELATIONS = (
     "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id",
     "{http://purl.oclc.org/ooxml/officeDocument/relationships}id",
 )
+
+_SHEETS = frozenset({"worksheet", "chartsheet"})
+"""Kinds of sheets. One that is a chart has no cells."""
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
 
 class SheetPart(NamedTuple):
@@ -53,7 +58,7 @@ class WorkbookPackage:
     def _iter_sheets(self, root: Element) -> Iterator[SheetPart]:
         for sheet in root.iter("{*}sheet"):
             relation = self._relations.get(next((v for name in _RELATIONS if (v := sheet.get(name))), ""))
-            if relation is not None and relation.kind == "worksheet":
+            if relation is not None and relation.kind in _SHEETS:
                 yield SheetPart(sheet.get("name", ""), relation.target, sheet.get("state", "visible") == "visible")
 
     def read(self, path: str) -> Element | None:
@@ -61,6 +66,10 @@ class WorkbookPackage:
         if path not in self._names:
             return None
         return etree.fromstring(self._archive.read(path), etree.XMLParser(resolve_entities=False, no_network=True))
+
+    def has(self, path: str) -> bool:
+        """Whether a part is in the file."""
+        return path in self._names
 
     def open(self, path: str) -> IO[bytes]:
         """Opens a part as a stream."""
@@ -107,7 +116,7 @@ def get_name(element: Element) -> str:
 
 
 def collect_string(item: Element) -> str:
-    """The runs of a string in order, without its phonetic reading."""
+    """The runs of a string in order, without its phonetic reading. Characters that XML forbids are decoded."""
     parts = []
     for one in item:
         name = get_name(one)
@@ -115,4 +124,9 @@ def collect_string(item: Element) -> str:
             parts.append(one.text or "")
         elif name == "r":
             parts += [inner.text or "" for inner in one if get_name(inner) == "t"]
-    return "".join(parts)
+    return decode_string("".join(parts))
+
+
+def decode_string(text: str) -> str:
+    """A text without the escapes of ECMA-376 part 1, 22.9.2.19: `_x000D_` is a line break, `_x005F_` an underscore."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text
