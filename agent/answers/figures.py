@@ -8,6 +8,7 @@ Counts under ten, list numbers, code and citations are not claims.
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from agent.answers.derivations import (
@@ -19,13 +20,14 @@ from agent.answers.derivations import (
 )
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
+from agent.answers.quoted_figures import has_only_quoted_figures
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
-from agent.text.dates import MONTHS, DateMention, TimeMention
+from agent.text.dates import DateMention, TimeMention, TimeValue
 from agent.text.decimal_marks import get_digits, settle_readings
-from agent.text.numbers import AMBIGUOUS_WORDS, NUMBER_WORDS, SCALES, NumberMention
+from agent.text.numbers import AMBIGUOUS_WORDS, FRACTIONS, NUMBER_WORDS, SCALES, NumberMention
 from agent.text.pieces import split_pieces
-from agent.text.units import UNITS
+from agent.text.spoken_times import CLOCK_WORDS, find_spoken_times, list_halves
 from agent.text.values import KnownValues, ValueMention, find_values
 
 MAX_REPORTED = 5
@@ -42,7 +44,11 @@ _LINE_WORD = re.compile(r"\b(?:lines?|zeilen?|rad(?:er|erna)?|lignes?)\s+(?:\d+\
 _OFFSET = re.compile(r"(?:UTC|GMT) ?[-+\u2212]$", re.IGNORECASE)
 _CLOCK_WORD = re.compile(r" (?:to|past|i|över|vor|nach) (?:[^\W\d_]+)\b", re.IGNORECASE)
 """Twenty to seven, tjugo i sju, zwanzig vor acht."""
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile(rf"[\d{''.join(FRACTIONS)}]")
+_DOTTED = re.compile(r"[vV]?\d+(?:\.\d+){2,}")
+"""A version, a section or an address of a network: its parts say something together."""
+_SHORT_YEAR = re.compile(r"['\u2019]$")
+_WORD = re.compile(r"[^\W\d_]+")
 _LONG_CODE = re.compile(r"\d{4}")
 _YEARS = range(1900, 2101)
 _COUNT_UNITS = ("time", "months", "nights", "x")
@@ -74,10 +80,17 @@ def asks_to_invent(request: str) -> bool:
 
 def _find_claims(text: str) -> list[ValueMention]:
     """The values that a text claims, and the numbers under ten that its equations need."""
-    if not _DIGIT.search(text) and not any(word in NUMBER_WORDS for word in text.lower().split()):
+    words = () if _DIGIT.search(text) else _WORD.findall(text.lower())
+    if words and NUMBER_WORDS.keys().isdisjoint(words) and CLOCK_WORDS.isdisjoint(words):
         return []
     plain = _LINK.sub(lambda match: " " * len(match[0]), text)
-    return settle_readings(plain, find_values(plain, is_claim=True), use_whole_text=True)
+    spoken = find_spoken_times(plain)
+    values = [one for one in find_values(plain, is_claim=True) if not any(_overlaps(one, time) for time in spoken)]
+    return [*settle_readings(plain, values, use_whole_text=True), *spoken]
+
+
+def _overlaps(value: ValueMention, time: TimeMention) -> bool:
+    return value.start < time.end and time.start < value.end
 
 
 class _Evidence:
@@ -95,6 +108,11 @@ class _Evidence:
     @cached_property
     def totals(self) -> list[float]:
         return list_totals(self.text)
+
+    @cached_property
+    def spoken_times(self) -> set[TimeValue]:
+        """The times that the evidence says in words, in both halves of the day."""
+        return {half for one in find_spoken_times(self.text) for half in list_halves(one.value)}
 
 
 class _Search:
@@ -143,11 +161,21 @@ class _Search:
             case DateMention(readings=readings):
                 return all(one.day is not None or one.year is not None for one in readings)
             case CodeMention(text=text):
-                return _LONG_CODE.search(text) is not None
+                return _LONG_CODE.search(text) is not None or self._is_dotted_claim(mention)
             case NumberMention():
                 return self._is_figure(mention)
             case TimeMention(start=start):
                 return not _OFFSET.search(self._text[max(0, start - 6) : start])
+
+    def _is_dotted_claim(self, mention: CodeMention) -> bool:
+        """Whether a code is a version or an address of which the evidence has a sister: 3.11.9 beside 3.11.4.
+
+        One of which it has none is mostly an example, and one that begins a line the number of a heading."""
+        line_start = self._text.rfind("\n", 0, mention.start) + 1
+        if not self._text[line_start : mention.start].strip(" \t#*>-") or not _DOTTED.fullmatch(mention.text):
+            return False
+        stem = re.escape(mention.text.lstrip("vV").rpartition(".")[0])
+        return re.search(rf"(?<![\d.]){stem}\.\d", self._evidence.text) is not None
 
     def _is_figure(self, mention: NumberMention) -> bool:
         """Whether a number is more than a count under ten, a line number or a word that may be no number."""
@@ -172,9 +200,30 @@ class _Search:
         evidence_figures = self._evidence.known
         if evidence_figures.contains(mention, ignore_sign=True, ignore_unit=True):
             return True
-        if isinstance(mention, DateMention | TimeMention):
+        if isinstance(mention, TimeMention):
+            return any(map(self._is_known_time, self._list_readings(mention)))
+        if isinstance(mention, DateMention):
             return self._dates.explain(mention)
+        if isinstance(mention, NumberMention) and self._is_short_year(mention):
+            return True
         return isinstance(mention, NumberMention) and self._dates.explain_number(mention)
+
+    def _list_readings(self, mention: TimeMention) -> list[TimeMention]:
+        """A time of day, in both halves of the day if it is in words."""
+        is_spoken = _DIGIT.search(mention.text) is None or not CLOCK_WORDS.isdisjoint(mention.text.lower().split())
+        return [replace(mention, value=half) for half in list_halves(mention.value)] if is_spoken else [mention]
+
+    def _is_known_time(self, time: TimeMention) -> bool:
+        evidence = self._evidence
+        return evidence.known.contains(time) or time.value in evidence.spoken_times or self._dates.explain(time)
+
+    def _is_short_year(self, mention: NumberMention) -> bool:
+        """Whether a number is a known year without its century: '87."""
+        if not re.fullmatch(r"\d\d", mention.text) or not _SHORT_YEAR.search(self._text[: mention.start][-1:]):
+            return False
+        values = self._evidence.known
+        years = {int(year) for year in values.list_years()} | {one.year for one in values.dates if one.year is not None}
+        return any(year % 100 == int(mention.value) for year in years)
 
     def _is_derived(self, mention: ValueMention, factors: Sequence[NumberMention], local: KnownValues) -> bool:
         if isinstance(mention, DateMention | TimeMention):
@@ -308,48 +357,3 @@ def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
         if left <= 0:
             break
     return "\n".join(parts)
-
-
-_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
-_AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
-_AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
-_NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
-_WORDS_OF_VALUES = frozenset((*SCALES, *(word for word, value in NUMBER_WORDS.items() if value > 12)))
-"""Words that make a larger value of a number, or that are not a count."""
-_MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
-
-
-def has_only_quoted_figures(text: str, evidence: str) -> bool:
-    """Whether every figure of a text stands in the evidence with the same unit, and none is computed.
-
-    False means that the values have to be compared, not that one of them is missing."""
-    if "=" in text or "\u2248" in text or "http" in text:
-        return False
-    if not _WORDS_OF_VALUES.isdisjoint(_WORD.findall(text.lower())):
-        return False
-    known = set(_FIGURE.findall(evidence))
-    return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))
-
-
-def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) -> bool:
-    figure, start, end = match[0], match.start(), match.end()
-    if figure not in known or _AMBIGUOUS.fullmatch(figure):
-        return False
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if before in _JOINTS or before.isalnum() or (after in _JOINTS and text[end + 1 : end + 2].isalnum()):
-        return False
-    if not _MONTHS_BEFORE.isdisjoint(text[max(0, start - 24) : start].lower().split()[-2:]):
-        return False
-    following = _NEXT_WORD.match(text, end)
-    if following is not None and following[1].lower() in MONTHS:
-        return False
-    follower = _AFTER.match(text, end)
-    if follower is None:
-        return True
-    word = follower[0].lstrip().lower()
-    if word.isdigit():
-        return False  # digits may be grouped by spaces
-    is_unit = word in UNITS or not word[0].isalpha() or follower[0][0].isalpha()
-    return not is_unit or text[start : follower.end()] in evidence
