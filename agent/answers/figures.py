@@ -7,7 +7,7 @@ Counts under ten, list numbers, code and citations are not claims.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -20,22 +20,19 @@ from agent.answers.derivations import (
 )
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
-from agent.answers.quoted_figures import has_only_quoted_figures
+from agent.answers.figure_evidence import FigureEvidence
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
-from agent.text.dates import DateMention, TimeMention, TimeValue
+from agent.text.dates import MONTHS, DateMention, TimeMention
 from agent.text.decimal_marks import get_digits, settle_readings
 from agent.text.numbers import AMBIGUOUS_WORDS, FRACTIONS, NUMBER_WORDS, SCALES, NumberMention
 from agent.text.pieces import split_pieces
 from agent.text.spoken_times import CLOCK_WORDS, find_spoken_times, list_halves
+from agent.text.units import UNITS
 from agent.text.values import KnownValues, ValueMention, find_values
 
 MAX_REPORTED = 5
 """The search stops after this number of unexplained figures."""
-MAX_EVIDENCE = 60_000
-"""Characters of evidence that are read as a whole. Of more, half is the beginning, half what may hold a claim."""
-_CONTEXT = 40
-"""Characters beside a number that hold its unit, sign and scale."""
 _LINK = re.compile(r"https?://\S+")
 _LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")
 _MIN_NUMBERED = 3
@@ -50,7 +47,6 @@ _DOTTED = re.compile(r"[vV]?\d+(?:\.\d+){2,}")
 _SHORT_YEAR = re.compile(r"['\u2019]$")
 _WORD = re.compile(r"[^\W\d_]+")
 _LONG_CODE = re.compile(r"\d{4}")
-_YEARS = range(1900, 2101)
 _COUNT_UNITS = ("time", "months", "nights", "x")
 """Dimensions whose small whole numbers are counts like any other: seven days, three times."""
 _IN_SENTENCE, _IN_ANSWER, _IN_TOTALS, _IN_EVIDENCE = 0.15, 0.08, 0.05, 0.06
@@ -70,7 +66,7 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
     if has_only_quoted_figures(text, evidence):
         return []
     claims = _find_claims(text)
-    return _Search(text, claims, _Evidence(evidence, claims)).list_unexplained() if claims else []
+    return _Search(text, claims, FigureEvidence(evidence, claims)).list_unexplained() if claims else []
 
 
 def asks_to_invent(request: str) -> bool:
@@ -93,32 +89,10 @@ def _overlaps(value: ValueMention, time: TimeMention) -> bool:
     return value.start < time.end and time.start < value.end
 
 
-class _Evidence:
-    """The values of the evidence, and what is derived from them when it is needed."""
-
-    def __init__(self, text: str, claims: Sequence[ValueMention]) -> None:
-        self.text = text
-        self.known = KnownValues(_cut_evidence(text, claims), by_language=True)
-
-    @cached_property
-    def derivations(self) -> Derivations:
-        mentions = [one for one in self.known.numbers if not _is_year(one)]
-        return Derivations(quantity for one in mentions for quantity in read_quantities(one)[:1])
-
-    @cached_property
-    def totals(self) -> list[float]:
-        return list_totals(self.text)
-
-    @cached_property
-    def spoken_times(self) -> set[TimeValue]:
-        """The times that the evidence says in words, in both halves of the day."""
-        return {half for one in find_spoken_times(self.text) for half in list_halves(one.value)}
-
-
 class _Search:
     """The search for the unexplained figures of one text."""
 
-    def __init__(self, text: str, claims: Sequence[ValueMention], evidence: _Evidence) -> None:
+    def __init__(self, text: str, claims: Sequence[ValueMention], evidence: FigureEvidence) -> None:
         self._text = text
         self._evidence = evidence
         self._numbers = [one for one in claims if isinstance(one, NumberMention)]
@@ -307,10 +281,6 @@ def _is_sum(figure: Quantity, operands: Sequence[Quantity], limit: float) -> boo
     return is_unlikely_hit(figure, lambda one: contains_near(sums, one.value, one.tolerance), limit)
 
 
-def _is_year(mention: NumberMention) -> bool:
-    return mention.unit is None and mention.text.isdigit() and int(mention.value) in _YEARS
-
-
 def _get_shown(mention: ValueMention) -> str:
     """A figure as it is reported: a number without its unit."""
     if isinstance(mention, NumberMention) and not mention.is_word:
@@ -339,21 +309,48 @@ def _drop_line_numbers(evidence: str) -> str:
     return "".join([*parts, evidence[end:]])
 
 
-def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
-    """The evidence; of a very long one its beginning, and what surrounds numbers that begin like a claim's."""
-    if len(evidence) <= MAX_EVIDENCE:
-        return evidence
-    starts = {run[:2] for one in claims for run in re.findall(r"\d{2,}", one.text)}
-    wanted = re.compile("|".join(rf"(?<!\d){start}" for start in sorted(starts)) or r"(?!)")
-    parts = [evidence[: MAX_EVIDENCE // 2]]
-    end = MAX_EVIDENCE // 2
-    left = MAX_EVIDENCE // 2
-    for match in wanted.finditer(evidence, end):
-        if match.start() < end:
-            continue
-        start, end = max(end, match.start() - _CONTEXT), match.end() + _CONTEXT
-        parts.append(evidence[start:end])
-        left -= end - start
-        if left <= 0:
-            break
-    return "\n".join(parts)
+_FRACTION_SIGNS = frozenset(FRACTIONS)
+_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+_AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
+_AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
+_NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
+_QUOTED_WORD = re.compile(r"[^\W\d_]{2,}")
+_JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
+_WORDS_OF_VALUES = frozenset((*SCALES, *(word for word, value in NUMBER_WORDS.items() if value > 12)))
+"""Words that make a larger value of a number, or that are not a count."""
+_MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
+
+
+def has_only_quoted_figures(text: str, evidence: str) -> bool:
+    """Whether every figure of a text stands in the evidence with the same unit, and none is computed.
+
+    False means that the values have to be compared, not that one of them is missing."""
+    if "=" in text or "\u2248" in text or "http" in text or not _FRACTION_SIGNS.isdisjoint(text):
+        return False
+    words = _QUOTED_WORD.findall(text.lower())
+    if not _WORDS_OF_VALUES.isdisjoint(words) or (not CLOCK_WORDS.isdisjoint(words) and find_spoken_times(text)):
+        return False
+    known = set(_FIGURE.findall(evidence))
+    return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))
+
+
+def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) -> bool:
+    figure, start, end = match[0], match.start(), match.end()
+    if figure not in known or _AMBIGUOUS.fullmatch(figure):
+        return False
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if before in _JOINTS or before.isalnum() or (after in _JOINTS and text[end + 1 : end + 2].isalnum()):
+        return False
+    if not _MONTHS_BEFORE.isdisjoint(text[max(0, start - 24) : start].lower().split()[-2:]):
+        return False
+    following = _NEXT_WORD.match(text, end)
+    if following is not None and following[1].lower() in MONTHS:
+        return False
+    follower = _AFTER.match(text, end)
+    if follower is None:
+        return True
+    word = follower[0].lstrip().lower()
+    if word.isdigit():
+        return False  # digits may be grouped by spaces
+    is_unit = word in UNITS or not word[0].isalpha() or follower[0][0].isalpha()
+    return not is_unit or text[start : follower.end()] in evidence
