@@ -44,7 +44,7 @@ class WorkbookPackage:
 
     def __init__(self, file: bytes | IO[bytes]) -> None:
         self._archive = zipfile.ZipFile(io.BytesIO(file) if isinstance(file, bytes) else file)
-        self._names = frozenset(self._archive.namelist())
+        self._names = {_get_key(name): name for name in self._archive.namelist()}
         relations = self.list_relations("")
         main = next((one.target for one in relations.values() if one.kind == "officeDocument"), "xl/workbook.xml")
         root = self.read(main)
@@ -63,17 +63,19 @@ class WorkbookPackage:
 
     def read(self, path: str) -> Element | None:
         """The element of a part; None if it is missing."""
-        if path not in self._names:
+        if not self.has(path):
             return None
-        return etree.fromstring(self._archive.read(path), etree.XMLParser(resolve_entities=False, no_network=True))
+        return etree.fromstring(
+            self._archive.read(self._names[_get_key(path)]), etree.XMLParser(resolve_entities=False, no_network=True)
+        )
 
     def has(self, path: str) -> bool:
         """Whether a part is in the file."""
-        return path in self._names
+        return _get_key(path) in self._names
 
     def open(self, path: str) -> IO[bytes]:
-        """Opens a part as a stream."""
-        return self._archive.open(path)
+        """Opens a part as a stream. Raises KeyError if it is not in the file."""
+        return self._archive.open(self._names[_get_key(path)])
 
     def list_relations(self, path: str) -> dict[str, Relation]:
         """The relationships of a part by their ids."""
@@ -102,6 +104,11 @@ class WorkbookPackage:
         own = {one.get("numFmtId", ""): one.get("formatCode", "") for one in root.iter("{*}numFmt")}
         styles = next((one for one in root if get_name(one) == "cellXfs"), ())
         return [_find_format(style.get("numFmtId", "0"), own) for style in styles if get_name(style) == "xf"]
+
+
+def _get_key(path: str) -> str:
+    """A path as parts are compared: without regard to case, and some programs write the separators of Windows."""
+    return path.replace("\\", "/").casefold()
 
 
 def _find_format(number: str, own: dict[str, str]) -> str:

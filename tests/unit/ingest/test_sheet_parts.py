@@ -162,3 +162,28 @@ def test_a_number_that_its_format_rounds_to_nothing_is_no_loss(tmp_path: Path) -
     output = read(workbook({"S": [["Item", "Share"], ["a", -0.04]]}, formats={"B2": "0.0"}), tmp_path)
     assert "0.0 |" in table(output)
     assert complete(output)
+
+
+@pytest.mark.parametrize(("old", "new"), [("sheet1.xml", "Sheet1.XML"), ("xl/worksheets/", "xl\\worksheets\\")])
+def test_paths_of_parts_are_compared_as_programs_do(old: str, new: str, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(change({}))) as source, zipfile.ZipFile(buffer, "w") as target:
+        for name in source.namelist():
+            target.writestr(name.replace(old, new), source.read(name))
+    output = read(buffer.getvalue(), tmp_path)
+    assert output.metadata["parser"] == "workbook"
+    assert "| Bolt | 77 |" in table(output)
+    assert complete(output)
+
+
+def test_cells_without_addresses_are_counted_in_hidden_columns(tmp_path: Path) -> None:
+    columns = '<cols><col min="2" max="2" hidden="1"/></cols><sheetData>'
+    cells = '<row r="9"><c t="inlineStr"><is><t>Nut</t></is></c><c><v>4711</v></c></row></sheetData>'
+    data = change({}, replaced={SHEET: ("</sheetData>", cells)})
+    hidden = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(hidden, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name).replace(b"<sheetData>", columns.encode()))
+    output = read(hidden.getvalue(), tmp_path)
+    assert "4711" not in table(output)
+    assert complete(output)

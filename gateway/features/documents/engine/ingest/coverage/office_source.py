@@ -36,24 +36,29 @@ class Package:
 
     def __init__(self, data: bytes) -> None:
         self._archive = zipfile.ZipFile(io.BytesIO(data))
-        self.names = frozenset(self._archive.namelist())
+        self._places = {name.replace("\\", "/").lower(): name for name in self._archive.namelist()}
+        """Where a part is, by its path in small letters."""
 
     def read(self, path: str) -> Element | None:
         """The element of a part; None if it is not there, or no XML."""
-        if path not in self.names:
+        if not self.has(path):
             return None
         try:
-            return ET.fromstring(self._archive.read(path))  # noqa: S314 - documents with declarations were refused
+            return ET.fromstring(self._archive.read(self._places[path.lower()]))  # noqa: S314 - documents with declarations were refused
         except ET.ParseError:
             return None
 
     def holds(self, path: str, text: bytes) -> bool:
         """Whether a part is there and has these bytes."""
-        return path in self.names and text in self._archive.read(path)
+        return self.has(path) and text in self._archive.read(self._places[path.lower()])
+
+    def has(self, path: str) -> bool:
+        """Whether a part is there."""
+        return path.lower() in self._places
 
     def open(self, path: str) -> "zipfile.ZipExtFile":
         """Opens a part as a stream."""
-        return self._archive.open(path)  # type: ignore[return-value]  # typeshed says IO[bytes]
+        return self._archive.open(self._places[path.lower()])  # type: ignore[return-value]  # typeshed says IO[bytes]
 
     def list_relations(self, path: str) -> Mapping[str, Relation]:
         """The relationships of a part by their ids, those to other places left out."""

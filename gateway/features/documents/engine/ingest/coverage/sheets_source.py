@@ -159,7 +159,7 @@ def _iter_box_texts(source: SourceText, element: Element) -> Iterator[str]:
 
 def _count_controls(source: SourceText, package: Package, path: str) -> None:
     """Counts the captions of form controls, in a part that need not be good XML."""
-    if path not in package.names:
+    if not package.has(path):
         return
     with package.open(path) as stream:
         text = stream.read().decode("utf-8", "replace")
@@ -175,21 +175,22 @@ def _iter_cells(
 ) -> Iterator[tuple[_StoredCell, bool]]:
     """Yields each cell that has something, and whether its row or column is hidden."""
     hidden_row = False
-    row_number = 0
+    row_number = place = 0
     with package.open(path) as stream:
         for event, element in ET.iterparse(stream, events=("start", "end")):  # noqa: S314 - see `Package`
             name = get_name(element)
             if event == "start":
                 if name == "row":
                     row_number = int(element.get("r") or row_number + 1)
+                    place = 0
                     hidden_row = element.get("hidden") in {"1", "true"}
                 continue
             if name == "col" and element.get("hidden") in {"1", "true"}:
                 hidden_columns.append((int(element.get("min", "0")), int(element.get("max", "0"))))
             elif name == "c":
                 cell = _read_cell(element, row_number, strings)
+                place = _count_column(cell.column) if cell.column else place + 1
                 if cell.value or cell.has_formula:
-                    place = _count_column(cell.column)
                     yield cell, hidden_row or any(low <= place <= high for low, high in hidden_columns)
             elif name == "row":
                 element.clear()
