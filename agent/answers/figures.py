@@ -7,7 +7,8 @@ Counts under ten, list numbers, code and citations are not claims.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from agent.answers.derivations import (
@@ -19,21 +20,19 @@ from agent.answers.derivations import (
 )
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
+from agent.answers.figure_evidence import FigureEvidence
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
 from agent.text.dates import MONTHS, DateMention, TimeMention
 from agent.text.decimal_marks import get_digits, settle_readings
-from agent.text.numbers import AMBIGUOUS_WORDS, NUMBER_WORDS, SCALES, NumberMention
+from agent.text.numbers import AMBIGUOUS_WORDS, FRACTIONS, NUMBER_WORDS, SCALES, NumberMention
 from agent.text.pieces import split_pieces
+from agent.text.spoken_times import CLOCK_WORDS, find_spoken_times, list_halves
 from agent.text.units import UNITS
 from agent.text.values import KnownValues, ValueMention, find_values
 
 MAX_REPORTED = 5
 """The search stops after this number of unexplained figures."""
-MAX_EVIDENCE = 60_000
-"""Characters of evidence that are read as a whole. Of more, half is the beginning, half what may hold a claim."""
-_CONTEXT = 40
-"""Characters beside a number that hold its unit, sign and scale."""
 _LINK = re.compile(r"https?://\S+")
 _LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")
 _MIN_NUMBERED = 3
@@ -42,9 +41,12 @@ _LINE_WORD = re.compile(r"\b(?:lines?|zeilen?|rad(?:er|erna)?|lignes?)\s+(?:\d+\
 _OFFSET = re.compile(r"(?:UTC|GMT) ?[-+\u2212]$", re.IGNORECASE)
 _CLOCK_WORD = re.compile(r" (?:to|past|i|över|vor|nach) (?:[^\W\d_]+)\b", re.IGNORECASE)
 """Twenty to seven, tjugo i sju, zwanzig vor acht."""
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile(rf"[\d{''.join(FRACTIONS)}]")
+_DOTTED = re.compile(r"[vV]?\d+(?:\.\d+){2,}")
+"""A version, a section or an address of a network: its parts say something together."""
+_SHORT_YEAR = re.compile(r"['\u2019]$")
+_WORD = re.compile(r"[^\W\d_]+")
 _LONG_CODE = re.compile(r"\d{4}")
-_YEARS = range(1900, 2101)
 _COUNT_UNITS = ("time", "months", "nights", "x")
 """Dimensions whose small whole numbers are counts like any other: seven days, three times."""
 _IN_SENTENCE, _IN_ANSWER, _IN_TOTALS, _IN_EVIDENCE = 0.15, 0.08, 0.05, 0.06
@@ -64,7 +66,7 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
     if has_only_quoted_figures(text, evidence):
         return []
     claims = _find_claims(text)
-    return _Search(text, claims, _Evidence(evidence, claims)).list_unexplained() if claims else []
+    return _Search(text, claims, FigureEvidence(evidence, claims)).list_unexplained() if claims else []
 
 
 def asks_to_invent(request: str) -> bool:
@@ -74,33 +76,23 @@ def asks_to_invent(request: str) -> bool:
 
 def _find_claims(text: str) -> list[ValueMention]:
     """The values that a text claims, and the numbers under ten that its equations need."""
-    if not _DIGIT.search(text) and not any(word in NUMBER_WORDS for word in text.lower().split()):
+    words = () if _DIGIT.search(text) else _WORD.findall(text.lower())
+    if words and NUMBER_WORDS.keys().isdisjoint(words) and CLOCK_WORDS.isdisjoint(words):
         return []
     plain = _LINK.sub(lambda match: " " * len(match[0]), text)
-    return settle_readings(plain, find_values(plain, is_claim=True), use_whole_text=True)
+    spoken = find_spoken_times(plain)
+    values = [one for one in find_values(plain, is_claim=True) if not any(_overlaps(one, time) for time in spoken)]
+    return [*settle_readings(plain, values, use_whole_text=True), *spoken]
 
 
-class _Evidence:
-    """The values of the evidence, and what is derived from them when it is needed."""
-
-    def __init__(self, text: str, claims: Sequence[ValueMention]) -> None:
-        self.text = text
-        self.known = KnownValues(_cut_evidence(text, claims), by_language=True)
-
-    @cached_property
-    def derivations(self) -> Derivations:
-        mentions = [one for one in self.known.numbers if not _is_year(one)]
-        return Derivations(quantity for one in mentions for quantity in read_quantities(one)[:1])
-
-    @cached_property
-    def totals(self) -> list[float]:
-        return list_totals(self.text)
+def _overlaps(value: ValueMention, time: TimeMention) -> bool:
+    return value.start < time.end and time.start < value.end
 
 
 class _Search:
     """The search for the unexplained figures of one text."""
 
-    def __init__(self, text: str, claims: Sequence[ValueMention], evidence: _Evidence) -> None:
+    def __init__(self, text: str, claims: Sequence[ValueMention], evidence: FigureEvidence) -> None:
         self._text = text
         self._evidence = evidence
         self._numbers = [one for one in claims if isinstance(one, NumberMention)]
@@ -143,11 +135,21 @@ class _Search:
             case DateMention(readings=readings):
                 return all(one.day is not None or one.year is not None for one in readings)
             case CodeMention(text=text):
-                return _LONG_CODE.search(text) is not None
+                return _LONG_CODE.search(text) is not None or self._is_dotted_claim(mention)
             case NumberMention():
                 return self._is_figure(mention)
             case TimeMention(start=start):
                 return not _OFFSET.search(self._text[max(0, start - 6) : start])
+
+    def _is_dotted_claim(self, mention: CodeMention) -> bool:
+        """Whether a code is a version or an address of which the evidence has a sister: 3.11.9 beside 3.11.4.
+
+        One of which it has none is mostly an example, and one that begins a line the number of a heading."""
+        line_start = self._text.rfind("\n", 0, mention.start) + 1
+        if not self._text[line_start : mention.start].strip(" \t#*>-") or not _DOTTED.fullmatch(mention.text):
+            return False
+        stem = re.escape(mention.text.lstrip("vV").rpartition(".")[0])
+        return re.search(rf"(?<![\d.]){stem}\.\d", self._evidence.text) is not None
 
     def _is_figure(self, mention: NumberMention) -> bool:
         """Whether a number is more than a count under ten, a line number or a word that may be no number."""
@@ -172,9 +174,30 @@ class _Search:
         evidence_figures = self._evidence.known
         if evidence_figures.contains(mention, ignore_sign=True, ignore_unit=True):
             return True
-        if isinstance(mention, DateMention | TimeMention):
+        if isinstance(mention, TimeMention):
+            return any(map(self._is_known_time, self._list_readings(mention)))
+        if isinstance(mention, DateMention):
             return self._dates.explain(mention)
+        if isinstance(mention, NumberMention) and self._is_short_year(mention):
+            return True
         return isinstance(mention, NumberMention) and self._dates.explain_number(mention)
+
+    def _list_readings(self, mention: TimeMention) -> list[TimeMention]:
+        """A time of day, in both halves of the day if it is in words."""
+        is_spoken = _DIGIT.search(mention.text) is None or not CLOCK_WORDS.isdisjoint(mention.text.lower().split())
+        return [replace(mention, value=half) for half in list_halves(mention.value)] if is_spoken else [mention]
+
+    def _is_known_time(self, time: TimeMention) -> bool:
+        evidence = self._evidence
+        return evidence.known.contains(time) or time.value in evidence.spoken_times or self._dates.explain(time)
+
+    def _is_short_year(self, mention: NumberMention) -> bool:
+        """Whether a number is a known year without its century: '87."""
+        if not re.fullmatch(r"\d\d", mention.text) or not _SHORT_YEAR.search(self._text[: mention.start][-1:]):
+            return False
+        values = self._evidence.known
+        years = {int(year) for year in values.list_years()} | {one.year for one in values.dates if one.year is not None}
+        return any(year % 100 == int(mention.value) for year in years)
 
     def _is_derived(self, mention: ValueMention, factors: Sequence[NumberMention], local: KnownValues) -> bool:
         if isinstance(mention, DateMention | TimeMention):
@@ -258,10 +281,6 @@ def _is_sum(figure: Quantity, operands: Sequence[Quantity], limit: float) -> boo
     return is_unlikely_hit(figure, lambda one: contains_near(sums, one.value, one.tolerance), limit)
 
 
-def _is_year(mention: NumberMention) -> bool:
-    return mention.unit is None and mention.text.isdigit() and int(mention.value) in _YEARS
-
-
 def _get_shown(mention: ValueMention) -> str:
     """A figure as it is reported: a number without its unit."""
     if isinstance(mention, NumberMention) and not mention.is_word:
@@ -290,31 +309,12 @@ def _drop_line_numbers(evidence: str) -> str:
     return "".join([*parts, evidence[end:]])
 
 
-def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
-    """The evidence; of a very long one its beginning, and what surrounds numbers that begin like a claim's."""
-    if len(evidence) <= MAX_EVIDENCE:
-        return evidence
-    starts = {run[:2] for one in claims for run in re.findall(r"\d{2,}", one.text)}
-    wanted = re.compile("|".join(rf"(?<!\d){start}" for start in sorted(starts)) or r"(?!)")
-    parts = [evidence[: MAX_EVIDENCE // 2]]
-    end = MAX_EVIDENCE // 2
-    left = MAX_EVIDENCE // 2
-    for match in wanted.finditer(evidence, end):
-        if match.start() < end:
-            continue
-        start, end = max(end, match.start() - _CONTEXT), match.end() + _CONTEXT
-        parts.append(evidence[start:end])
-        left -= end - start
-        if left <= 0:
-            break
-    return "\n".join(parts)
-
-
+_FRACTION_SIGNS = frozenset(FRACTIONS)
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 _AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
 _AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
 _NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_QUOTED_WORD = re.compile(r"[^\W\d_]{2,}")
 _JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
 _WORDS_OF_VALUES = frozenset((*SCALES, *(word for word, value in NUMBER_WORDS.items() if value > 12)))
 """Words that make a larger value of a number, or that are not a count."""
@@ -325,9 +325,10 @@ def has_only_quoted_figures(text: str, evidence: str) -> bool:
     """Whether every figure of a text is in the evidence with the same unit, and none is computed.
 
     False means that the values have to be compared, not that one of them is missing."""
-    if "=" in text or "\u2248" in text or "http" in text:
+    if "=" in text or "\u2248" in text or "http" in text or not _FRACTION_SIGNS.isdisjoint(text):
         return False
-    if not _WORDS_OF_VALUES.isdisjoint(_WORD.findall(text.lower())):
+    words = _QUOTED_WORD.findall(text.lower())
+    if not _WORDS_OF_VALUES.isdisjoint(words) or (not CLOCK_WORDS.isdisjoint(words) and find_spoken_times(text)):
         return False
     known = set(_FIGURE.findall(evidence))
     return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))

@@ -1,6 +1,7 @@
 """The encoding of a text whose encoding nobody declares: byte order mark, UTF-8, else a guess."""
 
 import codecs
+import re
 from typing import NamedTuple
 
 from charset_normalizer import from_bytes
@@ -15,6 +16,12 @@ _BOMS: tuple[tuple[bytes, str], ...] = (
 _SAMPLE = 65_536
 """Bytes that the encoding is guessed from; more changes nothing and takes seconds."""
 
+_ZEROS = 0.4
+"""The share of zeros among the high bytes of UTF-16 from which on a text is taken for it."""
+_MIXED = 3
+"""How many characters of UTF-8 a text must have for each byte that is not: by chance they have fewer."""
+_STRAY = re.compile("[\udc80-\udcff]")
+"""A byte that cannot be UTF-8, as Python keeps it."""
 _WESTERN = "cp1252"
 _ABOUT_AS_WELL = 0.12
 """Of charset-normalizer's coherence (0 to 1): the largest measured gap between a Western text's wrong and right
@@ -32,16 +39,44 @@ class Decoded(NamedTuple):
 
 
 def decode(data: bytes) -> Decoded:
-    """Decodes bytes: by byte order mark, else as UTF-8 if valid, else by charset-normalizer's guess."""
+    """Decodes bytes: by byte order mark or the zeros of UTF-16, else as UTF-8 where only a few bytes are none, else by
+    charset-normalizer's guess."""
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return _decode_lossy(data, encoding)
+    if (wide := _guess_wide(data[:_SAMPLE])) is not None:
+        return _decode_lossy(data, wide)
     try:
         return Decoded(data.decode(), "utf-8")
     except UnicodeDecodeError:
         pass
+    if (mixed := _decode_mixed(data)) is not None:
+        return mixed
     decoded = _decode_lossy(data, _guess_encoding(data[:_SAMPLE]))
     return decoded._replace(uncertainties=(f"the encoding was guessed: {decoded.encoding}", *decoded.uncertainties))
+
+
+def _guess_wide(data: bytes) -> str | None:
+    """UTF-16 by the zeros that every second byte of a text in a Latin script is; None for anything else."""
+    half = len(data) // 2
+    if half < 2 or data.count(0) < _ZEROS * half:
+        return None
+    for start, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if data[start::2].count(0) >= _ZEROS * half and data[1 - start :: 2].count(0) == 0:
+            return encoding
+    return None
+
+
+def _decode_mixed(data: bytes) -> Decoded | None:
+    """UTF-8 in which a few characters of Windows-1252 stand, as where a log joins the lines of two programs; None where
+    they are not few."""
+    text = data.decode("utf-8", "surrogateescape")
+    strays = len(_STRAY.findall(text))
+    beyond_ascii = sum(letter > "\x7f" for letter in text) - strays
+    if beyond_ascii < _MIXED * strays:
+        return None
+    text = _STRAY.sub(lambda match: bytes([ord(match[0]) - 0xDC00]).decode(_WESTERN, "replace"), text)
+    return Decoded(text, "utf-8", (f"{strays} characters are not utf-8 and were read as {_WESTERN}",))
 
 
 def _guess_encoding(data: bytes) -> str:

@@ -4,7 +4,10 @@ Hidden text is the usual place for keys by which columns are sorted, and for ins
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, TypeAlias
+
+from lxml import etree, html  # type: ignore[import-untyped]
 
 from agent.text.html_styles import list_sheet_values
 
@@ -22,6 +25,8 @@ _INVISIBLE = re.compile(r"visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
 _VISIBLE = re.compile(r"visibility\s*:\s*visible", re.IGNORECASE)
 _SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
 """Elements that are shown only with an attribute: open dialogs, and the declared content of a custom element."""
+_VISIBILITY = ("hidden", "style", "class", "id")
+"""Attributes by which an element may be hidden."""
 _CELLS = ("td", "th")
 
 
@@ -31,7 +36,11 @@ def remove_hidden(root: Element) -> None:
     Text for browsers without scripts is shown only where nothing else is: there the page is made by scripts.
     """
     body = root.find("body")
-    body = root if body is None else body
+    if body is None:
+        body = root
+    else:
+        _join_bodies(root, body)
+    _open_frames(body)
     _apply_sheets(root, body)
     without_scripts = []
     for element in list(body.iter("*")):
@@ -41,11 +50,51 @@ def remove_hidden(root: Element) -> None:
             without_scripts.append(element)
         elif _is_hidden(element):
             _remove(element)
+        elif _INVISIBLE.search(element.get("style", "")):
+            _remove_invisible(element)
     visible_elements = [element for element in without_scripts if _has_parent(element, body)]
     hidden_text = sum(len("".join(element.itertext()).strip()) for element in visible_elements)
     if len("".join(body.itertext()).strip()) > hidden_text or next(body.iter("img"), None) is not None:
         for element in visible_elements:
             _remove(element)
+
+
+def _join_bodies(root: Element, body: Element) -> None:
+    """Puts what stands behind the body into it, as a browser does: joined pages have several."""
+    for later in list(body.itersiblings()):
+        if later.tag in {"body", "html"}:
+            later.tag = "div"
+        body.append(later)
+    if body.tail and body.tail.strip():
+        paragraph = etree.SubElement(body, "p")
+        paragraph.text, body.tail = body.tail, None
+
+
+def _open_frames(body: Element) -> None:
+    """Puts the page that a frame holds in itself in its place, hidden where the frame is."""
+    for frame in list(body.iter("iframe")):
+        page = frame.get("srcdoc", "")
+        if page.strip() and frame.getparent() is not None:
+            try:
+                content = html.fragment_fromstring(page, create_parent="div")
+            except (etree.ParserError, ValueError):
+                continue
+            content.attrib.update({name: frame.get(name) for name in _VISIBILITY if frame.get(name) is not None})
+            content.tail = frame.tail
+            frame.getparent().replace(frame, content)
+
+
+def _remove_invisible(element: Element) -> None:
+    """Removes the text of an element that is only shown in parts: what is visible again below it stays."""
+    element.text = None
+    for child in list(element):
+        child.tail = None
+        if not isinstance(child.tag, str) or _VISIBLE.search(child.get("style", "")):
+            continue
+        if any(_VISIBLE.search(inner.get("style", "")) for inner in child.iterdescendants("*")):
+            _remove_invisible(child)
+        else:
+            _remove(child)
 
 
 def _apply_sheets(root: Element, body: Element) -> None:
@@ -61,16 +110,21 @@ def _apply_sheets(root: Element, body: Element) -> None:
     ]
     if not hidden:
         return
-    whole = len("".join(body.itertext()))
+    whole = len("".join(_iter_texts(body)))
     already_hidden = set(hidden)
     outermost = [one for one in hidden if already_hidden.isdisjoint(one.iterancestors())]
-    if 2 * sum(len("".join(one.itertext())) for one in outermost) > whole:
+    if 2 * sum(len("".join(_iter_texts(one))) for one in outermost) > whole:
         return
     for element, properties in values.items():
         own = element.get("style", "")
         missing = [f"{name}: {value}" for name, value in properties.items() if not re.search(rf"\b{name}\s*:", own)]
         if missing:
             element.set("style", "; ".join([*missing, own]))
+
+
+def _iter_texts(element: Element) -> Iterator[str]:
+    """Yields the text below an element without programs and styles, which are long on pages that scripts make."""
+    yield from etree.ETXPath(".//text()[not(parent::script or parent::style)]")(element)
 
 
 def _is_hidden(element: Element) -> bool:

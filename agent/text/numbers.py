@@ -5,6 +5,7 @@ at the decimals the claim shows: `63.32` agrees with `63.3224`.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -13,8 +14,9 @@ from functools import lru_cache
 from agent.text.units import UNITS, Unit, find_unit
 
 _SPACES = " \u00a0\u2007\u2009\u202f"
-_FRACTIONS = {"½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "0.333", "⅔": "0.667", "⅛": "0.125"}
-_FRACTION = "".join(_FRACTIONS)
+FRACTIONS = {sign: str(round(unicodedata.numeric(sign), 3)) for sign in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+"""Fractions of one character, and their values to three places."""
+_FRACTION = "".join(FRACTIONS)
 
 _ONES = {
     "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -122,6 +124,12 @@ _WORD = re.compile(r"[^\W\d_]+")
 _WORD_TAIL = re.compile(rf"[-{_SPACES}](?P<one>[^\W\d_]+)")
 _LOWER_PLACES = re.compile(rf"[{_SPACES}-]+(?:(?:and|och|und|et)[{_SPACES}]+)?(?P<one>[^\W\d_]+)", re.IGNORECASE)
 _SCALE_TAIL = re.compile(rf"[{_SPACES}]+(?:a[{_SPACES}]+)?(?P<scale>{_SCALE})\b", re.IGNORECASE)
+_HALF_TAIL = re.compile(
+    rf"[{_SPACES}-]+(?:and|och|und|et)[{_SPACES}]+(?:an?[{_SPACES}]+|en[{_SPACES}]+|eine[nmr]?[{_SPACES}]+)?"
+    r"(?:half|halv|halbe[nmrs]?|demie?)\b",
+    re.IGNORECASE,
+)
+"""The rest of "two and a half", before or behind a scale: "deux millions et demi"."""
 _GROUPED = re.compile(rf"\d{{1,3}}(?:([,.'\u2019\u066c{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:[.,\u066b]\d+)?")
 _INDIAN = re.compile(r"\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?")
 _APPROXIMATE = re.compile(
@@ -195,13 +203,18 @@ def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:
         if match.start() < at or not _is_number_word(word) or _is_part_of_word(text, match.start(), match.end()):
             continue
         value, at = _read_word(text, word, match.end())
-        scale = _SCALE_TAIL.match(text, at)
+        half = _HALF_TAIL.match(text, at)
+        scale = _SCALE_TAIL.match(text, at if half is None else half.end())
+        if half is not None and (scale is not None or word not in AMBIGUOUS_WORDS):
+            value, at = value + Decimal("0.5"), half.end()
         if scale is None and is_claim and word in AMBIGUOUS_WORDS:
             continue
         unscaled = None
         if scale is not None:
             unscaled, factor, at = value, SCALES[scale["scale"].lower()], scale.end()
             value, at = _read_lower_places(text, value * factor, factor, at)
+            if (half := _HALF_TAIL.match(text, at)) is not None:
+                value, at = value + factor / 2, half.end()
         unit, start, end = find_unit(text, match.start(), at)
         reading = NumberReading(value, Decimal(0))
         yield NumberMention(text[start:end], start, end, (reading,), unit, (), unscaled, is_word=True)
@@ -298,7 +311,7 @@ def _read_scale(match: re.Match[str], before: str) -> tuple[Decimal, str]:
 
 def _read_separators(written: str) -> tuple[list[Decimal], list[Decimal]]:
     """The values that the digits can stand for, the likeliest first, and the numbers of a possible list."""
-    fraction = Decimal(_FRACTIONS[written[-1]]) if written[-1] in _FRACTIONS else Decimal(0)
+    fraction = Decimal(FRACTIONS[written[-1]]) if written[-1] in FRACTIONS else Decimal(0)
     written = written.rstrip(_FRACTION)
     if not written:
         return [fraction], []

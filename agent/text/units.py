@@ -52,6 +52,10 @@ km      length      1000      km kilometre kilometres kilometer kilometers
 mile    length      1609.344  mile miles
 inch    length      0.0254    inch inches
 foot    length      0.3048    foot feet
+km/h    speed       1         km/h kmh kph km/t km/tim
+mph     speed       1.609344  mph
+m/s     speed       3.6       m/s
+knot    speed       1.852     knots knot kn knop knoten
 m²      area        1         m² m2 sqm kvm kvadratmeter quadratmeter
 ha      area        10000     ha hectare hectares hektar
 mg      mass        0.000001  mg milligram milligrams milligramm
@@ -100,7 +104,7 @@ _QUALIFIER = (
 )
 _AFTER = re.compile(
     rf"[ \t\u00a0\u2007\u2009\u202f-]{{0,2}}{_QUALIFIER}(?P<word>percentage points?|per cent|us\$|%|‰|°\s?[cf]?|"
-    r"[€$£¥₹×]|m[²³]|[^\W\d_]+[²³]?)",
+    r"[€$£¥₹×]|m[²³]|k?m/(?:h|s|tim|t)(?![^\W\d_])|[^\W\d_]+[²³]?)",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(

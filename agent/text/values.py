@@ -26,6 +26,7 @@ _MARKUP: Final = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _SCALE_WORD: Final = re.compile(rf"\b(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})\b", re.IGNORECASE)
+_SMALL_MILLION: Final = re.compile(r"\dm$")
 _WORD_ENDING: Final = re.compile(r"(?<=\w)-[^\W\d_]{3,}$")
 _CSV_LINE: Final = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
 _QUOTED_CELL: Final = re.compile(r'"[^"\n]*"')
@@ -179,9 +180,20 @@ class KnownValues:
                 return True
         if mention.parts and all(self._has_value(part, Decimal(0)) for part in mention.parts):
             return True
-        # "1.5 million" where a table says "in millions".
-        scale = mention.value / mention.unscaled if mention.unscaled else None
-        return scale in self._scales and mention.unscaled is not None and self._has_value(mention.unscaled, Decimal(0))
+        return self._has_scaled(mention)
+
+    def _has_scaled(self, mention: NumberMention) -> bool:
+        """Whether a number is one of a table in thousands or millions: "1.5 million" for 1.5, "2.4 billion" for 2400;
+        or a "1.5m" that means one and a half million."""
+        step = mention.readings[0].step
+        if _SMALL_MILLION.search(mention.text):
+            return self._has_value(mention.value * 10**6, step * 10**6)
+        if mention.unscaled is None or not mention.unscaled:
+            return False
+        scale = mention.value / mention.unscaled
+        return any(
+            self._has_value(mention.value / one, step / one if one != scale else Decimal(0)) for one in self._scales
+        )
 
     def _has_other_unit(self, reading: NumberReading, unit: Unit) -> bool:
         """Whether a number has this value and none or another kind of unit: 5 kg and 5 euros, but not 5 kg and 5 g."""

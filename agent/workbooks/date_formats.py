@@ -31,6 +31,20 @@ def to_datetime(serial: float, *, date1904: bool = False) -> dt.datetime | None:
         return None
 
 
+def parse_moment(text: str, *, date1904: bool = False) -> float | None:
+    """The serial number of a date, a time or both in ISO 8601, as some programs store them; None for another text."""
+    epoch = dt.datetime(1904, 1, 1) if date1904 else dt.datetime(1899, 12, 30)  # noqa: DTZ001 - sheets know no zone
+    try:
+        moment = dt.datetime.fromisoformat(text.strip()).replace(tzinfo=None)
+    except ValueError:
+        try:
+            moment = dt.datetime.combine(epoch.date(), dt.time.fromisoformat(text.strip()).replace(tzinfo=None))
+        except ValueError:
+            return None
+    days = (moment - epoch) / dt.timedelta(days=1)
+    return days if date1904 or not 0 < days <= _LEAP_BUG else days - 1
+
+
 def format_moment(section: Section, serial: float, *, date1904: bool) -> str | None:
     """A serial number in a date format; None for one that no calendar has."""
     tokens = section.tokens

@@ -2,6 +2,7 @@
 
 import io
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -17,6 +18,10 @@ _RELATIONS = (
     "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id",
     "{http://purl.oclc.org/ooxml/officeDocument/relationships}id",
 )
+
+_SHEETS = frozenset({"worksheet", "chartsheet"})
+"""Kinds of sheets. One that is a chart has no cells."""
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
 
 class SheetPart(NamedTuple):
@@ -39,7 +44,7 @@ class WorkbookPackage:
 
     def __init__(self, file: bytes | IO[bytes]) -> None:
         self._archive = zipfile.ZipFile(io.BytesIO(file) if isinstance(file, bytes) else file)
-        self._names = frozenset(self._archive.namelist())
+        self._names = {_get_key(name): name for name in self._archive.namelist()}
         relations = self.list_relations("")
         main = next((one.target for one in relations.values() if one.kind == "officeDocument"), "xl/workbook.xml")
         root = self.read(main)
@@ -53,18 +58,24 @@ class WorkbookPackage:
     def _iter_sheets(self, root: Element) -> Iterator[SheetPart]:
         for sheet in root.iter("{*}sheet"):
             relation = self._relations.get(next((v for name in _RELATIONS if (v := sheet.get(name))), ""))
-            if relation is not None and relation.kind == "worksheet":
+            if relation is not None and relation.kind in _SHEETS:
                 yield SheetPart(sheet.get("name", ""), relation.target, sheet.get("state", "visible") == "visible")
 
     def read(self, path: str) -> Element | None:
         """The element of a part; None if it is missing."""
-        if path not in self._names:
+        if not self.has(path):
             return None
-        return etree.fromstring(self._archive.read(path), etree.XMLParser(resolve_entities=False, no_network=True))
+        return etree.fromstring(
+            self._archive.read(self._names[_get_key(path)]), etree.XMLParser(resolve_entities=False, no_network=True)
+        )
+
+    def has(self, path: str) -> bool:
+        """Whether a part is in the file."""
+        return _get_key(path) in self._names
 
     def open(self, path: str) -> IO[bytes]:
-        """Opens a part as a stream."""
-        return self._archive.open(path)
+        """Opens a part as a stream. Raises KeyError if it is not in the file."""
+        return self._archive.open(self._names[_get_key(path)])
 
     def list_relations(self, path: str) -> dict[str, Relation]:
         """The relationships of a part by their ids."""
@@ -95,6 +106,11 @@ class WorkbookPackage:
         return [_find_format(style.get("numFmtId", "0"), own) for style in styles if get_name(style) == "xf"]
 
 
+def _get_key(path: str) -> str:
+    """A path as parts are compared: without regard to case, and some programs write the separators of Windows."""
+    return path.replace("\\", "/").casefold()
+
+
 def _find_format(number: str, own: dict[str, str]) -> str:
     if own.get(number):
         return own[number]
@@ -107,7 +123,7 @@ def get_name(element: Element) -> str:
 
 
 def collect_string(item: Element) -> str:
-    """The runs of a string in order, without its phonetic reading."""
+    """The runs of a string in order, without its phonetic reading. Characters that XML forbids are decoded."""
     parts = []
     for one in item:
         name = get_name(one)
@@ -115,4 +131,9 @@ def collect_string(item: Element) -> str:
             parts.append(one.text or "")
         elif name == "r":
             parts += [inner.text or "" for inner in one if get_name(inner) == "t"]
-    return "".join(parts)
+    return decode_string("".join(parts))
+
+
+def decode_string(text: str) -> str:
+    """A text without the escapes of ECMA-376 part 1, 22.9.2.19: `_x000D_` is a line break, `_x005F_` an underscore."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text

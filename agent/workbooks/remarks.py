@@ -24,9 +24,14 @@ def read_comments(root: Element | None) -> dict[str, str]:
 
 
 def iter_page_heads(element: Element) -> Iterator[str]:
-    """Yields the texts of a sheet's headers and footers; parts with the number of the page say nothing."""
+    """Yields the texts of a sheet's headers and footers. A word or two around the number of the page say nothing."""
     for head in element:
         if get_name(head) in _HEADS:
-            areas = (area for area in _AREA.split(head.text or "") if not _PAGE.search(area))
-            texts = (" ".join(_CODE.sub(lambda code: code[1] or "", area).split()) for area in areas)
-            yield from filter(None, texts)
+            for area in _AREA.split(head.text or ""):
+                pieces = [_CODE.sub(lambda code: code[1] or "", piece).split() for piece in _PAGE.split(area)]
+                if len(pieces) == 1 or any(sum(map(_has_letter, piece)) > 1 for piece in pieces):
+                    yield from filter(None, [" ".join(word for piece in pieces for word in piece)])
+
+
+def _has_letter(word: str) -> bool:
+    return any(map(str.isalpha, word))

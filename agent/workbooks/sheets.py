@@ -8,7 +8,7 @@ from typing import IO, NamedTuple
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from agent.workbooks.date_formats import to_datetime
+from agent.workbooks.date_formats import parse_moment, to_datetime
 from agent.workbooks.formulas import CellValue, NoValueError, compute, count_column
 from agent.workbooks.number_formats import (
     GENERAL,
@@ -17,7 +17,15 @@ from agent.workbooks.number_formats import (
     format_number,
     format_text,
 )
-from agent.workbooks.package import Element, Relation, SheetPart, WorkbookPackage, collect_string, get_name
+from agent.workbooks.package import (
+    Element,
+    Relation,
+    SheetPart,
+    WorkbookPackage,
+    collect_string,
+    decode_string,
+    get_name,
+)
 from agent.workbooks.remarks import iter_page_heads, read_comments
 
 MAX_CELLS = 2_000_000
@@ -61,6 +69,8 @@ class Sheet:
     page_heads: list[str] = field(default_factory=list)
     """The texts of headers and footers of its pages."""
     drawing: str = ""
+    controls: str = ""
+    """The part of its form controls and of the shapes of comments."""
     is_cut: bool = False
 
 
@@ -213,7 +223,7 @@ def _list_addresses(addresses: list[str]) -> str:
 
 def _read_sheet(package: WorkbookPackage, part: SheetPart, strings: list[str]) -> Sheet:
     sheet = Sheet(part.name, part.is_shown)
-    reader = _SheetReader(sheet, strings)
+    reader = _SheetReader(sheet, strings, date1904=package.date1904)
     with package.open(part.path) as stream:
         for _, element in etree.iterparse(stream, events=("end",), tag=_READ, resolve_entities=False, no_network=True):
             reader.read(element)
@@ -229,6 +239,8 @@ _READ = ("{*}row", "{*}mergeCell", "{*}col", "{*}headerFooter")
 def _add_related(package: WorkbookPackage, sheet: Sheet, relation: Relation) -> None:
     if relation.kind == "drawing":
         sheet.drawing = relation.target
+    elif relation.kind == "vmlDrawing":
+        sheet.controls = relation.target
     elif relation.kind in {"comments", "threadedComment"}:
         sheet.comments |= read_comments(package.read(relation.target))
 
@@ -236,8 +248,9 @@ def _add_related(package: WorkbookPackage, sheet: Sheet, relation: Relation) -> 
 class _SheetReader:
     """Reads the rows of a sheet one by one."""
 
-    def __init__(self, sheet: Sheet, strings: list[str]) -> None:
+    def __init__(self, sheet: Sheet, strings: list[str], *, date1904: bool) -> None:
         self._sheet = sheet
+        self._date1904 = date1904
         self._strings = strings
         self._shared: dict[str, tuple[str, int, int]] = {}
         self._row = 0
@@ -318,12 +331,14 @@ class _SheetReader:
             return self._strings[int(text)] if text.isdecimal() and int(text) < len(self._strings) else ""
         if kind == "b":
             return text.strip() in {"1", "true"}
-        if kind in {"n", "d"}:
+        if kind == "n":
             try:
                 return float(text)
             except ValueError:
                 return text
-        return text
+        if kind == "d" and (serial := parse_moment(text, date1904=self._date1904)) is not None:
+            return serial
+        return decode_string(text) if kind == "str" else text
 
 
 def iter_merged(sheet: Sheet) -> Iterator[tuple[int, int, int, int]]:

@@ -7,6 +7,7 @@ an error that is a text, a missing `jsonrpc`. Results that are not objects are w
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
@@ -15,6 +16,12 @@ from pydantic import ValidationError
 
 BARE_RESULT = "stepgate/bareResult"
 """The key of a result that was not an object."""
+_JSON, _EVENTS = "application/json", "text/event-stream"
+_EVENT_STARTS = (b"data:", b"event")
+_ACCEPTED, _BAD_REQUEST, _NOT_FOUND = 202, 400, 404
+_PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
+"""What a status says by itself, without a reason."""
+_MAX_WORDS = 500
 _BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 
 
@@ -25,10 +32,20 @@ def parse_message(data: bytes | str) -> types.JSONRPCMessage | None:
     except ValidationError:
         pass
     try:
-        repaired = _repair(json.loads(data))
+        repaired = _repair(json.loads(_decode(data)))
         return None if repaired is None else types.jsonrpc_message_adapter.validate_python(repaired, by_name=False)
     except (ValueError, RecursionError):  # a ValidationError is a ValueError
         return None
+
+
+def _decode(data: bytes | str) -> str:
+    """JSON as text; bytes that are not UTF-8 are those of an older program's own encoding."""
+    if isinstance(data, str):
+        return data
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
 
 
 def find_words(problem: object) -> str:
@@ -43,6 +60,9 @@ def find_words(problem: object) -> str:
 
 
 def _repair(message: object) -> dict[str, Any] | None:
+    if isinstance(message, list):  # a batch, as protocol versions up to 2025-03-26 allow: we ask for one thing a time
+        answers = [one for one in message if isinstance(one, dict) and ("result" in one or one.get("error"))]
+        message = answers[0] if answers else next(iter(message), None)
     if not isinstance(message, dict):
         return None
     number = message.get("id")
@@ -73,18 +93,59 @@ class LenientHttpClient(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Sends the request. Raises what the base class raises."""
         response = await super().send(request, **options)
-        kind = response.headers.get("content-type", "").lower()
-        if kind.startswith("text/event-stream") and "content-encoding" not in response.headers:
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == _EVENTS and "content-encoding" not in response.headers:
             return _rebuild(response, stream=_RepairedEvents(response))
-        if request.method != "POST" or not kind.startswith("application/json"):
+        if request.method != "POST" or kind == _EVENTS or response.status_code == _ACCEPTED or response.is_redirect:
             return response
         body = await response.aread()
-        repaired = _repair_json(body)
-        return response if repaired is None else _rebuild(response, content=repaired)
+        if response.is_error:
+            failure = _make_failure(response.status_code, kind, body)
+            return response if failure is None else _rebuild(response, _JSON, content=failure)
+        if body.lstrip()[:5] in _EVENT_STARTS:
+            return _rebuild(response, _EVENTS, content=body)
+        repaired = _repair_json(body, asked=_find_id(request))
+        if repaired is None and (kind == _JSON or parse_message(body) is None):
+            return response
+        return _rebuild(response, _JSON, content=repaired or body)
 
 
-def _rebuild(response: httpx2.Response, **body: Any) -> httpx2.Response:
-    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _BODY_HEADERS]
+def _find_id(request: httpx2.Request) -> object:
+    """The id of the request in an HTTP request; None for a notification."""
+    try:
+        message = json.loads(request.content)
+    except (ValueError, httpx2.StreamError):
+        return None
+    return message.get("id") if isinstance(message, dict) else None
+
+
+def _make_failure(status: int, kind: str, body: bytes) -> bytes | None:
+    """The error that a refusal says in its own form; None where the SDK reads it, or it says nothing.
+
+    A plain text of 400 or 404 stays as it is: so an unknown session is refused."""
+    words = ""
+    if kind == _JSON or kind.endswith("+json"):
+        message = parse_message(body)
+        if isinstance(message, types.JSONRPCError) and b'"jsonrpc"' in body:
+            return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        try:
+            words = find_words(json.loads(_decode(body)))
+        except (ValueError, RecursionError):
+            return None
+    elif kind == "text/plain" and status not in (_BAD_REQUEST, _NOT_FOUND):
+        words = _decode(body).strip()
+    phrase = _PHRASES.get(status, "")
+    if not words or words.strip(" .").lower() in {phrase, f"{status} {phrase}"}:
+        return None
+    error = {"code": types.INTERNAL_ERROR, "message": f"{words[:_MAX_WORDS]} (HTTP {status})"}
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+
+
+def _rebuild(response: httpx2.Response, kind: str = "", **body: Any) -> httpx2.Response:
+    """The response with another body, and another media type where one is given."""
+    dropped = (*_BODY_HEADERS, "content-type") if kind else _BODY_HEADERS
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in dropped]
+    headers += [("content-type", kind)] if kind else []
     rebuilt = httpx2.Response(
         response.status_code, headers=headers, request=response.request, extensions=response.extensions, **body
     )
@@ -93,14 +154,34 @@ def _rebuild(response: httpx2.Response, **body: Any) -> httpx2.Response:
     return rebuilt
 
 
-def _repair_json(body: bytes) -> bytes | None:
-    """A message in the protocol's form; None if it has that already, or is not a message."""
+def _repair_json(body: bytes, *, asked: object = None) -> bytes | None:
+    """A message in the protocol's form; None if it has that already, or is not a message. An answer without an id, or
+    with another one than the request `asked` with, is the answer to it: no other can come in its response."""
+    message = parse_message(body)
+    if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and asked is not None:
+        if str(message.id) != str(asked):
+            message = message.model_copy(update={"id": asked})
+    elif message is None and asked is not None:
+        try:
+            bare = json.loads(_decode(body))
+        except (ValueError, RecursionError):
+            return None
+        if not _is_answer(bare):
+            return None
+        completed = json.dumps({**bare, "id": asked}).encode()
+        return _repair_json(completed) or completed
     try:
-        types.jsonrpc_message_adapter.validate_json(body, by_name=False)
+        same = types.jsonrpc_message_adapter.validate_json(body, by_name=False)
     except ValidationError:
-        message = parse_message(body)
-        return None if message is None else message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-    return None
+        same = None
+    if message is None or message == same:
+        return None
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+
+def _is_answer(message: object) -> bool:
+    """Whether an object without an id is an answer."""
+    return isinstance(message, dict) and message.get("id") is None and ("result" in message or "error" in message)
 
 
 class _RepairedEvents(httpx2.AsyncByteStream):

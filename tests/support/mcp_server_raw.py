@@ -26,6 +26,8 @@ from tests.support.processes import ROOT
 from tests.support.serving import running
 
 ECHO: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
+WRITTEN = "(written)"
+"""The member of an answer that is the HTTP status, media type and body to send; `ID` in it is that of the request."""
 ABSENT = "(absent)"
 """The value of a member that an answer leaves out, such as `jsonrpc`."""
 DEFAULTS: dict[str, Any] = {
@@ -101,6 +103,10 @@ class RawHttpServer:
         headers = {"mcp-session-id": self.session}
         if reply is None:
             return Response(status_code=202)
+        if (written := reply.get(WRITTEN)) is not None:
+            status, kind, body = written
+            data = body.replace("ID", str(reply["id"])).encode("latin-1")
+            return Response(data, status, headers=headers | ({"content-type": kind} if kind else {}))
         if self.is_streaming:
             event = f": waiting\r\n\r\nevent: message\r\ndata: {json.dumps(reply)}\r\n\r\n"
             return Response(event, media_type="text/event-stream", headers=headers)

@@ -38,3 +38,21 @@ def test_a_text_is_decoded(encoding: str, text: str) -> None:
 
 def test_lost_characters_are_counted() -> None:
     assert decode(b"\xff\xfea\x00b").uncertainties == ("1 characters are not utf-16 and were lost",)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_told_by_its_zeros(encoding: str) -> None:
+    assert decode("Name;Größe\nMalmö;5\n".encode(encoding)).text == "Name;Größe\nMalmö;5\n"
+    assert decode(b"a\0b\0").text == "ab"
+    assert decode(b"words\0\0\0").encoding == "utf-8"
+
+
+def test_a_few_bytes_that_are_no_utf_8_do_not_change_the_others() -> None:
+    decoded = decode("Größe, Länge, Höhe, Über\n".encode() + "5 €".encode("cp1252"))
+    assert decoded.text == "Größe, Länge, Höhe, Über\n5 €"
+    assert decoded.uncertainties == ("1 characters are not utf-8 and were read as cp1252",)
+
+
+def test_a_text_of_another_encoding_is_not_taken_for_damaged_utf_8() -> None:
+    assert decode("Größe und Länge".encode("cp1252")).text == "Größe und Länge"
+    assert decode("Größe".encode() + "Länge, Höhe, Übergröße".encode("cp1252")).encoding != "utf-8"

@@ -100,6 +100,8 @@ def _iter_digits(number: float) -> Iterator[str]:
         if digits not in seen:
             seen.add(digits)
             yield digits
+    if abs(number) < 0.5:  # rounded to nothing
+        yield ""
 
 
 def _get_digits(text: str) -> str:

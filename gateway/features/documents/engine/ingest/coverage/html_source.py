@@ -13,7 +13,21 @@ _VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
 )
 _SILENT = frozenset(
-    ("script", "style", "head", "title", "canvas", "audio", "video", "iframe", "object", "svg", "noframes")
+    (
+        "script",
+        "style",
+        "head",
+        "title",
+        "canvas",
+        "audio",
+        "video",
+        "iframe",
+        "object",
+        "svg",
+        "noframes",
+        "annotation",
+        "annotation-xml",
+    )
 )
 _OMITTED = {"svg": "drawing", "select": "choices", "datalist": "choices", "noscript": "text without scripts"}
 _SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
@@ -138,10 +152,22 @@ class _Page:
         elif tag in {"br", "button", "input", "img"} or ("-" in tag and self._is_after_component):
             self._parts.append(" ")
         self._is_after_component = False
+        if tag == "iframe" and not self._reason and not _find_hiding(attributes):
+            self._count_frame(attributes)
         if tag not in _VOID:
             self._open.append((tag, self._reason or _find_reason(tag, attributes) or self._ask_sheets(tag, attributes)))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
+
+    def _count_frame(self, attributes: str) -> None:
+        """Counts the page that a frame holds in itself."""
+        for name, double, single, bare in _ATTRIBUTE.findall(attributes):
+            if name.lower() == "srcdoc":
+                inner = _Page(None)
+                inner.scan(unescape(double or single or bare))
+                for kind, words in inner.source.words.items():
+                    self.source.words.setdefault(kind, Counter()).update(words)
+                self.source.omitted.update(inner.source.omitted)
 
     def _ask_sheets(self, tag: str, attributes: str) -> str:
         if self._styles is None:
@@ -226,6 +252,11 @@ def _find_reason(tag: str, attributes: str) -> str:
         return "silent"
     if tag in _SHOWN_BY and _SHOWN_BY[tag] not in {name.lower() for name, *_ in _ATTRIBUTE.findall(attributes)}:
         return "hidden text"
+    return _find_hiding(attributes)
+
+
+def _find_hiding(attributes: str) -> str:
+    """Why an element is hidden by its own attributes; empty if it is not."""
     given = attributes.lower()
     if "hidden" in given or "none" in given or "collapse" in given:
         for name, double, single, bare in _ATTRIBUTE.findall(attributes):

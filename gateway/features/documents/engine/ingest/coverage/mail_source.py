@@ -1,6 +1,7 @@
 """The text parts of a mail, by a MIME reader of its own (RFC 2045, 2046)."""
 
 import binascii
+import contextlib
 import quopri
 import re
 from base64 import b64decode
@@ -14,8 +15,14 @@ from gateway.features.documents.engine.search.models import FileType
 
 _MAX_DEPTH = 20
 _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted"})
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _FIELD = re.compile(rb"^([!-9;-~]+):[ \t]*(.*(?:\r?\n[ \t].*)*)", re.MULTILINE)
 _ENTRY_TEXTS = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION", "COMMENT", "CATEGORIES", "CONTACT", "RESOURCES"})
+_CODED = rb"[A-Za-z0-9+/]{4,}={0,2}"
+_ALIASES = {"iso-8859-1": "cp1252", "gb2312": "gb18030", "ks_c_5601-1987": "cp949"}
+"""Names of encodings that are used for the larger ones, which contain them."""
+_MAIL = {"content-type": "message/rfc822"}
+"""What a part of a digest is that does not say what it is."""
 _PARAMETER = re.compile(r""";\s*([\w*-]+)\s*=\s*("[^"]*"|[^;\s]+)""")
 
 
@@ -43,7 +50,15 @@ class _Part(NamedTuple):
 def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
     """Counts the words of the text parts that a mail program shows. Of alternatives that say the same, one counts."""
     source = SourceText()
-    _count(_split(data), source, 0)
+    data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    # The field that names the parts may stand apart from the header.
+    head, gap, rest = (
+        re.split(rb"(\r?\n\r?\n)", data, maxsplit=1) if b"\n\n" in data or b"\r\n\r\n" in data else (data, b"", b"")
+    )
+    is_apart = b"mime-version" in head.lower() and b"content-type" not in head.lower()
+    if is_apart and re.match(rb"\s*content-type:\s*multipart/", rest, re.IGNORECASE):
+        gap, rest = b"\n", rest.lstrip()
+    _count(_split(head + gap + rest), source, 0)
     return source
 
 
@@ -66,12 +81,12 @@ def _count(part: _Part, source: SourceText, depth: int) -> None:
         return
     if kind in _ENCRYPTED:
         source.omitted["encrypted part"] += 1
-    elif part.is_attached or not kind.startswith(("multipart/", "text/", "message/")):
+    elif part.is_attached or not (kind in _PAGES or kind.startswith(("multipart/", "text/", "message/"))):
         source.omitted["attachment"] += 1
     elif kind.startswith("multipart/"):
         _count_parts(part, source, depth)
     elif kind == "message/rfc822":
-        _count(_split(part.body), source, depth + 1)
+        _count(_split(_decode_transfer(part).lstrip(b"\r\n")), source, depth + 1)
     elif kind.startswith("message/"):
         source.add("delivery report", _decode(part))
     else:
@@ -80,6 +95,10 @@ def _count(part: _Part, source: SourceText, depth: int) -> None:
 
 def _count_parts(part: _Part, source: SourceText, depth: int) -> None:
     children = list(_iter_parts(part))
+    if part.kind == "multipart/digest":
+        children = [
+            one if "content-type" in one.fields else one._replace(fields={**one.fields, **_MAIL}) for one in children
+        ]
     if not children:
         source.add("text of an undivided mail", _decode(part))
     elif part.kind == "multipart/alternative":
@@ -133,7 +152,7 @@ def _iter_parts(part: _Part) -> Iterator[_Part]:
 
 def _add_text(part: _Part, source: SourceText) -> None:
     text = _decode(part)
-    if part.kind == "text/html":
+    if part.kind in _PAGES:
         page = count_page(text)
         for kind, words in page.words.items():
             source.words.setdefault(kind, words.__class__()).update(words)
@@ -158,18 +177,48 @@ def _add_calendar(text: str, source: SourceText) -> None:
 
 
 def _decode(part: _Part) -> str:
-    body = part.body
-    encoding = part.fields.get("content-transfer-encoding", "").strip().lower()
-    if encoding == "base64" and not re.search(rb"[^A-Za-z0-9+/=\s]", body):
+    body = _decode_transfer(part)
+    charset = part.find("charset")
+    for name in ("utf-8", "cp1252") if charset.lower() == "us-ascii" else (charset, "utf-8"):
         try:
-            body = b64decode(re.sub(rb"[^A-Za-z0-9+/=]", b"", body) + b"==")
-        except binascii.Error:
-            body = part.body
-    elif encoding == "quoted-printable":
-        body = quopri.decodestring(body)
-    for name in (part.find("charset"), "utf-8"):
-        try:
-            return body.decode("cp1252" if name.lower() in {"iso-8859-1", "us-ascii"} else name)
+            text = body.decode(_ALIASES.get(name.lower(), name))
         except (LookupError, ValueError):
             continue
+        # Words go on over the ends of lines where the space there is no part of the text (RFC 3676).
+        return re.sub(r" \r?\n(?:> ?)*", "", text) if part.find("delsp").lower() == "yes" else text
     return body.decode("cp1252", "replace")
+
+
+def _decode_transfer(part: _Part) -> bytes:
+    encoding = part.fields.get("content-transfer-encoding", "").strip().lower()
+    if encoding == "quoted-printable":
+        return quopri.decodestring(re.sub(rb"=[ \t]+(?=\r?\n)", b"=", part.body))
+    if encoding in {"x-uuencode", "uuencode", "x-uue", "uue"}:
+        return _decode_lines(part.body)
+    if encoding != "base64":
+        return part.body
+    is_damaged = re.search(rb"[^A-Za-z0-9+/=\s]", part.body) is not None
+    lines = [line.strip() for line in part.body.splitlines()] if is_damaged else part.body.split()
+    coded = b"".join(line for line in lines if re.fullmatch(_CODED, line))
+    coded = coded.rstrip(b"=")
+    decoded = b64decode(coded[: len(coded) - (len(coded) % 4 == 1)] + b"==")
+    if is_damaged:
+        try:
+            decoded.decode()
+        except ValueError:
+            return part.body
+        if not decoded:
+            return part.body
+        rest = [line for line in lines if not re.fullmatch(_CODED, line)]
+        return b"\n".join([decoded, *rest])
+    return decoded
+
+
+def _decode_lines(body: bytes) -> bytes:
+    """The bytes of a uuencoded text."""
+    parts = []
+    for line in body.splitlines():
+        if not line.startswith((b"begin ", b"end")):
+            with contextlib.suppress(binascii.Error):
+                parts.append(binascii.a2b_uu(line))
+    return b"".join(parts)

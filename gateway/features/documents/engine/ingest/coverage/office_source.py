@@ -36,24 +36,29 @@ class Package:
 
     def __init__(self, data: bytes) -> None:
         self._archive = zipfile.ZipFile(io.BytesIO(data))
-        self.names = frozenset(self._archive.namelist())
+        self._places = {name.replace("\\", "/").lower(): name for name in self._archive.namelist()}
+        """Where a part is, by its path in small letters."""
 
     def read(self, path: str) -> Element | None:
         """The element of a part; None if it is not there, or no XML."""
-        if path not in self.names:
+        if not self.has(path):
             return None
         try:
-            return ET.fromstring(self._archive.read(path))  # noqa: S314 - documents with declarations were refused
+            return ET.fromstring(self._archive.read(self._places[path.lower()]))  # noqa: S314 - documents with declarations were refused
         except ET.ParseError:
             return None
 
     def holds(self, path: str, text: bytes) -> bool:
         """Whether a part is there and has these bytes."""
-        return path in self.names and text in self._archive.read(path)
+        return self.has(path) and text in self._archive.read(self._places[path.lower()])
+
+    def has(self, path: str) -> bool:
+        """Whether a part is there."""
+        return path.lower() in self._places
 
     def open(self, path: str) -> "zipfile.ZipExtFile":
         """Opens a part as a stream."""
-        return self._archive.open(path)  # type: ignore[return-value]  # typeshed says IO[bytes]
+        return self._archive.open(self._places[path.lower()])  # type: ignore[return-value]  # typeshed says IO[bytes]
 
     def list_relations(self, path: str) -> Mapping[str, Relation]:
         """The relationships of a part by their ids, those to other places left out."""
@@ -104,6 +109,16 @@ def add_graphic_parts(source: SourceText, package: Package, path: str, element: 
             root = package.read(relations[relation].target)
             if root is not None:
                 _add_diagram(source, root) if name == "relIds" else _add_chart(source, root)
+                _add_shapes(source, package, relations[relation].target, root)
+
+
+def _add_shapes(source: SourceText, package: Package, path: str, chart: Element) -> None:
+    """Counts the text boxes on a chart."""
+    numbers = {get_attribute(one, "id") for one in chart.iter() if get_name(one) == "userShapes"}
+    for number, relation in package.list_relations(path).items():
+        shapes = package.read(relation.target) if number in numbers else None
+        for text in () if shapes is None else iter_text(shapes):
+            source.add("text on a chart", text)
 
 
 def _add_chart(source: SourceText, root: Element) -> None:
@@ -123,6 +138,8 @@ def _add_chart(source: SourceText, root: Element) -> None:
                     _add_point(source, value, is_formatted=is_formatted)
         elif name == "pt" and series.text and series.text.strip():  # charts of the kinds since 2016
             source.add("chart", _round(series.text))
+        elif name == "trendline":
+            source.add("chart", " ".join(one.text or "" for one in series if get_name(one) == "name"))
         elif name == "title":
             for text in iter_text(series):
                 source.add("chart", text)

@@ -1,5 +1,7 @@
 """The cells of an xlsx: shared strings and values. A workbook counts cells, not words."""
 
+import contextlib
+import datetime as dt
 import math
 import re
 from collections import Counter
@@ -12,6 +14,7 @@ from xml.etree.ElementTree import Element
 from gateway.features.documents.engine.ingest.coverage.office_source import (
     Package,
     add_graphic_parts,
+    choose_branch,
     get_name,
     iter_text,
 )
@@ -45,7 +48,7 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
     book = package.read(main)
     for sheet in () if book is None else book.iter():
         relation = next((relations[v] for v in sheet.attrib.values() if v in relations), None)
-        if get_name(sheet) == "sheet" and relation is not None and relation.kind == "worksheet":
+        if get_name(sheet) == "sheet" and relation is not None and relation.kind in {"worksheet", "chartsheet"}:
             is_shown = sheet.get("state", "visible") == "visible"
             _count_sheet(source, package, relation.target, strings, is_shown=is_shown)
     return source
@@ -65,7 +68,13 @@ def _collect_string(item: Element) -> str:
             parts.append(one.text or "")
         elif name == "r":
             parts += [inner.text or "" for inner in one if get_name(inner) == "t"]
-    return "".join(parts)
+    return _decode("".join(parts))
+
+
+def _decode(text: str) -> str:
+    """A text whose forbidden characters are written as `_x000D_`."""
+    pieces = re.split("_x([0-9A-Fa-f]{4})_", text)
+    return "".join(chr(int(piece, 16)) if place % 2 else piece for place, piece in enumerate(pieces))
 
 
 def _count_sheet(source: SourceText, package: Package, path: str, strings: list[str], *, is_shown: bool) -> None:
@@ -92,6 +101,8 @@ def _count_beside(source: SourceText, package: Package, path: str) -> None:
     for kind, target, part in parts:
         if kind == "drawing" and part is not None:
             _count_drawing(source, package, target, part)
+        elif kind == "vmlDrawing":
+            _count_controls(source, package, target)
     threads = [part for kind, _, part in parts if kind == "threadedComment" and part is not None]
     for comments in threads or [part for kind, _, part in parts if kind == "comments" and part is not None]:
         _count_comments(source, comments)
@@ -112,8 +123,9 @@ def _count_page_heads(source: SourceText, package: Package, path: str) -> None:
         tail = stream.read().decode("utf-8", "replace")
     texts = {unescape(text) for text in _PAGE_HEAD.findall(tail)}
     for area in {area for text in texts for area in re.split("&[LCR]", text)}:
-        if not re.search("(?<!&)&[PN]", area):
-            source.add_cell("page headers", Cell(re.sub(r'&("[^"]*"|K[\dA-Fa-f+-]{6}|\d+|[A-Za-z])', "", area)))
+        pieces = [re.sub(r'&("[^"]*"|K[\dA-Fa-f+-]{6}|\d+|[A-Za-z])', "", p) for p in re.split("(?<!&)&[PN]", area)]
+        if len(pieces) == 1 or any(len(re.findall(r"[^\W\d_]\S*", piece)) > 1 for piece in pieces):
+            source.add_cell("page headers", Cell(" ".join(pieces)))
 
 
 def _count_drawing(source: SourceText, package: Package, path: str, part: Element) -> None:
@@ -126,9 +138,36 @@ def _count_drawing(source: SourceText, package: Package, path: str, part: Elemen
                 source.add_cell("charts", Cell(word))
     for cells in inner.cells.values():
         source.cells.setdefault("charts", Counter()).update(cells)
-    for text in iter_text(part):
+    for text in _iter_box_texts(source, part):
         if text.strip():
             source.add_cell("text boxes", Cell(text))
+
+
+def _iter_box_texts(source: SourceText, element: Element) -> Iterator[str]:
+    """Yields the texts of the shapes that are shown."""
+    for child in element:
+        name = get_name(child)
+        if name == "AlternateContent":
+            yield from _iter_box_texts(source, choose_branch(child))
+        elif any(get_name(one) == "cNvPr" and one.get("hidden") in {"1", "true"} for head in child for one in head):
+            source.omit("hidden shape", " ".join(iter_text(child)))
+        elif name == "txBody":
+            yield from iter_text(child)
+        else:
+            yield from _iter_box_texts(source, child)
+
+
+def _count_controls(source: SourceText, package: Package, path: str) -> None:
+    """Counts the captions of form controls, in a part that need not be good XML."""
+    if not package.has(path):
+        return
+    with package.open(path) as stream:
+        text = stream.read().decode("utf-8", "replace")
+    for shape in re.findall(r"<v:shape\b.*?</v:shape>", text, re.DOTALL):
+        if 'ObjectType="Note"' not in shape:
+            for box in re.findall(r"<v:textbox\b[^>]*>(.*?)</v:textbox>", shape, re.DOTALL):
+                if caption := unescape(re.sub(r"<[^>]*>", "", box)).strip():
+                    source.add_cell("form controls", Cell(caption))
 
 
 def _iter_cells(
@@ -136,21 +175,22 @@ def _iter_cells(
 ) -> Iterator[tuple[_StoredCell, bool]]:
     """Yields each cell that has something, and whether its row or column is hidden."""
     hidden_row = False
-    row_number = 0
+    row_number = place = 0
     with package.open(path) as stream:
         for event, element in ET.iterparse(stream, events=("start", "end")):  # noqa: S314 - see `Package`
             name = get_name(element)
             if event == "start":
                 if name == "row":
                     row_number = int(element.get("r") or row_number + 1)
+                    place = 0
                     hidden_row = element.get("hidden") in {"1", "true"}
                 continue
             if name == "col" and element.get("hidden") in {"1", "true"}:
                 hidden_columns.append((int(element.get("min", "0")), int(element.get("max", "0"))))
             elif name == "c":
                 cell = _read_cell(element, row_number, strings)
+                place = _count_column(cell.column) if cell.column else place + 1
                 if cell.value or cell.has_formula:
-                    place = _count_column(cell.column)
                     yield cell, hidden_row or any(low <= place <= high for low, high in hidden_columns)
             elif name == "row":
                 element.clear()
@@ -167,6 +207,8 @@ def _read_cell(element: Element, row: int, strings: list[str]) -> _StoredCell:
             value = _collect_string(one)
         elif name == "f":
             has_formula = True
+    if kind == "str":
+        value = _decode(value)
     if kind == "s" and value.isdecimal():
         value = strings[int(value)] if int(value) < len(strings) else ""
     column = _COLUMN.match(element.get("r", ""))
@@ -183,6 +225,10 @@ def _count_column(letters: str) -> int:
 def _convert(stored: _StoredCell) -> Cell:
     if stored.kind == "b":
         return Cell("true" if stored.value == "1" else "false")
+    if stored.kind == "d":  # shown as its format says, if it is a moment
+        with contextlib.suppress(ValueError):
+            moment = dt.datetime.fromisoformat(stored.value).replace(tzinfo=None)
+            return Cell(number=(moment - dt.datetime(1899, 12, 30)) / dt.timedelta(days=1))  # noqa: DTZ001 - no zone
     if stored.kind in {"s", "str", "inlineStr", "e", "d"}:
         return Cell(stored.value)
     try:

@@ -1,5 +1,7 @@
 """The text of a pptx by kind: slides in any shape, tables, notes, charts and diagrams."""
 
+import re
+from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from gateway.features.documents.engine.ingest.coverage.office_source import (
@@ -13,6 +15,8 @@ from gateway.features.documents.engine.ingest.coverage.office_source import (
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
 from gateway.features.documents.engine.search.models import FileType
 
+_CONTROL = re.compile("_x00[01][0-9A-Fa-f]_")
+"""Control characters, as XML writes them."""
 _REPEATED = frozenset({"sldNum", "dt", "ftr", "hdr"})
 """Placeholders of a notes page that repeat."""
 
@@ -24,13 +28,44 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
     source = SourceText()
     relations = package.list_relations(main)
     root = package.read(main)
+    layouts: set[str] = set()
     for reference in () if root is None else root.iter():
         relation = relations.get(get_attribute(reference, "id") or "") if get_name(reference) == "sldId" else None
         # `id` of a slide is a number too, so that the relationship is the attribute that is one.
         relation = relation or next((relations[v] for v in reference.attrib.values() if v in relations), None)
         if get_name(reference) == "sldId" and relation is not None:
             _count_slide(source, package, relation.target)
+            _count_layouts(source, package, relation.target, layouts)
     return source
+
+
+def _count_layouts(source: SourceText, package: Package, path: str, seen: set[str]) -> None:
+    """Counts the texts that slides show of their layout and its master, each once."""
+    for kind in ("slideLayout", "slideMaster"):
+        below = package.read(path)
+        path = next((one.target for one in package.list_relations(path).values() if one.kind == kind), "")
+        part = package.read(path)
+        if part is None or below is None or below.get("showMasterSp") in {"0", "false"}:
+            return
+        for text in _iter_layout_texts(part):
+            if text not in seen and any(map(str.isalpha, text)):
+                source.add("slide layout", text)
+            seen.add(text)
+
+
+def _iter_layout_texts(element: Element) -> Iterator[str]:
+    """Yields the text of each shape but placeholders."""
+    for child in element:
+        name = get_name(child)
+        if name == "AlternateContent":
+            yield from _iter_layout_texts(choose_branch(child))
+        elif name in {"sp", "grpSp"} and _is_hidden(child):
+            continue
+        elif name == "sp":
+            if not any(get_name(one) == "ph" for one in child.iter()):
+                yield "\n".join(iter_text(child))
+        else:
+            yield from _iter_layout_texts(child)
 
 
 def _count_slide(source: SourceText, package: Package, path: str) -> None:
@@ -49,6 +84,8 @@ def _count_slide(source: SourceText, package: Package, path: str) -> None:
 
 def _count_notes(source: SourceText, notes: Element) -> None:
     for shape in notes.iter():
+        if get_name(shape) == "graphicFrame":
+            _count(source, shape, "notes")
         if get_name(shape) != "sp":
             continue
         kind = next((get_attribute(p, "type") for p in shape.iter() if get_name(p) == "ph"), None)
@@ -74,7 +111,7 @@ def _count(source: SourceText, element: Element, kind: str) -> None:
         name = get_name(child)
         if name == "AlternateContent":
             _count(source, choose_branch(child), kind)
-        elif any(get_name(one) == "cNvPr" and one.get("hidden") in {"1", "true"} for head in child for one in head):
+        elif _is_hidden(child):
             source.omit("hidden shape", " ".join(iter_text(child)))
         elif name == "p" and "drawingml" in child.tag:
             _count_paragraph(source, child, kind)
@@ -82,15 +119,22 @@ def _count(source: SourceText, element: Element, kind: str) -> None:
             _count(source, child, "table" if name == "tbl" else kind)
 
 
+def _is_hidden(shape: Element) -> bool:
+    return any(get_name(one) == "cNvPr" and one.get("hidden") in {"1", "true"} for head in shape for one in head)
+
+
 def _count_paragraph(source: SourceText, paragraph: Element, kind: str) -> None:
     parts: list[str] = []
+    copies = {id(one) for branch in paragraph.iter() if get_name(branch) == "Fallback" for one in branch.iter()}
     for one in paragraph.iter():
+        if id(one) in copies:
+            continue
         name = get_name(one)
         if name == "t" and "/math}" in one.tag:
             source.add_loose("equation", one.text or "")
             parts.append(" ")
         elif name == "t":
-            parts.append(one.text or "")
+            parts.append(_CONTROL.sub(" ", one.text or ""))
         elif name in {"br", "tab"}:
             parts.append(" ")
     source.add(kind, "".join(parts))

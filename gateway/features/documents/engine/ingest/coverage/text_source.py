@@ -14,6 +14,8 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
+_ESCAPES = re.compile("\x1b\\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b\\].*?(?:\x07|\x1b\\\\)|.\x08", re.DOTALL)
+"""Escape sequences of terminals, and letters that a backspace strikes out."""
 _MAPPING = re.compile(
     r"""(?:(?:["']?[A-Za-z_][\w .-]*["']?[ \t]*:(?:[ \t].*)?|[ \t]+.*|-[ \t].*|#.*|[ \t]*)(?:\n|$))+"""
 )
@@ -23,7 +25,10 @@ _MAPPING = re.compile(
 def read_source(data: bytes, file_type: FileType, encoding: str) -> SourceText:
     """Counts every word. The header of a Markdown file is counted apart where it is a YAML mapping."""
     text = _decode(data, encoding)
+    text = text.replace("\0", "")
     source = SourceText()
+    if file_type == "txt":
+        text = _ESCAPES.sub("", text)
     if file_type == "md":
         text = _take_header(text, source)
     elif file_type == "csv" and (
@@ -45,7 +50,17 @@ def _decode(data: bytes, encoding: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
+        if encoding == "utf-8":  # but for some bytes
+            return _read_strays(data.decode("utf-8", "surrogateescape"))
         return data.decode(encoding or "cp1252", "replace")
+
+
+def _read_strays(text: str) -> str:
+    """A text in which the bytes that are not UTF-8 are read one by one."""
+    letters = (
+        bytes([ord(one) & 0xFF]).decode("cp1252", "replace") if "\udc80" <= one <= "\udcff" else one for one in text
+    )
+    return "".join(letters)
 
 
 def _take_header(text: str, source: SourceText) -> str:

@@ -1,5 +1,6 @@
 """The text of a docx by kind: paragraph by paragraph, whatever its runs are wrapped in."""
 
+import re
 from xml.etree.ElementTree import Element
 
 from gateway.features.documents.engine.ingest.coverage.office_source import (
@@ -18,6 +19,9 @@ _SPACES = frozenset({"tab", "ptab", "br", "cr"})
 _SILENT = frozenset({"instrText", "delInstrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "tcPr", "trPr", "sectPr"})
 _OFF = frozenset({"0", "false", "off"})
 _PAGE_DIGITS = 4
+_SHOWN_FIELD = re.compile(r"\s*(?:EQ|QUOTE|(?:MACRO|GOTO)BUTTON\s+\S+)\s(?P<shown>.*)", re.IGNORECASE | re.DOTALL)
+"""Instructions of fields whose text is shown where no result is stored."""
+_SWITCH = re.compile(r'\\\*\s*(?:"[^"]*"|\S+)|\\[a-z]+\s?-?\d*', re.IGNORECASE)
 _NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
 
 
@@ -93,6 +97,9 @@ class _Counter:
         self._source = source
         self._hidden_styles = hidden_styles
         self._fields: list[bool] = []
+        self._instruction = ""
+        self._default = ""
+        """What the field of a form that began last shows before it is filled in."""
         self._carried = ""
 
     def count(self, element: Element, kind: str) -> None:
@@ -149,6 +156,8 @@ class _Counter:
     def _count_inline(self, element: Element, kind: str, parts: list[str]) -> None:
         for child in element:
             name = get_name(child)
+            if name == "instrText":
+                self._instruction += child.text or ""
             if name in _SILENT:
                 continue
             if name in _REMOVED:
@@ -195,10 +204,20 @@ class _Counter:
         match get_attribute(mark, "fldCharType"):
             case "begin":
                 self._fields.append(False)
+                self._instruction = ""
+                texts = [one for one in mark.iter() if get_name(one) == "textInput"]
+                defaults = [one for text in texts for one in text if get_name(one) == "default"]
+                self._default = " ".join(get_attribute(one, "val") or "" for one in defaults)
             case "separate" if self._fields:
                 self._fields[-1] = True
             case "end" if self._fields:
-                self._fields.pop()
+                if not self._fields.pop():
+                    self._count_instruction()
+
+    def _count_instruction(self) -> None:
+        match = _SHOWN_FIELD.match(self._instruction)
+        text = self._default or (_SWITCH.sub(" ", match["shown"]) if match else "")
+        self._source.add_loose("field", text)
 
     def _is_hidden(self, run: Element) -> bool:
         for properties in run:

@@ -24,6 +24,9 @@ _TABLE_CHARACTERS = 8000
 _SQUARE_CELLS = 4_000_000
 """A table that would have more cells when squared stays ragged."""
 
+_BREAKS = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+"""Ends of lines, pages and paragraphs beside line feeds: what stands before and after one is not one word."""
+
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
 """Control characters, which no store accepts, and lone surrogates, which no encoder accepts."""
 
@@ -105,7 +108,7 @@ def make_parsed_chunks(document: str, blocks: Iterable[Block]) -> tuple[ParsedCh
 
 def clean_text(text: str) -> str:
     """The text without control characters, foreign line ends and surrounding white space."""
-    return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
+    return _UNWANTED.sub("", _BREAKS.sub("\n", text.replace("\r\n", "\n").replace("\r", "\n"))).strip()
 
 
 def find_markdown_tables(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -13,11 +13,12 @@ Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
 
 CHOICES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _CHART_EX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_TEXTS = (f"{DRAWING}t", f"{DRAWING}br")
 _MOMENTS = frozenset({"date", "time", "datetime", "duration"})
 _MAX_POINTS = 100_000
 _MAX_DEPTH = 20
@@ -58,7 +59,16 @@ def add_graphics(draft: Draft, element: Element, part: Part, page: int | None = 
         else:
             has_any = True
             add_chart(draft, read_chart(data), page, box)
+            _add_shapes_of_chart(draft, data, part.rels[reference.get(f"{_RELATIONS}id")].target_part, page, box)
     return has_any
+
+
+def _add_shapes_of_chart(draft: Draft, data: Element, chart: Part, page: int | None, box: Box | None) -> None:
+    """Adds the text boxes that somebody drew on a chart."""
+    for reference in data.iter(f"{_CHART}userShapes"):
+        shapes = _load(chart, reference.get(f"{_RELATIONS}id"))
+        if shapes is not None:
+            draft.add_text("\n".join(iter_drawn_lines(shapes)), page, box)
 
 
 def add_chart(draft: Draft, chart: Chart, page: int | None = None, box: Box | None = None) -> None:
@@ -66,6 +76,14 @@ def add_chart(draft: Draft, chart: Chart, page: int | None = None, box: Box | No
     draft.add_text("\n".join(chart.labels), page, box)
     for rows in chart.tables:
         draft.add_table(rows, page, box)
+
+
+def iter_drawn_lines(body: Element) -> Iterator[str]:
+    """Yields the paragraphs of a text in DrawingML that have words."""
+    for paragraph in body.iter(f"{DRAWING}p"):
+        text = "".join("\n" if one.tag == f"{DRAWING}br" else one.text or "" for one in paragraph.iter(*_TEXTS))
+        if text.strip():
+            yield text
 
 
 def _load(part: Part, relation: str | None) -> Element | None:
@@ -89,10 +107,12 @@ def read_chart(root: Element) -> Chart:
 
 
 def _read_label(element: Element) -> str:
-    """The text of a title or of a data label that somebody wrote."""
+    """The text of a title, of a trend line or of a data label that somebody wrote."""
+    if element.tag == f"{_CHART}trendline":
+        return str(element.findtext(f"{_CHART}name", ""))
     if not isinstance(element.tag, str) or element.tag.rpartition("}")[2] not in {"title", "dLbl", "dispUnitsLbl"}:
         return ""
-    paragraphs = ["".join(run.text or "" for run in p.iter(f"{_DRAWING}t")) for p in element.iter(f"{_DRAWING}p")]
+    paragraphs = ["".join(run.text or "" for run in p.iter(f"{DRAWING}t")) for p in element.iter(f"{DRAWING}p")]
     text = " ".join(filter(None, paragraphs))
     return text or " ".join(v.text or "" for v in element.iter(f"{_CHART}v"))
 
@@ -233,7 +253,7 @@ def _read_point_text(point: Element | None) -> str:
     body = point.find(f"{_DIAGRAM}t")
     if body is None:
         return ""
-    paragraphs = ("".join(run.text or "" for run in p.iter(f"{_DRAWING}t")) for p in body.iter(f"{_DRAWING}p"))
+    paragraphs = ("".join(run.text or "" for run in p.iter(f"{DRAWING}t")) for p in body.iter(f"{DRAWING}p"))
     return " ".join(" ".join(paragraphs).split())
 
 

@@ -1,7 +1,6 @@
 """Mail (RFC 5322): header, subject as heading, and every text part that a mail program shows; attachments by name."""
 
 import re
-from base64 import b64decode
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from email import policy
@@ -14,22 +13,29 @@ from gateway.features.documents.engine.ingest.errors import ParserCorruptError
 from gateway.features.documents.engine.ingest.parsers.calendar import iter_entries
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.mail_encoding import (
+    decode_base64,
+    decode_field,
+    decode_transfer,
+    join_flowed_lines,
+)
+from gateway.features.documents.engine.ingest.parsers.mail_mending import mend_mail
 from gateway.features.documents.engine.ingest.parsers.plain import read_plain
 from gateway.features.documents.engine.ingest.parsers.web import parse_page
 
 _SHOWN = ("From", "Reply-To", "To", "Cc", "Bcc", "Date")
 _MAX_DEPTH = 20
 _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted"})
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _REPORTS = frozenset({"message/delivery-status", "message/disposition-notification"})
 _MARKUP = re.compile(r"<<|<[^>]*>")
 _WORD = re.compile(r"\w+")
 _ADDRESS = re.compile(r"\S+://\S+|\S+@\S+")
-_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 
 
 def read_mail(source: InputFile) -> Draft:
     """Reads a mail. Raises `ParserCorruptError` without a mail header."""
-    message = BytesParser(policy=policy.default).parsebytes(source.data)
+    message = BytesParser(policy=policy.default).parsebytes(mend_mail(source.data))
     if not any(message.get(name) for name in (*_SHOWN, "Subject")):
         raise ParserCorruptError(f"{source.name} has no mail header", reason="damaged")
     draft = Draft()
@@ -51,10 +57,18 @@ def read_mail(source: InputFile) -> Draft:
 
 
 def _get_header(message: MIMEPart, name: str) -> str:
+    raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
     try:
+        if isinstance(raw, str) and any(map(_is_escaped, raw)):
+            return " ".join(str(policy.default.header_factory(name, decode_field(raw))).split())
         return " ".join(str(message.get(name, "")).split())
     except (ValueError, IndexError, AttributeError):  # the standard library's header parsers on malformed headers
         return ""
+
+
+def _is_escaped(letter: str) -> bool:
+    """Whether a letter stands for a byte beyond ASCII."""
+    return "\udc80" <= letter <= "\udcff"
 
 
 def _list_headers(message: MIMEPart) -> dict[str, str]:
@@ -87,7 +101,7 @@ class _Body:
         elif part.get_content_maintype() == "multipart":
             self.uncertainties.append("the mail names parts and has no boundary between them; it was read as one text")
             self._add_plain(_decode_content(part))
-        elif part.get_content_maintype() == "text":
+        elif part.get_content_maintype() == "text" or kind in _PAGES:
             self._add_text(part, kind)
         else:
             self.attachments.append(_get_name(part))
@@ -145,7 +159,8 @@ class _Body:
             self.blocks.append(Block("\n".join(f"{name}: {value}" for name, value in block.items())))
 
     def _read_forwarded(self, part: MIMEPart, depth: int) -> None:
-        for message in part.iter_parts():
+        for one in part.iter_parts():
+            message = _decode_message(part, one)
             if isinstance(message, EmailMessage):
                 head = [_get_header(message, "Subject"), *(f"{k}: {v}" for k, v in _list_headers(message).items())]
                 self.blocks.append(Block("\n".join(["Forwarded message", *filter(None, head)])))
@@ -153,7 +168,7 @@ class _Body:
 
     def _add_text(self, part: MIMEPart, kind: str) -> None:
         decoded = _decode_content(part)
-        if kind == "text/html":
+        if kind in _PAGES:
             self.uncertainties += decoded.uncertainties
             draft = parse_page(decoded.text, Draft())
             self.blocks += draft.blocks
@@ -166,6 +181,9 @@ class _Body:
         elif kind in {"text/enriched", "text/richtext"}:
             text = _MARKUP.sub(lambda found: "<" if found[0] == "<<" else "", decoded.text)
             self._add_plain(decoded._replace(text=text))
+        elif str(part.get_param("format", "")).lower() == "flowed":
+            drops_space = str(part.get_param("delsp", "")).lower() == "yes"
+            self._add_plain(decoded._replace(text=join_flowed_lines(decoded.text, drops_space=drops_space)))
         else:
             self._add_plain(decoded)
 
@@ -174,26 +192,25 @@ class _Body:
         self.blocks += read_plain(InputFile(decoded.text.encode("utf-8", "replace"), "txt")).blocks
 
 
+def _decode_message(part: MIMEPart, message: object) -> object:
+    """A forwarded message. Some programs encode it, which RFC 2046 forbids: then it was taken for one without a
+    header."""
+    encoding = _get_header(part, "Content-Transfer-Encoding").lower()
+    text = message.get_payload() if isinstance(message, EmailMessage) else None
+    if encoding != "base64" or not isinstance(text, str) or not isinstance(message, EmailMessage) or message.keys():
+        return message
+    return BytesParser(policy=policy.default).parsebytes(decode_base64(text.encode("utf-8", "surrogateescape")))
+
+
 def _decode_content(part: MIMEPart) -> Decoded:
     """A part's text in its own charset; an unknown or wrong charset is guessed."""
-    payload = _decode_transfer(part)
+    payload = decode_transfer(part)
     charset = part.get_content_charset("utf-8")
     if (declared := decode_declared(payload, charset)) is not None:
         return declared
     decoded = decode(payload)
     note = f"the mail's text is not {charset}; read as {decoded.encoding}"
     return decoded._replace(uncertainties=(note, *decoded.uncertainties))
-
-
-def _decode_transfer(part: MIMEPart) -> bytes:
-    """A part's bytes. A text that only claims to be base64 is taken as it is."""
-    text = part.get_payload()
-    raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else b""
-    encoding = _get_header(part, "Content-Transfer-Encoding").lower()
-    if encoding == "base64":
-        return raw if _NOT_BASE64.search(raw) else b64decode(raw + b"==")
-    payload = part.get_payload(decode=True)
-    return payload if isinstance(payload, bytes) else raw
 
 
 def _is_strange(words: Sequence[str], known: Container[str]) -> bool:

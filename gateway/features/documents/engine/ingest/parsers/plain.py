@@ -10,14 +10,18 @@ from agent.text.encodings import Decoded, decode
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 
-_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+|[ \t]*\x0c\s*")
+"""A form feed is the end of a page."""
+_TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|.\x08")
+"""What a terminal obeys and does not show (ECMA-48): colours of a log, and a letter that is struck over by the next."""
 
 
 def read_plain(source: InputFile) -> Draft:
     """Reads paragraphs, which blank lines separate."""
     decoded = decode(source.data)
     draft = make_draft(decoded)
-    for paragraph in _BLANK_LINES.split(decoded.text.replace("\r\n", "\n").replace("\r", "\n")):
+    text = _TERMINAL.sub("", decoded.text.replace("\r\n", "\n").replace("\r", "\n"))
+    for paragraph in _BLANK_LINES.split(text):
         draft.add_text(paragraph)
     return draft
 

@@ -8,12 +8,18 @@ from typing import Any
 
 from agent.core.models import JsonObject
 from agent.workbooks import Sheet, Workbook, open_workbook
+from agent.workbooks.form_controls import iter_control_texts
 from agent.workbooks.package import WorkbookPackage, get_name
 from agent.workbooks.sheets import MAX_CELLS
 from agent.workbooks.tables import SheetTable, find_table, show_cell
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
-from gateway.features.documents.engine.ingest.parsers.graphics import add_graphics
+from gateway.features.documents.engine.ingest.parsers.graphics import (
+    CHOICES,
+    add_graphics,
+    choose_content,
+    iter_drawn_lines,
+)
 
 
 def read_sheets(source: InputFile) -> Draft:
@@ -44,6 +50,8 @@ def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
         draft.add_text(f"Comment on {address}: {text}", page)
     for text in sheet.page_heads:
         draft.add_text(f"Page header or footer: {text}", page)
+    for text in iter_control_texts(book.package, sheet.controls):
+        draft.add_text(f"Form control: {text}", page)
     if sheet.drawing:
         _add_drawing(draft, book.package, sheet.drawing, page)
     draft.uncertainties.extend(book.describe_formulas(sheet))
@@ -97,13 +105,26 @@ def _add_drawing(draft: Draft, package: WorkbookPackage, path: str, page: int) -
     root = package.read(path)
     if root is None:
         return
+    _remove_unseen(root)
     for shape in root.iter("{*}txBody"):
-        lines = ("".join(run.text or "" for run in p.iter("{*}t")) for p in shape.iter("{*}p"))
-        draft.add_text("\n".join(lines), page)
+        draft.add_text("\n".join(iter_drawn_lines(shape)), page)
     for properties in root.iter("{*}cNvPr"):
         if get_name(properties.getparent()) == "nvPicPr" and properties.get("descr"):
             draft.add_image(properties.get("descr"), page)
     add_graphics(draft, root, _Part(package, path), page)
+
+
+def _remove_unseen(root: Any) -> None:
+    """Removes hidden shapes from a drawing, and of alternative contents those that are not shown."""
+    for choices in list(root.iter(f"{CHOICES}AlternateContent")):
+        chosen = choose_content(choices)
+        for branch in list(choices):
+            if branch is not chosen:
+                choices.remove(branch)
+    for properties in list(root.iter("{*}cNvPr")):
+        shape = properties.getparent().getparent()
+        if properties.get("hidden") in {"1", "true"} and shape.getparent() is not None:
+            shape.getparent().remove(shape)
 
 
 def _read_metadata(book: Workbook) -> JsonObject:

@@ -5,6 +5,7 @@ refuses slides with linked pictures (docs/adr/0004-parsers.md).
 """
 
 import io
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +21,7 @@ from gateway.features.documents.engine.ingest.parsers.file_input import InputFil
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, Part, add_graphics, choose_content
 from gateway.features.documents.engine.ingest.parsers.office_package import has_core_properties, prepare_package
 from gateway.features.documents.engine.ingest.parsers.slide_comments import iter_comments
+from gateway.features.documents.engine.ingest.parsers.slide_numbers import SlideNumbers
 
 if TYPE_CHECKING:
     from pptx.shapes.base import BaseShape
@@ -33,6 +35,8 @@ Element: TypeAlias = Any
 _REPEATED = frozenset({PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.HEADER, PP_PLACEHOLDER.FOOTER})
 """Placeholders of a notes page that say the same on each."""
 
+_CONTROL = re.compile("_x00[01][0-9A-Fa-f]_")
+"""Control characters as XML that forbids them writes them: a line break in a title is one."""
 _ROW_HEIGHT = Pt(14)
 """Boxes whose upper edges differ by less are in one row: people place them by hand."""
 
@@ -46,9 +50,29 @@ def read_slides(source: InputFile) -> Draft:
         core = presentation.core_properties
         metadata = {"title": core.title, "authors": [core.author] if core.author else None}
     draft = Draft(pages=len(presentation.slides), metadata={name: value for name, value in metadata.items() if value})
+    seen: set[str] = set()
     for number, slide in enumerate(presentation.slides, 1):
         _add_slide(draft, slide, number)
+        for text in _iter_layout_texts(slide):
+            if text not in seen:  # shown on every slide of the layout
+                seen.add(text)
+                draft.add_text(f"Slide layout: {text}", number)
     return draft
+
+
+def _iter_layout_texts(slide: "Slide") -> Iterator[str]:
+    """Yields the texts of a slide's layout and master that are on the slide; placeholders only say what belongs
+    there."""
+    layout = slide.slide_layout
+    for below, above in ((slide, layout), (layout, layout.slide_master)):
+        if below._element.get("showMasterSp") in {"0", "false"}:
+            return
+        _unwrap_choices(above._element)
+        for shape, _ in _iter_shapes(above.shapes):
+            if not shape.is_placeholder and shape.has_text_frame:
+                text = "\n".join(_iter_paragraphs(shape.text_frame))  # type: ignore[attr-defined]  # has_text_frame
+                if any(map(str.isalpha, text)):
+                    yield text
 
 
 def _add_slide(draft: Draft, slide: "Slide", page: int) -> None:
@@ -65,6 +89,8 @@ def _add_slide(draft: Draft, slide: "Slide", page: int) -> None:
             _add_shape(draft, shape, slide.part, page, bbox)
     if slide.has_notes_slide and (notes := "\n".join(_iter_notes(slide.notes_slide))):
         draft.add_text(f"Notes: {notes}", page)
+    for table in _iter_note_tables(slide):
+        draft.add_table(_read_rows(table), page)
     for comment in iter_comments(slide.part):
         draft.add_text(f"Comment: {comment}", page)
 
@@ -75,6 +101,12 @@ def _iter_notes(notes: "NotesSlide") -> Iterator[str]:
     for shape, _ in _iter_shapes(notes.shapes):
         if shape.has_text_frame and not (shape.is_placeholder and shape.placeholder_format.type in _REPEATED):
             yield from _iter_paragraphs(shape.text_frame)  # type: ignore[attr-defined]  # has_text_frame
+
+
+def _iter_note_tables(slide: "Slide") -> Iterator["Table"]:
+    for shape, _ in _iter_shapes(slide.notes_slide.shapes if slide.has_notes_slide else ()):
+        if shape.has_table:
+            yield shape.table  # type: ignore[attr-defined]  # has_table says that it is there
 
 
 def _unwrap_choices(element: Element) -> None:
@@ -131,10 +163,10 @@ def _add_shape(draft: Draft, shape: "BaseShape", part: Part, page: int, bbox: Bo
     if shape.has_table:
         draft.add_table(_read_rows(shape.table), page, bbox)  # type: ignore[attr-defined]  # has_table says that it is there
     elif shape.has_text_frame:
-        texts = list(_iter_paragraphs(shape.text_frame))  # type: ignore[attr-defined]  # has_text_frame, as above
-        marker = "- " if shape.is_placeholder and len(texts) > 1 else ""
-        for text in texts:
-            draft.add_text(marker + text, page, bbox)
+        items = list(_iter_items(shape.text_frame))  # type: ignore[attr-defined]  # has_text_frame, as above
+        marker = "- " if shape.is_placeholder and len(items) > 1 else ""
+        for number, text in items:
+            draft.add_text((number or marker) + text, page, bbox)
     elif _is_picture(shape):
         draft.add_image(_get_description(shape), page, bbox)
     elif shape._element.tag.endswith("}graphicFrame"):
@@ -144,9 +176,16 @@ def _add_shape(draft: Draft, shape: "BaseShape", part: Part, page: int, bbox: Bo
 
 
 def _iter_paragraphs(frame: "TextFrame") -> Iterator[str]:
+    for number, text in _iter_items(frame):
+        yield number + text
+
+
+def _iter_items(frame: "TextFrame") -> Iterator[tuple[str, str]]:
+    """Yields the paragraphs that have text, each with its number in a list."""
+    numbers = SlideNumbers()
     for paragraph in frame.paragraphs:
         if text := "".join(_iter_inline(paragraph._p)).strip():
-            yield text
+            yield numbers.format_number(paragraph._p), text
 
 
 def _iter_inline(paragraph: Element) -> Iterator[str]:
@@ -155,7 +194,7 @@ def _iter_inline(paragraph: Element) -> Iterator[str]:
     for child in paragraph:
         name = child.tag.rpartition("}")[2] if isinstance(child.tag, str) else ""
         if name in {"r", "fld"}:
-            text = "".join(one.text or "" for one in child.iterfind("{*}t"))
+            text = _CONTROL.sub("\n", "".join(one.text or "" for one in child.iterfind("{*}t")))
             properties = child.find("{*}rPr")
             if properties is not None and properties.get("baseline", "0").lstrip("-").isdecimal():
                 text = raise_figures(before, text) if int(properties.get("baseline", "0")) > 0 else text

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from agent.text.html_encoding import decode_page
+from agent.text.html_lists import ListMarkers
 from agent.text.html_tables import (
     BLOCKS,
     Element,
@@ -27,6 +28,9 @@ from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.plain import make_draft
 
+_END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
+"""What libxml2 takes for the end of the text. A browser shows what follows, such as a second page or a footer of mail
+servers."""
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
@@ -43,7 +47,7 @@ def parse_page(text: str, draft: Draft) -> Draft:
     """Parses HTML that is text already, such as the body of a mail, into `draft`."""
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
     try:
-        root = html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+        root = html.document_fromstring(_END.sub("", text).encode("utf-8", "replace"), parser=parser)
     except etree.ParserError:  # nothing but comments or white space
         return draft
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
@@ -67,7 +71,7 @@ class _Walk:
         self._words: list[str] = []
         self._images: list[str] = []
         self._marker = ""
-        self._counters: list[int | None] = []
+        self._lists: list[ListMarkers] = []
 
     def visit(self, element: Element) -> None:
         """Adds the element's blocks to the draft."""
@@ -109,13 +113,13 @@ class _Walk:
         elif tag == "table" and is_data_table(element):
             self._add_table(element)
         elif tag in {"ul", "ol", "menu"}:
-            self._counters.append(0 if tag == "ol" else None)
+            self._lists.append(ListMarkers(element))
             self._visit_children(element)
             self._flush()
-            self._counters.pop()
+            self._lists.pop()
         else:
             if tag == "li":
-                self._marker = self._take_marker()
+                self._marker = self._lists[-1].take(element) if self._lists else "- "
             self._visit_children(element)
 
     def _visit_children(self, element: Element) -> None:
@@ -130,12 +134,6 @@ class _Walk:
         self._draft.add_table(read_table_rows(element))
         for inner in list_nested_tables(element):
             self._add_table(inner)
-
-    def _take_marker(self) -> str:
-        if not self._counters or self._counters[-1] is None:
-            return "- "
-        self._counters[-1] += 1
-        return f"{self._counters[-1]}. "
 
     def _flush(self) -> None:
         text = _collapse_whitespace(self._words)

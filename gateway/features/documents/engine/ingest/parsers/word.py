@@ -13,7 +13,14 @@ from docx.oxml.ns import qn
 from agent.core.models import JsonObject
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
-from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, Part, add_graphics, choose_content
+from gateway.features.documents.engine.ingest.parsers.graphics import (
+    CHOICES,
+    DRAWING,
+    Part,
+    add_graphics,
+    choose_content,
+    iter_drawn_lines,
+)
 from gateway.features.documents.engine.ingest.parsers.office_package import has_core_properties, prepare_package
 from gateway.features.documents.engine.ingest.parsers.word_inline import (
     HIDDEN,
@@ -31,7 +38,7 @@ from gateway.features.documents.engine.ingest.parsers.word_notes import (
     is_page_number,
     list_running_heads,
 )
-from gateway.features.documents.engine.ingest.parsers.word_styles import Styles
+from gateway.features.documents.engine.ingest.parsers.word_styles import Styles, is_on
 from gateway.features.documents.engine.ingest.parsers.word_tables import read_grid
 
 Element: TypeAlias = Any
@@ -137,14 +144,15 @@ class _Walk:
             inline.parts.clear()
         text = (self._open + inline.text).strip()
         self._open = ""
-        if _is_mark_deleted(element):
+        is_ended = not _is_mark_deleted(element)
+        number = self._format_marker(element) if is_ended and (text or not self._is_unseen(element)) else ""
+        if not is_ended:
             self._open = inline.text
         elif text and (level := self._get_heading_level(element)) is not None:
-            number = self._format_marker(element)
             is_plain = number == "- " or _names_own_number(text, number)
             self._draft.add_heading(text if is_plain else number + text, level, self.page)
         elif text:
-            self._draft.add_text(self._format_marker(element) + text, self.page)
+            self._draft.add_text(number + text, self.page)
         self._add_graphics(inline.graphics)
         self._add_notes(inline.notes)
         for embedded in element.iter(qn("w:subDoc")):
@@ -170,6 +178,8 @@ class _Walk:
             for path in graphic.iter(f"{VML}textpath"):  # WordArt of older files
                 self._draft.add_text(path.get("string", ""), self.page)
             add_graphics(self._draft, graphic, self._part, self.page)
+            for body in graphic.iter(f"{DRAWING}txBody"):  # shapes of a locked canvas have no text boxes of Word's
+                self._draft.add_text("\n".join(iter_drawn_lines(body)), self.page)
             for box in iter_text_boxes(graphic):
                 self.add_blocks(box)
 
@@ -201,7 +211,8 @@ class _Walk:
                 self._note_embedded(block)
             elif not (block.tag == _PARAGRAPH and self._is_hidden(block)):
                 inline = self._inline.read(block)
-                texts.append(inline.text)
+                number = self._format_marker(block) if block.tag == _PARAGRAPH and not self._is_unseen(block) else ""
+                texts.append(("" if number == "- " else number) + inline.text)
                 extras.graphics += inline.graphics
                 extras.notes += inline.notes
         return "\n".join(texts)
@@ -229,6 +240,11 @@ class _Walk:
 
     def _is_hidden(self, paragraph: Element) -> bool:
         return self._context.styles.find(paragraph.style).hidden
+
+    def _is_unseen(self, paragraph: Element) -> bool:
+        """Whether a paragraph without text has no number either: its end is hidden. Others count in their list."""
+        vanish = paragraph.find("/".join(map(qn, ("w:pPr", "w:rPr", "w:vanish"))))
+        return self._is_hidden(paragraph) or (vanish is not None and is_on(vanish))
 
     def _format_marker(self, paragraph: Element) -> str:
         """The marker of a list item or the number of a heading, as Word shows it."""

@@ -14,6 +14,7 @@ from agent.text.superscripts import raise_figures
 from gateway.features.documents.engine.ingest.parsers.equations import MATH, format_equation
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
 from gateway.features.documents.engine.ingest.parsers.symbol_fonts import convert_symbol, convert_symbol_text
+from gateway.features.documents.engine.ingest.parsers.word_fields import format_field
 from gateway.features.documents.engine.ingest.parsers.word_styles import Styles, is_on
 
 Element: TypeAlias = Any
@@ -39,6 +40,7 @@ _CHARACTERS = {
     qn("w:cr"): "\n",
     qn("w:noBreakHyphen"): "-",
 }
+_INSTRUCTION = qn("w:instrText")
 _GRAPHICS = (qn("w:drawing"), qn("w:pict"), qn("w:object"))
 
 
@@ -48,6 +50,15 @@ class NoteReference(NamedTuple):
     kind: str
     id: str
     word: str
+
+
+@dataclass(slots=True)
+class _OpenField:
+    """A field whose end has not come. `default_text` is what it shows before somebody fills it in."""
+
+    instruction: list[str] = field(default_factory=list)
+    default_text: str = ""
+    has_result: bool = False
 
 
 @dataclass
@@ -69,8 +80,7 @@ class InlineReader:
 
     def __init__(self, styles: Styles) -> None:
         self._styles = styles
-        self._fields: list[bool] = []
-        """For each open field whether its result has begun."""
+        self._fields: list[_OpenField] = []
         self._visits: dict[str, Callable[[Element, Inline], None]] = {
             qn("w:r"): self._visit_run,
             qn("w:t"): self._visit_text,
@@ -89,12 +99,14 @@ class InlineReader:
         inline = Inline()
         self._visit_children(paragraph, inline)
         # An instruction ends with its paragraph, so that a damaged field does not hide the rest of the document.
-        self._fields = [has_result for has_result in self._fields if has_result]
+        self._fields = [one for one in self._fields if one.has_result]
         return inline
 
     def _visit_children(self, element: Element, inline: Inline) -> None:
         for child in element:
             tag = child.tag
+            if tag == _INSTRUCTION and self._fields:
+                self._fields[-1].instruction.append(child.text or "")
             if not isinstance(tag, str) or tag in HIDDEN:
                 continue
             visit = self._visits.get(tag)
@@ -106,8 +118,12 @@ class InlineReader:
                 self._visit_children(child, inline)
 
     def _add(self, text: str, inline: Inline) -> None:
-        if all(self._fields):
+        if self._is_shown():
             inline.parts.append(text)
+
+    def _is_shown(self) -> bool:
+        """Whether no instruction of a field is open."""
+        return all(one.has_result for one in self._fields)
 
     def _visit_run(self, run: Element, inline: Inline) -> None:
         properties = run.find(qn("w:rPr"))
@@ -118,8 +134,7 @@ class InlineReader:
             return
         start = len(inline.parts)
         self._visit_children(run, inline)
-        raised = properties.find(qn("w:vertAlign"))
-        if raised is not None and raised.get(qn("w:val")) == "superscript":
+        if self._is_raised(properties):
             before = inline.parts[start - 1] if start else ""
             inline.parts[start:] = [raise_figures(before, "".join(inline.parts[start:]))]
         fonts = properties.find(qn("w:rFonts"))
@@ -132,6 +147,13 @@ class InlineReader:
             return is_on(own)
         style = properties.find(qn("w:rStyle"))
         return style is not None and self._styles.find(style.get(qn("w:val"))).hidden
+
+    def _is_raised(self, properties: Element) -> bool:
+        own = properties.find(qn("w:vertAlign"))
+        if own is not None:
+            return bool(own.get(qn("w:val")) == "superscript")
+        style = properties.find(qn("w:rStyle"))
+        return style is not None and self._styles.find(style.get(qn("w:val"))).raised
 
     def _visit_text(self, element: Element, inline: Inline) -> None:
         self._add(element.text or "", inline)
@@ -147,11 +169,13 @@ class InlineReader:
         match mark.get(qn("w:fldCharType")):
             case "begin":
                 self._add(_read_form_field(mark), inline)
-                self._fields.append(False)
+                self._fields.append(_OpenField(default_text=_read_default_text(mark)))
             case "separate" if self._fields:
-                self._fields[-1] = True
+                self._fields[-1].has_result = True
             case "end" if self._fields:
-                self._fields.pop()
+                closed = self._fields.pop()
+                if not closed.has_result:
+                    self._add(closed.default_text or format_field("".join(closed.instruction)), inline)
 
     def _visit_ruby(self, ruby: Element, inline: Inline) -> None:
         """Adds the base text, then its reading in parentheses, as browsers without ruby show it."""
@@ -169,7 +193,7 @@ class InlineReader:
         self._visit_children(choose_content(element), inline)
 
     def _visit_graphic(self, graphic: Element, inline: Inline) -> None:
-        if all(self._fields):
+        if self._is_shown():
             inline.graphics.append(graphic)
 
     def _visit_note(self, reference: Element, inline: Inline) -> None:
@@ -208,3 +232,9 @@ def _read_form_field(mark: Element) -> str:
     state = box.find(qn("w:checked"))
     state = box.find(qn("w:default")) if state is None else state
     return "☒" if state is not None and is_on(state) else "☐"
+
+
+def _read_default_text(mark: Element) -> str:
+    """What a form's text field shows before somebody fills it in."""
+    default = mark.find("/".join(map(qn, ("w:ffData", "w:textInput", "w:default"))))
+    return "" if default is None else default.get(qn("w:val"), "")

@@ -5,15 +5,11 @@ from dataclasses import dataclass, field
 
 from docx.oxml.ns import qn
 
+from agent.text.list_numbers import format_roman
 from gateway.features.documents.engine.ingest.parsers.word_styles import Element, read_value
 
 _LEVELS = 9
 _PLACE = re.compile(r"%([1-9])")
-_ROMAN = (
-    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
-    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
-)  # fmt: skip
-_MAX_ROMAN = 3999
 
 
 @dataclass(slots=True)
@@ -152,10 +148,6 @@ def format_count(count: int, name: str) -> str:
         case "lowerLetter" | "upperLetter" if count > 0:
             letters = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
             return letters if name == "lowerLetter" else letters.upper()
-        case "lowerRoman" | "upperRoman" if 0 < count <= _MAX_ROMAN:
-            roman = ""
-            for value, sign in _ROMAN:
-                roman += sign * (count // value)
-                count %= value
-            return roman if name == "lowerRoman" else roman.upper()
+        case "lowerRoman" | "upperRoman":
+            return format_roman(count) if name == "lowerRoman" else format_roman(count).upper()
     return str(count)

@@ -13,14 +13,15 @@ _MAX_STYLES = 20
 
 
 class Style(NamedTuple):
-    """An outline level from 0, the id and the level of a list, each empty if there is none; whether its text is hidden.
-    `name` is the id of the style that says which list."""
+    """An outline level from 0, the id and the level of a list, each empty if there is none; whether its text is hidden
+    or raised. `name` is the id of the style that says which list."""
 
     outline: str = ""
     numbering: str = ""
     hidden: bool = False
     level: str = ""
     name: str = ""
+    raised: bool = False
 
 
 class Styles:
@@ -44,7 +45,7 @@ class Styles:
         return self._read[key]
 
     def _resolve(self, name: str) -> Style:
-        outline = numbering = list_level = named = ""
+        outline = numbering = list_level = named = align = ""
         hidden: bool | None = None
         style = self._elements.get(name)
         for _ in range(_MAX_STYLES):
@@ -56,9 +57,10 @@ class Styles:
             if not numbering and (numbering := read_value(style, "w:pPr/w:numPr/w:numId")):
                 named = style.get(qn("w:styleId"), "")
             vanish = style.find("/".join(map(qn, ("w:rPr", "w:vanish"))))
+            align = align or read_value(style, "w:rPr/w:vertAlign")
             hidden = is_on(vanish) if hidden is None and vanish is not None else hidden
             style = self._elements.get(read_value(style, "w:basedOn"))
-        return Style(outline, numbering, bool(hidden), list_level, named)
+        return Style(outline, numbering, bool(hidden), list_level, named, align == "superscript")
 
 
 def is_on(element: Element) -> bool:

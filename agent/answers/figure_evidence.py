@@ -1,0 +1,66 @@
+"""The values that the evidence of an answer holds, and what can be derived from them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from agent.answers.derivations import Derivations, read_quantities
+from agent.answers.totals import list_totals
+from agent.text.dates import TimeValue
+from agent.text.numbers import NumberMention
+from agent.text.spoken_times import find_spoken_times, list_halves
+from agent.text.values import KnownValues, ValueMention
+
+MAX_EVIDENCE = 60_000
+"""Characters of evidence that are read as a whole. Of more, half is the beginning, half what may hold a claim."""
+_CONTEXT = 40
+"""Characters beside a number that hold its unit, sign and scale."""
+_YEARS = range(1900, 2101)
+
+
+class FigureEvidence:
+    """The values of the evidence, and what is derived from them when it is needed."""
+
+    def __init__(self, text: str, claims: Sequence[ValueMention]) -> None:
+        self.text = text
+        self.known = KnownValues(_cut_evidence(text, claims), by_language=True)
+
+    @cached_property
+    def derivations(self) -> Derivations:
+        """What two of its numbers give; years are left out."""
+        mentions = [one for one in self.known.numbers if not _is_year(one)]
+        return Derivations(quantity for one in mentions for quantity in read_quantities(one)[:1])
+
+    @cached_property
+    def totals(self) -> list[float]:
+        """The sums of its columns."""
+        return list_totals(self.text)
+
+    @cached_property
+    def spoken_times(self) -> set[TimeValue]:
+        """The times that the evidence says in words, in both halves of the day."""
+        return {half for one in find_spoken_times(self.text) for half in list_halves(one.value)}
+
+
+def _is_year(mention: NumberMention) -> bool:
+    return mention.unit is None and mention.text.isdigit() and int(mention.value) in _YEARS
+
+
+def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
+    """The evidence; of a very long one its beginning, and what surrounds numbers that begin like a claim's."""
+    if len(evidence) <= MAX_EVIDENCE:
+        return evidence
+    starts = {run[:2] for one in claims for run in re.findall(r"\d{2,}", one.text)}
+    wanted = re.compile("|".join(rf"(?<!\d){start}" for start in sorted(starts)) or r"(?!)")
+    parts = [evidence[: MAX_EVIDENCE // 2]]
+    end = MAX_EVIDENCE // 2
+    left = MAX_EVIDENCE // 2
+    for match in wanted.finditer(evidence, end):
+        if match.start() < end:
+            continue
+        start, end = max(end, match.start() - _CONTEXT), match.end() + _CONTEXT
+        parts.append(evidence[start:end])
+        left -= end - start
+        if left <= 0:
+            break
+    return "\n".join(parts)

@@ -1,0 +1,48 @@
+"""The numbers of list items as a browser shows them: `start`, `value`, `reversed` and `type` (HTML, 4.4.5)."""
+
+import re
+from typing import Any, TypeAlias
+
+from agent.text.list_numbers import format_letters, format_roman
+
+Element: TypeAlias = Any
+"""An `lxml.html.HtmlElement`; lxml has no types."""
+
+_INTEGER = re.compile(r"\s*([-+]?\d{1,9})")
+
+
+class ListMarkers:
+    """Counts the items of one list, of whatever kind."""
+
+    def __init__(self, element: Element) -> None:
+        self._type = element.get("type", "1").strip() if element.tag == "ol" else ""
+        self._step = -1 if self._type and element.get("reversed") is not None else 1
+        start = _read_integer(element.get("start"))
+        if start is None:
+            start = sum(child.tag == "li" for child in element) if self._step < 0 else 1
+        self._next = start
+
+    def take(self, item: Element) -> str:
+        """The marker of the next item, with a space behind it."""
+        if not self._type:
+            return "- "
+        value = _read_integer(item.get("value"))
+        number = self._next if value is None else value
+        self._next = number + self._step
+        return f"{_format(number, item.get('type', '').strip() or self._type)}. "
+
+
+def _read_integer(text: str | None) -> int | None:
+    match = _INTEGER.match(text or "")
+    return None if match is None else int(match[1])
+
+
+def _format(number: int, kind: str) -> str:
+    match kind:
+        case "a" | "A" if number > 0:
+            text = format_letters(number)
+        case "i" | "I":
+            text = format_roman(number)
+        case _:
+            return str(number)
+    return text.upper() if kind.isupper() else text

@@ -1,0 +1,57 @@
+"""Times of day in words: "half past two", "Viertel vor fünf", "halv tre", "à quatre heures et demie".
+
+Only halves and quarters of hours, which nothing else in a sentence means: "ten past three" is left to its numbers.
+"""
+
+import re
+
+from agent.text.dates import TimeMention, TimeValue
+from agent.text.numbers import NUMBER_WORDS
+
+_HOURS = {word: int(value) for word, value in NUMBER_WORDS.items() if value in range(1, 13) and len(word) > 1}
+_HOURS |= {str(hour): hour for hour in range(1, 13)} | {"midi": 12, "minuit": 12}
+_HOUR = "|".join(sorted(map(re.escape, _HOURS), key=len, reverse=True))
+_SPACE = r"[ \t\u00a0\u202f]+"
+_PATTERN = re.compile(
+    rf"""
+    \bhalf{_SPACE}past{_SPACE}(?P<half_past>{_HOUR})\b
+    | \b(?:a{_SPACE})?quarter{_SPACE}(?P<english>past|to){_SPACE}(?P<english_hour>{_HOUR})\b
+    | \b(?:halb|halv){_SPACE}(?P<half_to>{_HOUR})\b(?!{_SPACE}(?:million|miljon|milliard|miljard))
+    | \b(?:viertel{_SPACE}(?P<german>nach|vor)|kvart{_SPACE}(?P<swedish>över|i)){_SPACE}(?P<quarter_hour>{_HOUR})\b
+    | \b(?:à|vers|dès|avant|après|jusqu['\u2019]à){_SPACE}(?P<french_hour>{_HOUR})(?:{_SPACE}heures?)?{_SPACE}
+      (?P<french>et{_SPACE}demie?|et{_SPACE}quart|moins{_SPACE}le{_SPACE}quart)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+CLOCK_WORDS = frozenset({"half", "quarter", "halb", "halv", "viertel", "kvart", "demie", "demi", "quart"})
+"""Words of which each such time has one."""
+
+
+def find_spoken_times(text: str) -> list[TimeMention]:
+    """The times in words of a text in order, in the first half of the day: the words leave it open."""
+    return [TimeMention(match[0], match.start(), match.end(), _read(match)) for match in _PATTERN.finditer(text)]
+
+
+def list_halves(time: TimeValue) -> tuple[TimeValue, TimeValue]:
+    """The times of both halves of the day that words may mean."""
+    return (TimeValue(time.hour % 12, time.minute), TimeValue(time.hour % 12 + 12, time.minute))
+
+
+def _read(match: re.Match[str]) -> TimeValue:
+    hour_word = next(
+        match[name]
+        for name in ("half_past", "english_hour", "half_to", "quarter_hour", "french_hour")
+        if match[name] is not None
+    )
+    hour = _HOURS[hour_word.lower()]
+    if match["half_past"]:
+        minutes = 30
+    elif match["half_to"]:
+        minutes = -30
+    elif match["french"]:
+        minutes = {"e": 30 if "demi" in match["french"].lower() else 15, "m": -15}[match["french"][0].lower()]
+    else:
+        word = (match["english"] or match["german"] or match["swedish"]).lower()
+        minutes = -15 if word in {"to", "vor", "i"} else 15
+    total = (hour % 12 * 60 + minutes) % 720
+    return TimeValue(total // 60, total % 60)

@@ -1,0 +1,100 @@
+"""What mail programs make of the text of a part: transfer encodings that mailing lists have damaged, header fields
+without an encoding, and paragraphs in lines that flow (RFC 3676)."""
+
+import quopri
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from email.message import MIMEPart
+
+_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
+_BASE64_LINE = re.compile(rb"[A-Za-z0-9+/]{4,}={0,2}")
+_PADDED_BREAK = re.compile(rb"=[ \t]+(?=\r?\n)")
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_SIGNATURE = "-- "
+_QUOTED = re.compile(r"(?P<marks>>*) ?(?P<text>.*)", re.DOTALL)
+
+
+def decode_transfer(part: MIMEPart) -> bytes:
+    """A part's bytes. A text that only claims to be base64 is taken as it is; of one that a list has added its footer
+    to, both are read."""
+    text = part.get_payload()
+    raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else b""
+    encoding = str(part.get("Content-Transfer-Encoding", "")).strip().lower()
+    if encoding == "base64":
+        return decode_base64(raw)
+    if encoding == "quoted-printable":
+        return decode_quoted_printable(raw)
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else raw
+
+
+def decode_base64(raw: bytes) -> bytes:
+    """The bytes of a text in base64, also of one that was cut, and the lines around it that are none."""
+    if not _NOT_BASE64.search(raw):
+        return _decode_whole(raw)
+    lines = [line.strip() for line in raw.splitlines()]
+    decoded = _decode_whole(b"".join(line for line in lines if _BASE64_LINE.fullmatch(line)))
+    if not decoded or _CONTROLS.search(decoded) or not _is_text(decoded):
+        return raw
+    return b"\n".join([decoded, *(line for line in lines if line and not _BASE64_LINE.fullmatch(line))])
+
+
+def decode_quoted_printable(raw: bytes) -> bytes:
+    """The bytes of a text in quoted-printable. Space behind the sign of a soft line break was added on the way."""
+    return quopri.decodestring(_PADDED_BREAK.sub(b"=", raw))
+
+
+def _decode_whole(raw: bytes) -> bytes:
+    coded = b"".join(raw.split()).rstrip(b"=")
+    if len(coded) % 4 == 1:  # a cut file: one character is no byte
+        coded = coded[:-1]
+    return b64decode(coded + b"==")
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:  # words of a text that only claims to be base64 decode to anything
+        return False
+    return True
+
+
+def decode_field(raw: str) -> str:
+    """A header field whose bytes say nothing of their encoding: UTF-8, else Windows-1252, as old programs write it."""
+    data = raw.encode("utf-8", "surrogateescape")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def join_flowed_lines(text: str, *, drops_space: bool) -> str:
+    """The paragraphs of a text in `format=flowed`: a line that ends with a space goes on in the next one of the same
+    depth of quotation. With `drops_space` (`delsp=yes`) that space does not belong to the text."""
+    return "\n".join(_iter_paragraphs(text, drops_space=drops_space))
+
+
+def _iter_paragraphs(text: str, *, drops_space: bool) -> Iterator[str]:
+    marks, pending = "", ""
+    is_open = False
+    for line in text.replace("\r\n", "\n").split("\n"):
+        match = _QUOTED.fullmatch(line)
+        assert match is not None
+        own_marks, content = match["marks"], match["text"]
+        is_signature = _SIGNATURE in (content, line)
+        if is_open and (own_marks != marks or is_signature):
+            yield _quote(marks, pending)
+            is_open, pending = False, ""
+        flows = content.endswith(" ") and not is_signature
+        pending += content[:-1] if flows and drops_space else content
+        marks, is_open = own_marks, flows
+        if not flows:
+            yield _quote(marks, pending)
+            pending = ""
+    if is_open:
+        yield _quote(marks, pending)
+
+
+def _quote(marks: str, text: str) -> str:
+    return f"{marks} {text}" if marks else text

@@ -1,0 +1,37 @@
+"""Mails whose first lines programs have damaged, in the form that the parser of the standard library reads."""
+
+import codecs
+import re
+
+_HEADER = re.compile(rb"(?:[!-9;-~]+:|From )")
+_MAX_JUNK = 20
+"""Lines that may stand before the header."""
+_BARE_BOUNDARY = re.compile(rb"(;\s*boundary=)([^\"\s;]*[=:?()<>@,/\[\]][^\"\s;]*)", re.IGNORECASE)
+"""A boundary with signs that RFC 2045 allows in quotes only."""
+_GAP = re.compile(
+    rb"(?:\r?\n){2,}(?=content-type:[ \t]*multipart/[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*boundary=)", re.IGNORECASE
+)
+"""Empty lines within the header, before the field that says that the mail has parts."""
+
+
+def mend_mail(data: bytes) -> bytes:
+    """The mail without what stands before its header, its boundaries in quotes and its header in one piece."""
+    mail = _drop_junk(data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n"))
+    mail = _BARE_BOUNDARY.sub(rb'\1"\2"', mail)
+    end = re.search(rb"(?:\r?\n){2}", mail)
+    head = mail[: end.start()].lower() if end is not None else b""
+    gap = _GAP.match(mail, end.start()) if end is not None else None
+    if gap is None or b"mime-version:" not in head or b"content-type:" in head:
+        return mail
+    return mail[: gap.start()] + b"\n" + mail[gap.end() :]
+
+
+def _drop_junk(mail: bytes) -> bytes:
+    """The mail from its first header field on, if that is near."""
+    lines = mail.split(b"\n", _MAX_JUNK + 1)
+    for place, line in enumerate(lines[: _MAX_JUNK + 1]):
+        if not line.strip():
+            break
+        if _HEADER.match(line):
+            return b"\n".join(lines[place:])
+    return mail

@@ -1,0 +1,48 @@
+"""The numbers that PowerPoint writes before the paragraphs of numbered lists (DrawingML `a:buAutoNum`)."""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from gateway.features.documents.engine.ingest.parsers.word_lists import format_count
+
+Element: TypeAlias = Any
+"""An lxml element; lxml has no types."""
+
+_FORMATS = (
+    ("alphaLc", "lowerLetter"), ("alphaUc", "upperLetter"), ("romanLc", "lowerRoman"), ("romanUc", "upperRoman"),
+    ("arabic", "decimal"),
+)  # fmt: skip
+_MARKS = {"Period": ("", "."), "ParenR": ("", ")"), "ParenBoth": ("(", ")")}
+
+
+@dataclass
+class SlideNumbers:
+    """Counts the paragraphs of one text. `_open` holds by level the kind of list, its start and its last number."""
+
+    _open: dict[int, tuple[str, int, int]] = field(default_factory=dict)
+
+    def format_number(self, paragraph: Element) -> str:
+        """The number of the next paragraph with a space behind it; empty if it has none.
+
+        A list goes on over paragraphs of deeper levels, and ends with one of its own or of a higher level that is no
+        part of it."""
+        properties = paragraph.find("{*}pPr")
+        level = properties.get("lvl", "0") if properties is not None else "0"
+        place = int(level) if level.isdecimal() else 0
+        self._open = {one: state for one, state in self._open.items() if one <= place}
+        automatic = properties.find("{*}buAutoNum") if properties is not None else None
+        if automatic is None:
+            self._open.pop(place, None)
+            return ""
+        kind, given = automatic.get("type", ""), automatic.get("startAt", "1")
+        start = int(given) if given.isdecimal() else 1
+        before = self._open.get(place)
+        count = before[2] + 1 if before is not None and before[:2] == (kind, start) else start
+        self._open[place] = (kind, start, count)
+        return _format(kind, count)
+
+
+def _format(kind: str, count: int) -> str:
+    name = next((name for head, name in _FORMATS if kind.startswith(head)), "decimal")
+    left, right = next((marks for ending, marks in _MARKS.items() if kind.endswith(ending)), ("", ""))
+    return f"{left}{format_count(count, name)}{right} "

@@ -1,0 +1,77 @@
+"""HTTP answers of foreign MCP servers that the SDK refuses, although the call has had its effect: other media types and
+ids, batches, refusals in plain words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.core.errors import ToolError
+from tests.integration.test_mcp_malformed import CONTEXT, listed, server_of
+from tests.support.mcp_server_raw import ECHO, WRITTEN
+
+RESULT = '"result": {"content": [{"type": "text", "text": "kept"}]}'
+ANSWER = f'{{"jsonrpc": "2.0", "id": ID, {RESULT}}}'
+ANSWERS: list[tuple[str, str]] = [
+    ("text/plain", ANSWER),
+    ("", ANSWER),
+    ("application/json-rpc; charset=utf-8", ANSWER),
+    ("application/json", f"[{ANSWER}]"),
+    ("application/json", f'[{{"jsonrpc": "2.0", "method": "notifications/message"}}, {ANSWER}]'),
+    ("application/json", ANSWER.replace("ID", '"ID"')),
+    ("application/json", ANSWER.replace("ID", "null")),
+    ("application/json", ANSWER.replace("ID", "99999")),
+    ("application/json", f"{{{RESULT}}}"),
+    ("application/json", "\u00ef\u00bb\u00bf" + ANSWER),
+    ("application/octet-stream", f"event: message\ndata: {ANSWER}\n\n"),
+    ("text/plain", f"data: {ANSWER}\n\n"),
+]
+
+
+def script_of(replies: list[Any]) -> dict[str, Any]:
+    tools = [{**ECHO, "name": f"t{number}"} for number in range(len(replies))]
+    return {**listed(*tools), **{f"tools/call t{number}": {WRITTEN: reply} for number, reply in enumerate(replies)}}
+
+
+async def test_an_answer_is_read_whatever_it_is_called(tmp_path: Path) -> None:
+    async with server_of(tmp_path, "json", script_of([(200, *answer) for answer in ANSWERS])) as (_, registry):
+        for number, answer in enumerate(ANSWERS):
+            assert (await registry.get(f"srv__t{number}").call({}, CONTEXT)).text == "kept", answer
+
+
+async def test_letters_of_an_older_encoding_are_read(tmp_path: Path) -> None:
+    reply = (200, "application/json", ANSWER.replace("kept", "Größe"))  # sent as Latin-1
+    async with server_of(tmp_path, "json", script_of([reply])) as (_, registry):
+        assert (await registry.get("srv__t0").call({}, CONTEXT)).text == "Größe"
+
+
+REFUSALS: list[tuple[tuple[int, str, str], str]] = [
+    ((429, "text/plain", "quota of this month is used up"), "quota of this month is used up (HTTP 429)"),
+    ((500, "application/json", '{"error": "no such note"}'), "no such note (HTTP 500)"),
+    ((422, "application/problem+json", '{"title": "Closed", "detail": "the account is closed"}'), "account is closed"),
+    ((400, "application/json", '{"message": "the date is in the past"}'), "the date is in the past"),
+    ((503, "application/json", '{"jsonrpc": "2.0", "id": null, "error": {"code": 1, "message": "down"}}'), "down"),
+    ((503, "text/plain", "Service Unavailable"), "HTTP 503 and gives no reason"),
+    ((502, "text/html", "<h1>Bad Gateway</h1>"), "HTTP 502 and gives no reason"),
+    ((500, "application/json", "{broken"), "HTTP 500 and gives no reason"),
+    ((200, "text/html", "<h1>Log in</h1>"), "text/html"),
+]
+
+
+@pytest.mark.parametrize(("reply", "words"), REFUSALS)
+async def test_a_refusal_reaches_the_caller_in_the_servers_words(
+    tmp_path: Path, reply: tuple[int, str, str], words: str
+) -> None:
+    async with server_of(tmp_path, "json", script_of([reply])) as (_, registry):
+        with pytest.raises(ToolError) as raised:
+            await registry.get("srv__t0").call({}, CONTEXT)
+        assert words in raised.value.message
+
+
+@pytest.mark.parametrize("status", [400, 404])
+async def test_a_refusal_without_a_reason_may_be_an_unknown_session(tmp_path: Path, status: int) -> None:
+    replies = [(status, "text/plain", "no"), (status, "application/json", '{"error": "session not found"}')]
+    async with server_of(tmp_path, "json", script_of(replies)) as (_, registry):
+        for number in range(len(replies)):
+            with pytest.raises(ToolError, match="does not know our session"):
+                await registry.get(f"srv__t{number}").call({}, CONTEXT)
