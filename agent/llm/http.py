@@ -10,6 +10,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from io import BytesIO
 from time import monotonic
 from typing import Any
 
@@ -29,6 +30,7 @@ from agent.llm.stream_reader import MAX_REPLY_BYTES, StreamReader
 from agent.llm.token_timer import TokenTimer
 
 MAX_STREAM_BYTES = 10 * MAX_REPLY_BYTES
+LARGE_BODY_BYTES = 2**20
 """The same for a stream, whose every token comes in some 200 bytes of its own."""
 CONNECT_SECONDS = 10.0
 STALE_SECONDS = 1.0
@@ -213,13 +215,13 @@ class HttpModelClient:
         started = monotonic()
         sending = _Sending()
         try:
-            return await self._session.post(**arguments, trace_request_ctx=sending)
+            return await self._session.post(**_open_body(arguments), trace_request_ctx=sending)
         except aiohttp.ClientConnectorError:
             raise
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
             if not sending.on_kept_connection or monotonic() - started > STALE_SECONDS:  # the server was at work on it
                 raise
-        return await self._session.post(**arguments)
+        return await self._session.post(**_open_body(arguments))
 
     def _build_call_arguments(self, request: ModelRequest, body: JsonObject, *, stream: bool) -> dict[str, Any]:
         """The arguments of the HTTP call."""
@@ -276,6 +278,14 @@ def _encode(body: JsonObject) -> bytes:
         return to_json(body)  # a third of the time of `json`: a planner's schema is 30 KB
     except PydanticSerializationError:  # half a character, as some clients cut them
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _open_body(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with a large body, such as one with pictures, as a stream: aiohttp writes bytes in one piece,
+    during which nothing else runs, and warns of it.
+    """
+    body = arguments["data"]
+    return arguments | {"data": BytesIO(body)} if len(body) > LARGE_BODY_BYTES else arguments
 
 
 def _describe_cause(error: BaseException) -> str:

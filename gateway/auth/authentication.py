@@ -63,10 +63,28 @@ class Caller:
             scopes=frozenset(SCOPES) if self.key.has_scope("admin") else self.key.scopes,
         )
 
+    @property
+    def readable_owner(self) -> str | None:
+        """Whose runs the caller may read; None for those of all owners, with a key of the scope `admin`.
+
+        Without a key a caller administers this machine, but what other people wrote is not read along the way: making
+        the key for it is in the audit record.
+        """
+        return None if self.key is not None and self.key.has_scope("admin") else self.owner
+
     def require_scope(self, scope: Scope) -> None:
         """Raises `ScopeError` if the caller's key lacks the scope."""
         if self.key is not None and not self.key.has_scope(scope):
             raise ScopeError(f"the API key {self.key.id} lacks the scope {scope!r}", scope=scope)
+
+    def require_readable(self, owner: str | None) -> None:
+        """Raises `ScopeError` if the caller may not read the runs of this owner; None: of all owners."""
+        if self.readable_owner not in (None, owner):
+            raise ScopeError(
+                "the runs of other owners are read with a key that has the scope 'admin' "
+                "(stepgate keys create NAME --scopes admin)",
+                scope="admin",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agent.core.events import ApprovalItem
 from agent.core.models import DeferredModel
-from agent.policy.approval import OpenApproval, list_open_approvals
+from agent.policy.approval import OpenApproval, format_question, list_open_approvals
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
@@ -22,6 +22,8 @@ class OpenApprovalItem(DeferredModel):
     id: str = Field(description="names it in a decision, once: 128 random bits")
     run_id: str
     room: str
+    owner: str = Field(description="whose run asks")
+    title: str = Field(description="the request of the run, shortened")
     question: str = Field(description="what a person is shown, as Markdown")
     reason: str
     items: list[ApprovalItem] = Field(description="the calls that are approved or rejected")
@@ -43,12 +45,14 @@ async def list_approvals(stepgate: Gateway, caller: CurrentCaller) -> OpenApprov
 
 
 def to_item(one: OpenApproval) -> OpenApprovalItem:
-    """An open approval request as it is shown."""
+    """An open approval request as it is shown. Its ids have fields of their own, so that the question names none."""
     return OpenApprovalItem(
         id=one.request.approval_id,
         run_id=one.run.run_id,
         room=one.run.room,
-        question=one.question,
+        owner=one.run.owner,
+        title=one.run.title,
+        question=format_question((one.request,), one.run.run_id, names_ids=False),
         reason=one.request.reason,
         items=list(one.request.items),
         call_id=one.request.call_id,

@@ -85,6 +85,9 @@ class MessageList(DeferredModel):
     room: str
     model: str | None = Field(default=None, description="the model chosen with the last message; null: the room's own")
     title: str
+    collection: str | None = Field(
+        default=None, description="`collection` of the conversation's metadata: where its messages are answered from"
+    )
     previous: str | None = None
 
 
@@ -109,6 +112,10 @@ class SentMessage(DeferredModel):
     run_id: str
     user_message: str
     answer: str
+    parent: str | None = Field(
+        description="the answer that it follows, null at the beginning; not the last one that a client has shown if "
+        "another client was faster"
+    )
     status: RunStatus
 
 
@@ -157,9 +164,11 @@ async def list_messages(
 ) -> MessageList:
     """Return the messages of the branch that the conversation is at."""
     branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
+    metadata = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
+    collection = metadata.get("collection")
     if branches.head is None:
         await stepgate.client_conversations.get(caller.owner, conversation_id)  # 404 for an unknown one
-        return MessageList(data=[], head=None, room="", title="")
+        return MessageList(data=[], head=None, room="", title="", collection=collection)
     line = [one.run_id for one in branches.list_line()]
     end = line.index(_parse_run_id(before)) if before is not None and _parse_run_id(before) in line else len(line)
     excerpt = line[max(0, end - limit) : end]
@@ -171,13 +180,13 @@ async def list_messages(
         model = _get_request(events).chosen_model
     first = await stepgate.service.get_run(line[0], owner=caller.owner)
     last = await stepgate.service.get_run(line[-1], owner=caller.owner)
-    metadata = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
     return MessageList(
         data=messages,
         head=_answer_id(branches.head),
         room=last.room,
         model=model,
         title=metadata.get("title") or first.title,
+        collection=collection,
         previous=messages[0].id if messages and excerpt[0] != line[0] else None,
     )
 
@@ -190,8 +199,14 @@ async def send_message(
     request = await _build_request(stepgate, caller, conversation_id, body)
     accepted = await accept_run(http, stepgate, caller, request)
     row = await stepgate.service.get_run(accepted.run_id, owner=caller.owner)
+    branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
+    exchange = branches.exchanges.get(row.run_id)
     return SentMessage(
-        run_id=row.run_id, user_message=_question_id(row.run_id), answer=_answer_id(row.run_id), status=row.status
+        run_id=row.run_id,
+        user_message=_question_id(row.run_id),
+        answer=_answer_id(row.run_id),
+        parent=_answer_id(exchange.parent) if exchange is not None and exchange.parent is not None else None,
+        status=row.status,
     )
 
 
@@ -290,13 +305,15 @@ async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: st
         parent = _parse_run_id(parent)
     if not content.strip() and not images:
         raise BadRequestError("content: the message is empty", param="content")
+    noted = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
+    limits: JsonObject = {"collection": noted["collection"]} if noted.get("collection") else {}
     return AgentRequest(
         prompt=content,
         images=tuple(images),
         conversation_id=conversation_id,
         parent=parent,
         room=body.room,
-        metadata=body.metadata,
+        metadata=limits | body.metadata,
     )
 
 

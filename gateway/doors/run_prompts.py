@@ -37,8 +37,7 @@ class PromptItems(DeferredModel):
 @router.get("/v1/runs/{run_id}/prompts", responses=ERRORS)
 async def list_prompts(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
     """List the prompts and replies of a run. Only its owner reads them, and a key with the scope `admin`."""
-    sees_all = caller.key is not None and caller.key.has_scope("admin")
-    await stepgate.journal.get_run(run_id, owner=None if sees_all else caller.owner)
+    await stepgate.journal.get_run(run_id, owner=caller.readable_owner)
     days = stepgate.settings.keep_prompts
     stored_prompts = await stepgate.prompts.list_prompts(run_id) if days else []
     return PromptItems(days=days, data=[_to_item(one) for one in stored_prompts])

@@ -31,8 +31,6 @@ from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
 from agent.runs.run_search import RunFilter
 from agent.runs.service import Decision
-from agent.storage.journal import RunRow
-from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
@@ -125,17 +123,18 @@ async def list_runs(
     since: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
     until: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
     min_cost_usd: Annotated[float | None, Query(ge=0, description="the least known cost of its models")] = None,
-    owner: Annotated[str | None, Query(max_length=200, description="needs the scope `admin`; `*`: all owners")] = None,
+    owner: Annotated[
+        str | None, Query(max_length=200, description="needs a key with the scope `admin`; `*`: all owners")
+    ] = None,
 ) -> RunList:
-    """List the caller's runs; with the scope `admin` also those of another owner, or of all."""
-    if owner not in (None, caller.owner):
-        caller.require_scope("admin")
+    """List the caller's runs; with a key of the scope `admin` also those of another owner, or of all."""
+    whose = None if owner == "*" else owner or caller.owner
+    caller.require_readable(whose)
     begin, end = (at.timestamp() if at is not None else None for at in (since, until))
     wanted = RunFilter(before, status, query, room, model, begin, end, min_cost_usd)
-    if wanted.is_plain and owner in (None, caller.owner):
+    if wanted.is_plain and whose == caller.owner:
         rows = await stepgate.service.list_runs(owner=caller.owner, limit=limit, before=before, status=status)
     else:
-        whose = None if owner == "*" else owner or caller.owner
         rows = await stepgate.run_search.list_runs(whose, wanted, limit)
     data = RunSummary.from_records(rows)
     costs = await stepgate.run_search.sum_costs([row.run_id for row in rows])
@@ -150,7 +149,7 @@ async def list_runs(
 @router.get("/v1/runs/{run_id}", responses=ERRORS)
 async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunDetail:
     """Return a run, finished or not. Only its owner reads it, and a key with the scope `admin`."""
-    row = await _get_readable_run(stepgate, run_id, caller)
+    row = await stepgate.journal.get_run(run_id, owner=caller.readable_owner)
     events = await stepgate.service.read_events(run_id, owner=row.owner)
     state = fold(run_id, events)
     verdicts = [
@@ -195,7 +194,7 @@ async def get_run_events(
 
     204 for a streaming client that has already seen the end: it makes an `EventSource` stop reconnecting.
     """
-    row = await _get_readable_run(stepgate, run_id, caller)
+    row = await stepgate.journal.get_run(run_id, owner=caller.readable_owner)
     position = min(parse_position(after, last_event_id), row.last_seq)
     if "application/json" in http.headers.get("accept", ""):
         events = await stepgate.service.read_events(run_id, owner=row.owner, after=position)
@@ -217,8 +216,11 @@ async def get_run_events(
     response_class=Response,
 )
 async def get_artifact(run_id: str, name: str, stepgate: Gateway, caller: CurrentCaller) -> Response:
-    """Return a file that a tool of the run has made, such as a chart. Of several with one name, the newest."""
-    events = await stepgate.service.read_events(run_id, owner=caller.owner)
+    """Return a file that a tool of the run has made, such as a chart, as the run is read. Of several with one name, the
+    newest.
+    """
+    row = await stepgate.journal.get_run(run_id, owner=caller.readable_owner)
+    events = await stepgate.service.read_events(run_id, owner=row.owner)
     for event in reversed(events):
         if isinstance(event.body, ToolReturned) and event.body.content_blob is not None:
             content = read_artifact(await stepgate.service.get_blob_content(event.body.content_blob), name)
@@ -337,12 +339,6 @@ def _list_model_calls(events: list[Event]) -> list[ModelCallItem]:
         for event in events
         if isinstance(event.body, ModelReturned)
     ]
-
-
-async def _get_readable_run(stepgate: Stepgate, run_id: str, caller: Caller) -> RunRow:
-    """The row of a run that the caller may read. Raises `NotFoundError`."""
-    reads_all = caller.key is None or caller.key.has_scope("admin")  # without keys, the owner of the machine
-    return await stepgate.journal.get_run(run_id, owner=None if reads_all else caller.owner)
 
 
 async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncGenerator[str, None]:

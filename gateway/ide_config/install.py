@@ -35,9 +35,11 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
     old = _read(path)
     text = old.removeprefix(_BYTE_ORDER_MARK)
     mark = old[: len(old) - len(text)]
+    if not text.strip():  # an editor may save an empty file with a line end
+        text = "{}\n"
     wanted = client.build(entry)
     try:
-        member = read_member(text or "{}", (*client.path, name), comments=client.comments)
+        member = read_member(text, (*client.path, name), comments=client.comments)
         if member is not None and member != wanted and not force:
             raise ConfigError(f"{path} has another server named {name!r}; --force replaces it, --name adds another")
         changed = mark + _edit(client, text, name, entry, wanted)
@@ -53,8 +55,6 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
 
 
 def _edit(client: IdeClient, text: str, name: str, entry: Entry, wanted: JsonObject) -> str:
-    if not text.strip():
-        text = "{}\n"
     if read_member(text, (*client.path, name), comments=client.comments) != wanted:
         text = set_member(text, (*client.path, name), wanted, comments=client.comments)
     inputs = client.inputs(entry)

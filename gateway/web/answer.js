@@ -1,6 +1,7 @@
 /** One answer: its text, its steps in a collapsed list, its sources, and the question of a waiting run. It shows a `view`
  * of a run as the gateway makes it, whether the run has ended or is followed while it is worked on. */
 
+import { may } from "./access.js";
 import { errorText, post } from "./api.js";
 import { button, el, fill, icon } from "./dom.js";
 import { OPEN } from "./follow.js";
@@ -19,7 +20,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
   const cited = el("div");
   const after = el("div.after");
   const tools = el("div.tools", { hidden: true });
-  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, fold, prose, cited, after, tools);
+  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), fold, prose, cited, after, tools);
   const unfolded = new Set();
   const grow = growing(prose);
   let text = "";
@@ -98,7 +99,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
 /** A prominent error message. */
 export const alarm = (text) => el("div.banner.blocking", { role: "alert" }, icon("warning"), el("p", {}, text));
 
-/** The buttons of a run that waits for a person, or null. Calls `decided(verb)` with the choice. */
+/** The buttons of a run that waits for a person; a caller who may not decide reads who may. Calls `decided(verb)`. */
 export function approval(decided, { canChange = false } = {}) {
   const choose = (verb) => async (event) => {
     const box = event.currentTarget.closest(".decision");
@@ -110,10 +111,12 @@ export function approval(decided, { canChange = false } = {}) {
       for (const one of box.querySelectorAll("button")) one.disabled = false;
     }
   };
-  return el("div.decision", { role: "group", "aria-label": "Approval" },
+  const element = el("div.decision", { role: "group", "aria-label": "Approval" },
     button("Approve", choose("approve"), { kind: "primary", picture: "done" }),
     button("Reject", choose("reject"), { picture: "close" }),
     canChange && el("span.quiet", {}, "or write what should change"));
+  may("approve").then((is) => is || fill(element, el("span", {}, "It waits for somebody whose key has the scope “approve”.")));
+  return element;
 }
 
 /** What became of a run, as one line. */

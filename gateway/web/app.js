@@ -1,4 +1,4 @@
-/** The page: four views by the hash of its address, the key dialog, and the gateway's status. */
+/** The page: its views by the hash of its address, the key dialog, and the gateway's status. */
 
 import { me } from "./access.js";
 import { askWith, key } from "./api.js";
@@ -14,7 +14,7 @@ import { watchApprovals } from "./team_approvals.js";
 import * as studio from "./studio.js";
 
 const VIEWS = { chat, documents, build, runs, team, studio, models };
-const NEEDS = { documents: "agent", build: "ingest", runs: "agent", studio: "agent" }; // scopes of the views
+const NEEDS = { chat: "chat", documents: "agent", build: "ingest", runs: "agent", studio: "agent" }; // scopes of the views
 const main = document.getElementById("main");
 const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");
@@ -84,6 +84,7 @@ async function offerViews() {
   const { scopes } = await me();
   for (const [name, scope] of Object.entries(NEEDS))
     document.querySelector(`header nav a[href="#/${name}"]`).hidden = !scopes.includes(scope);
+  if (!location.hash && !scopes.includes(NEEDS.chat)) location.hash = document.querySelector("header nav a:not([hidden])").hash;
   if (scopes.includes("approve")) watchApprovals(drawWaiting);
 }
 

@@ -1,24 +1,25 @@
-/** What is attached to the next message: pictures go with it; other files are read into a collection that answers search. */
+/** What is attached: pictures go with the next message; other files are read into a collection, that of the chat as a rule. */
 
 import { errorText, get, request } from "./api.js";
 import { button, count, el, fill, icon } from "./dom.js";
 
 const LARGEST_PICTURE = 1_600; // pixels of the longer side that models see
 const LONGEST = 900_000; // characters of a picture: a request holds 5 MB
-const DEFAULT = "documents";
 
-/** The tray above the message box. Calls `read(collection)` when a file was read into a collection. */
-export function attachments({ read }) {
+/** The tray above the message box. `own()` returns the collection of this chat's files. Calls `read(collection)` when a file
+ * was read into one. */
+export function attachments({ own, read }) {
   const chips = el("ul.attached");
-  const collection = el("input", { value: DEFAULT, list: "collections", maxLength: 200, "aria-label": "Collection for files" });
+  const collection = el("input", { placeholder: "this chat", list: "collections", maxLength: 200, "aria-label": "Collection for files" });
   const known = el("datalist", { id: "collections" });
   const target = el("label.into", { hidden: true }, el("span", {}, "Files are read into"), collection, known);
   const warning = el("p.problem", { role: "alert", hidden: true });
-  const element = el("div.tray", { hidden: true }, chips, target, warning);
+  const limited = el("div.into", { hidden: true });
+  const element = el("div.tray", { hidden: true }, limited, chips, target, warning);
   let pictures = [];
 
   function draw() {
-    element.hidden = !chips.childElementCount;
+    element.hidden = !chips.childElementCount && limited.hidden;
     target.hidden = !chips.querySelector(".file");
     warning.hidden = true;
   }
@@ -52,16 +53,17 @@ export function attachments({ read }) {
   async function addFile(file) {
     get("v1/collections").then(({ data }) => fill(known, data.map((one) => el("option", { value: one.name }))), () => {});
     const { state } = chip(file.name, "file", icon("folder"));
-    const into = collection.value.trim() || DEFAULT;
     state.textContent = "reading …";
     try {
+      const into = collection.value.trim() || await own();
+      const place = collection.value.trim() ? `in ${into}` : "in this chat";
       const form = new FormData();
       form.set("file", file);
       form.set("collection", into);
       const found = await (await request("v1/documents", { method: "POST", body: form })).json();
       const lacks = found.coverage && found.coverage.share < 0.995 ? `, ${Math.floor(found.coverage.share * 100)} % of its text` : "";
-      state.textContent = found.unchanged ? `already in ${into}` : `${count(found.passages, "passage")} in ${into}${lacks}`;
-      read(into);
+      await read(into);
+      state.textContent = found.unchanged ? `already ${place}` : `${count(found.passages, "passage")} ${place}${lacks}`;
     } catch (error) {
       state.textContent = errorText(error);
       state.className = "problem";
@@ -73,6 +75,13 @@ export function attachments({ read }) {
     add: (files) => files.forEach((file) => (/^image\/(png|jpe?g|webp|gif)$/.test(file.type) ? addPicture(file) : addFile(file))),
     get pictures() {
       return pictures.map((one) => one.url);
+    },
+    /** Says that answers come from `what` only, with a button that ends it by `free()`; not without a collection. */
+    limit(collection, what = "", free = null) {
+      limited.hidden = !collection;
+      if (collection) fill(limited, el("span", {}, "Answers come from ", el("a", { href: `#/documents/${encodeURIComponent(collection)}` }, what)),
+        button("Use all documents", free, { kind: "plain" }));
+      draw();
     },
     /** Says why what is attached cannot be sent. */
     warn(text) {

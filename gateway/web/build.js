@@ -222,8 +222,8 @@ async function anew(id, { currentTarget: pressed }) {
   try {
     const made = await post(API, { from_conversation: id });
     location.hash = `#/build/${made.id}`;
-  } catch (error) {
-    pressed.parentElement.append(alarm(errorText(error)));
+  } finally {
+    pressed.disabled = false;
   }
 }
 

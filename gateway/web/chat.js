@@ -4,6 +4,7 @@ import { alarm, answer } from "./answer.js";
 import { errorText, get, post, send } from "./api.js";
 import { attachments } from "./attachments.js";
 import { composer } from "./composer.js";
+import { note, ownCollection, pathOf } from "./conversation.js";
 import { button, el, fill, pinned } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
 import { pastChats } from "./past_chats.js";
@@ -11,13 +12,14 @@ import { question, tool, versions } from "./question.js";
 import { welcome } from "./welcome.js";
 
 const PAGE = 30; // exchanges that are loaded at once
+const LOOK_MS = 15_000; // between two looks whether the chat went on in another tab or browser
 const rooms = el("select.pill", { "aria-label": "Room" });
 const models = el("select.pill", { "aria-label": "Model", title: "The model of this chat", hidden: true });
 const log = el("div.log", { role: "log", "aria-label": "Conversation" });
 const earlier = button("Earlier messages", () => loadEarlier(), { kind: "plain" });
 const hero = el("div.hero");
-const scroll = el("div.scroll", {}, el("div.column", {}, hero, earlier, log));
-const tray = attachments({ read: (collection) => readInto(collection) });
+const scroll = el("div.scroll", {}, el("div.column", {}, hero, el("h1.hidden", {}, "Chat"), earlier, log));
+const tray = attachments({ own: async () => ownCollection(await begin(chat)), read: readInto });
 const box = composer({
   label: "Message", placeholder: "Send a message", send: say, stop, aside: [rooms, models], attach: tray.add, tray: tray.element,
   canSend: () => tray.pictures.length > 0,
@@ -28,9 +30,10 @@ export const view = el("section.view.chat", { "aria-label": "Chat" }, past.eleme
   el("div.talking", {}, scroll, el("div.dock", {}, box.element)));
 
 const stick = pinned(scroll);
-let chat = { id: "", previous: null };
+let chat = { id: "", previous: null, head: null };
 let current = null; // { id, reply } of the answer that is being written
 let following = new AbortController();
+let isSending = false;
 let opened = Promise.resolve(); // once the chat of the address is loaded: a message sent before waits for it
 const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus() });
 
@@ -57,8 +60,9 @@ export const refresh = () => start.load("", { afresh: true });
 /** Shows a chat, or none. What goes on in the one before goes on without being watched. */
 async function open(id) {
   leave();
-  chat = { id, previous: null };
+  chat = { id, previous: null, head: null };
   log.replaceChildren();
+  tray.limit(null);
   earlier.hidden = true;
   hero.hidden = Boolean(id);
   past.refresh(id);
@@ -80,33 +84,50 @@ async function reload({ keep = false } = {}) {
   const chosen = start.target();
   leave();
   try {
-    const found = await get(`${path(id)}/messages?limit=${PAGE}&render=html`);
+    const found = await get(`${pathOf(id)}/messages?limit=${PAGE}&render=html`);
     if (chat.id !== id) return;
-    chat.previous = found.previous;
+    Object.assign(chat, { previous: found.previous, head: found.head });
     earlier.hidden = !found.previous;
     if (found.room && start.target() === chosen) start.choose(found.room, found.model); // else another was chosen meanwhile
     const at = scroll.scrollTop;
     log.replaceChildren(...draw(found.data));
-    hero.hidden = true;
+    hero.hidden = found.data.length > 0;
+    limitTo(found.collection);
     if (keep) scroll.scrollTop = at;
-    else stick({ now: true });
+    stick({ now: !keep });
     watchOpen(found.data);
   } catch (error) {
     fill(log, alarm(errorText(error)), el("div.row", {}, button("Try again", () => reload(), { picture: "again" })));
   }
 }
 
+/** Shows what was written in this chat elsewhere, unless something is being written here. */
+async function look() {
+  const shown = chat;
+  const isIdle = () => chat === shown && shown.id && !current && !isSending && !log.querySelector(".edit");
+  if (document.hidden || !view.checkVisibility() || !isIdle()) return;
+  const found = await get(`${pathOf(shown.id)}/messages?limit=1`, { quiet: true }).catch(() => null); // the next look may succeed
+  if (!found || found.head === shown.head || !isIdle()) return;
+  await reload({ keep: true });
+  past.refresh();
+}
+
+setInterval(look, LOOK_MS);
+addEventListener("focus", look);
+document.addEventListener("visibilitychange", look);
+
 async function loadEarlier() {
   const before = chat.previous;
+  const { id } = chat;
   const height = scroll.scrollHeight;
-  const found = await get(`${path(chat.id)}/messages?limit=${PAGE}&render=html&before=${encodeURIComponent(before)}`);
+  const found = await get(`${pathOf(chat.id)}/messages?limit=${PAGE}&render=html&before=${encodeURIComponent(before)}`);
+  if (chat.id !== id || chat.previous !== before) return; // another chat, or pressed twice
   chat.previous = found.previous;
   earlier.hidden = !found.previous;
   log.prepend(...draw(found.data));
   scroll.scrollTop += scroll.scrollHeight - height;
 }
 
-const path = (id) => `v1/conversations/${encodeURIComponent(id)}`;
 const replies = new Map(); // id of a message -> its answer, of those that are shown
 
 function draw(messages) {
@@ -145,7 +166,7 @@ async function watch(id, reply) {
     if (known.status === "awaiting_approval") past.refresh();
   };
   try {
-    await follow(`${path(chat.id)}/messages/${id}/events`, { view: seen, blocks: reply.blocks, progress: reply.progress, lost: reply.lost }, signal);
+    await follow(`${pathOf(chat.id)}/messages/${id}/events`, { view: seen, blocks: reply.blocks, progress: reply.progress, lost: reply.lost }, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     reply.fail(error);
@@ -172,17 +193,22 @@ async function say(text) {
   else log.append(asked, reply.element);
   stick({ now: true });
   box.busy(true);
+  const here = chat;
+  isSending = true;
   try {
-    if (!chat.id) await begin();
-    const sent = await post(`${path(chat.id)}/messages`, { content: text, images, room: start.target() });
+    await begin(here);
+    const sent = await post(`${pathOf(here.id)}/messages`, { content: text, images, room: start.target() });
+    if (chat !== here) return past.refresh(); // another chat was opened meanwhile; this one goes on
     if (isReply && sent.run_id === replyRun()) return; // its own stream goes on
-    if (isReply) return await reload();
+    if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster
     replace(asked, reply.element, sent);
   } catch (error) {
-    box.busy(false);
+    if (chat === here) box.busy(false);
     if (isReply) return log.append(alarm(errorText(error)));
     reply.fail(error);
     giveBack(text);
+  } finally {
+    isSending = false;
   }
 }
 
@@ -195,29 +221,33 @@ function giveBack(text) {
 const replyRun = () => current?.id.replace(/^msg_/, "").replace(/-assistant$/, "");
 
 /** Puts the message that the gateway has stored in place of the one that was sent, and follows its answer. */
-function replace(asked, placeholder, { run_id: runId, user_message: userId, answer: answerId }) {
-  const before = [...log.children].at(-3); // the answer before, whose message the new one follows
-  const parent = [...replies].find(([, one]) => one.element === before)?.[0] ?? null;
+function replace(asked, placeholder, { run_id: runId, user_message: userId, answer: answerId, parent }) {
   const text = asked.querySelector(".mine").textContent;
   const images = [...asked.querySelectorAll("img")].map((one) => one.src);
   asked.replaceWith(drawQuestion({ id: userId, content: text, images, parent, siblings: [userId] }));
   placeholder.replaceWith(drawAnswer({ id: answerId, parent: userId, run_id: runId }));
+  chat.head = answerId;
   stick({ now: true });
   past.refresh(chat.id);
   watch(answerId, replies.get(answerId));
 }
 
-async function begin() {
-  const { id } = await post("v1/conversations", {});
-  chat = { id, previous: null };
-  history.replaceState(null, "", `#/chat/${encodeURIComponent(id)}`);
+/** Makes a chat in the gateway unless it is there. Returns its id. */
+function begin(fresh) {
+  if (fresh.id) return fresh.id;
+  fresh.begun ??= post("v1/conversations", {}).then(({ id }) => {
+    fresh.id = id;
+    if (chat === fresh) history.replaceState(null, "", `#/chat/${encodeURIComponent(id)}`);
+    return id;
+  }).finally(() => (fresh.begun = null));
+  return fresh.begun;
 }
 
 /** Sends a message that begins another branch, and shows that branch. */
 async function branch(message) {
   leave();
   try {
-    await post(`${path(chat.id)}/messages`, { ...message, room: start.target() });
+    await post(`${pathOf(chat.id)}/messages`, { ...message, room: start.target() });
     await reload();
     past.refresh(chat.id);
   } catch (error) {
@@ -229,7 +259,7 @@ async function branch(message) {
 /** Shows another version of a message, with what followed it. */
 async function choose(message) {
   try {
-    await send("PUT", `${path(chat.id)}/head`, { message });
+    await send("PUT", `${pathOf(chat.id)}/head`, { message });
     await reload({ keep: true });
   } catch (error) {
     log.append(alarm(errorText(error)));
@@ -242,13 +272,27 @@ async function stop() {
   const { id, reply } = current;
   reply.progress({ text: "Stopping" });
   try {
-    await post(`${path(chat.id)}/messages/${id}/stop`);
+    await post(`${pathOf(chat.id)}/messages/${id}/stop`);
   } catch (error) {
     if (error.status !== 409) log.append(alarm(errorText(error))); // it has ended meanwhile
   }
 }
 
-/** A file was read into a collection: a plain model cannot look there. */
-function readInto() {
-  if (rooms.value === "chat" && start.has("knowledge")) start.choose("knowledge");
+/** A file was read into a collection: from now on this chat is answered from there, which is the work of the room
+ * for documents. */
+async function readInto(collection) {
+  const here = chat;
+  await note(await begin(here), { collection });
+  if (chat !== here) return;
+  if (["chat", "stepgate"].includes(rooms.value) && start.has("knowledge")) start.choose("knowledge");
+  limitTo(collection);
+}
+
+/** Says from which collection this chat is answered, if from one only. */
+function limitTo(collection) {
+  const free = async () => {
+    await note(chat.id, { collection: null });
+    tray.limit(null);
+  };
+  tray.limit(collection, collection === ownCollection(chat.id) ? "the files of this chat" : `the documents in ${collection}`, free);
 }

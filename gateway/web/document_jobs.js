@@ -7,17 +7,23 @@ import { button, count, el, fill, moment } from "./dom.js";
 const OPEN = new Set(["queued", "running"]);
 const WAIT_S = 2; // how long a look waits for the end
 
+/** The sources of a collection that can be read again: uploaded files are only there. */
+export const usableSources = ({ sources }) => sources.filter((one) => one.source_type !== "upload");
+
+/** Begins to read the sources of a collection again; `by` is a pipeline, or a template with parameters. */
+export async function readSources(detail, by) {
+  for (const source of usableSources(detail)) await post(`v1/collections/${encodeURIComponent(detail.name)}/ingest`, { ...source, ...by });
+}
+
 /** A button that reads the sources of a collection again, by its pipeline; null where all files were uploaded. */
-export function readAgain({ name, sources, pipeline }, begun) {
-  const usable = sources.filter((one) => one.source_type !== "upload");
-  if (!usable.length) return null;
+export function readAgain(detail, begun) {
+  if (!usableSources(detail).length) return null;
   return button("Read again", async ({ currentTarget: press }) => {
     press.disabled = true;
     try {
-      for (const source of usable) await post(`v1/collections/${encodeURIComponent(name)}/ingest`, { ...source, pipeline });
+      await readSources(detail, { pipeline: detail.pipeline });
       await begun();
-    } catch (error) {
-      press.after(el("p.problem", { role: "alert" }, errorText(error)));
+    } finally {
       press.disabled = false;
     }
   }, { picture: "again", title: "Reads what has changed at the source, and removes what is gone" });

@@ -4,6 +4,7 @@ import { alarm } from "./answer.js";
 import { errorText, get, request, send } from "./api.js";
 import { may } from "./access.js";
 import { readAgain, readings } from "./document_jobs.js";
+import { pipelineForm } from "./document_pipeline.js";
 import { button, count, el, fill, icon, moment } from "./dom.js";
 
 const list = el("ul.items");
@@ -128,6 +129,7 @@ async function files(collection) {
       mayChange && deleting("Delete the collection", () => send("DELETE", path), "#/documents")),
     uploader(() => collection, () => show(collection)),
     await readings(collection, () => shown === collection && show(collection)),
+    mayChange && await pipelineForm(detail, () => show(collection)),
     el("section", {}, el("h2", {}, "Files"), data.length ? el("ul.items", {}, data.map(row)) : el("p.quiet", {}, "None yet.")),
   ];
 }
@@ -167,8 +169,7 @@ function deleting(word, action, then) {
     try {
       await action();
       location.hash = then;
-    } catch (error) {
-      press.after(el("p.problem", { role: "alert" }, errorText(error)));
+    } finally {
       press.disabled = false;
     }
   }, { kind: "plain", picture: "trash" });

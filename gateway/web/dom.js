@@ -1,5 +1,7 @@
 /** Elements and formats shared by all views. Strings become text nodes; nothing here parses HTML. */
 
+import { errorText, Failure } from "./api.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 const ICONS = {
   send: "M12 19V5M6 11l6-6 6 6",
@@ -84,10 +86,38 @@ export function canvas(className) {
   return svg;
 }
 
-/** A button with a text or an icon. */
+/** A button with a text or an icon. What its action fails with is said behind it. */
 export function button(word, onclick, { kind = "", picture = null, title = "" } = {}) {
   const look = kind ? `button.button.${kind}` : "button.button";
-  return el(look, { type: "button", onclick, title }, picture && icon(picture), word && el("span", {}, word));
+  const press = el(look, { type: "button", onclick: (event) => attempt(press, () => onclick(event)), title }, picture && icon(picture), word && el("span", {}, word));
+  return press;
+}
+
+/** Awaits an action, and says behind a node what it fails with. */
+export async function attempt(node, action) {
+  if (node.nextSibling?.isComplaint) node.nextSibling.remove();
+  try {
+    await action();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    const complaint = el("p.problem", { role: "alert" }, errorText(error));
+    complaint.isComplaint = true;
+    node.after(complaint);
+    if (!(error instanceof Failure)) throw error; // a fault of this page is for the console too
+  }
+}
+
+/** A table that scrolls by itself where it is wider than its place. From column `end` on, cells are figures. */
+export function table(label, heads, rows, { end = heads.length } = {}) {
+  const head = el("tr", {}, heads.map((word, at) => el(at < end ? "th" : "th.end", { scope: "col" }, word)));
+  return el("div.prose", {}, el("div.table", { tabIndex: 0, role: "region", "aria-label": label },
+    el("table", {}, el("thead", {}, head), el("tbody", {}, rows.map((cells) => tableRow(cells, end))))));
+}
+
+/** A row of such a table. */
+export function tableRow(cells, end = cells.length) {
+  const cell = (value, at) => el(at < end ? "td" : "td.end", {}, typeof value === "number" ? value.toLocaleString() : value);
+  return el("tr", {}, cells.map(cell));
 }
 
 /** Formats seconds. */

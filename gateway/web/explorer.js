@@ -1,5 +1,6 @@
 /** The explorer of one run: plan, answer, citations and trace. Updates while the run is in progress. */
 
+import { me } from "./access.js";
 import { approval } from "./answer.js";
 import { Failure, get, post, errorText } from "./api.js";
 import { button, count, el, fill, moment, pause, seconds, words } from "./dom.js";
@@ -13,19 +14,20 @@ import { trace } from "./trace.js";
 
 /** Shows a run in `stage` and follows it until it ends or `signal` aborts. Calls `changed()` when it has ended. */
 export async function explore(stage, id, { signal, changed, offers = () => null }) {
-  const page = layout(id, offers);
   try {
-    let run = await look(id, signal);
+    const [{ owner }, found] = await Promise.all([me(), look(id, signal)]);
+    let run = found;
+    const page = layout(id, offers, !owner || run.owner === owner);
     fill(stage, page.element);
     page.paint(run);
     let newest = 0;
     const seen = async (known) => {
       const number = (newest += 1);
       page.read(known);
-      const found = await look(id, signal);
+      const later = await look(id, signal);
       if (number < newest) return; // a later look is on its way
-      const hasEnded = OPEN.has(run.status) && !OPEN.has(found.status);
-      run = found;
+      const hasEnded = OPEN.has(run.status) && !OPEN.has(later.status);
+      run = later;
       page.paint(run);
       if (hasEnded) changed();
     };
@@ -48,13 +50,15 @@ async function look(id, signal) {
   }
 }
 
-/** The sections of the page; their contents change, they do not. */
-function layout(id, offers) {
+/** The sections of the page; their contents change, they do not. Another owner's run is read, not acted on. */
+function layout(id, offers, isMine) {
   const unfolded = new Set();
   const head = el("header");
   const question = el("div");
   const prose = el("div.prose");
-  const stop = button("Stop", () => post(`v1/runs/${id}/cancel`).catch(() => {}), { picture: "stop" });
+  const stop = button("Stop", () => post(`v1/runs/${id}/cancel`).catch((error) => {
+    if (error.status !== 409) throw error; // else it has ended meanwhile
+  }), { picture: "stop" });
   const part = (title, inner) => el("section", { hidden: true }, el("h2", {}, title), inner);
   const [plan, answer, sources, times, happened, sent, again] = [
     part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("Time", el("div")), part("Trace", el("div")),
@@ -78,9 +82,9 @@ function layout(id, offers) {
     const asked = run.status === "awaiting_approval" ? (metadata.approvals ?? []) : [];
     const ids = asked.map((one) => one.approval_id);
     fill(head, el("h1", {}, run.title || "(no words)"), facts(run), !OPEN.has(run.status) && offers(run.id));
-    stop.parentNode.hidden = !["queued", "running"].includes(run.status);
+    stop.parentNode.hidden = !isMine || !["queued", "running"].includes(run.status);
     const decide = (verb) => post(`v1/runs/${id}/${verb}`, { approvals: ids });
-    if (isAsked !== ids.join()) fill(question, ids.length > 0 && approval(decide));
+    if (isAsked !== ids.join()) fill(question, ids.length > 0 && (isMine ? approval(decide) : el("p.quiet", {}, `It waits for ${run.owner}.`)));
     isAsked = ids.join();
     const plain = run.plan?.steps.length === 1 && run.plan.steps[0].action === "completion";
     put(plan, ...(run.plan && !plain ? [madeOf(run.plan, metadata), graph(run.plan.steps, statesOf(steps), reveal)] : []));
@@ -89,7 +93,7 @@ function layout(id, offers) {
     put(happened, steps.length > 0 && trace(steps, unfolded));
     answer.hidden = !prose.childElementCount;
     if (!OPEN.has(run.status) && run.model_calls?.length) showPrompts(run.id);
-    put(again, !OPEN.has(run.status) && runActions(run));
+    put(again, isMine && !OPEN.has(run.status) && runActions(run));
   }
 
   /** Shows the prompts and replies, where the gateway keeps them. */

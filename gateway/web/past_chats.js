@@ -1,6 +1,7 @@
 /** Past chats: searched, renamed, exported and deleted; a dot shows what goes on or waits. */
 
-import { errorText, get, post, request, send } from "./api.js";
+import { get, post, request, send } from "./api.js";
+import { note, ownCollection, pathOf } from "./conversation.js";
 import { button, el, fill, icon, moment } from "./dom.js";
 import { OPEN } from "./follow.js";
 
@@ -104,7 +105,7 @@ export function pastChats({ gone }) {
     const field = el("input", { value: row.title, maxLength: 200, "aria-label": "Name of the chat" });
     const keep = async () => {
       if (field.value.trim() && field.value.trim() !== row.title)
-        await post(`v1/conversations/${encodeURIComponent(row.id)}`, { metadata: { title: field.value.trim() } }).catch(() => {});
+        await note(row.id, { title: field.value.trim() }).catch(() => {}); // the list shows the name that it has
       field.blur();
       refresh();
     };
@@ -123,19 +124,21 @@ export function pastChats({ gone }) {
 
   /** Ends what goes on in a chat that nobody watches. */
   async function stop(row, popup) {
-    popup.hidePopover();
-    const path = `v1/conversations/${encodeURIComponent(row.id)}/messages`;
+    const path = `${pathOf(row.id)}/messages`;
     const { data } = await get(`${path}?limit=1`);
-    if (data.length) await post(`${path}/${data.at(-1).id}/stop`).catch(() => {}); // it has ended meanwhile
+    if (data.length) await post(`${path}/${data.at(-1).id}/stop`).catch((error) => {
+      if (error.status !== 409) throw error; // else it has ended meanwhile
+    });
+    popup.hidePopover();
     refresh();
   }
 
   async function save(row, form, popup) {
-    popup.hidePopover();
-    const response = await request(`v1/conversations/${encodeURIComponent(row.id)}/export?format=${form}`, { accept: "*/*" });
+    const response = await request(`${pathOf(row.id)}/export?format=${form}`, { accept: "*/*" });
     const name = (row.title || "chat").replace(/[^\p{L}\p{N} _-]/gu, "").trim().slice(0, 60) || "chat";
     const href = URL.createObjectURL(await response.blob());
     el("a", { href, download: `${name}.${form === "json" ? "json" : "md"}` }).click();
+    popup.hidePopover();
     setTimeout(() => URL.revokeObjectURL(href), 60_000);
   }
 
@@ -145,14 +148,11 @@ export function pastChats({ gone }) {
       press.classList.add("sure");
       return void (press.lastChild.textContent = "Really delete?");
     }
-    try {
-      await send("DELETE", `v1/conversations/${encodeURIComponent(row.id)}`);
-      press.closest(".popup").hidePopover();
-      await refresh();
-      gone(row.id);
-    } catch (error) {
-      press.after(el("p.problem", { role: "alert" }, errorText(error)));
-    }
+    await send("DELETE", pathOf(row.id));
+    await send("DELETE", `v1/collections/${ownCollection(row.id)}`).catch(() => {}); // as a rule it has no files of its own
+    press.closest(".popup").hidePopover();
+    await refresh();
+    gone(row.id);
   }
 
   return { element, refresh };

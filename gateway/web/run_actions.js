@@ -1,6 +1,6 @@
 /** What can be made of an ended run: a recipe, or a fork from one of its steps. */
 
-import { get, post } from "./api.js";
+import { Failure, get, post } from "./api.js";
 import { el, fill, words } from "./dom.js";
 import { actions, area, choice, field } from "./studio_forms.js";
 
@@ -62,6 +62,6 @@ function parse(text) {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Error(`The inputs are not valid JSON (${error.message})`);
+    throw new Failure(`The inputs are not valid JSON (${error.message})`);
   }
 }

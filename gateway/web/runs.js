@@ -29,7 +29,7 @@ const more = button("Older", () => load(next), { kind: "plain" });
 const stage = el("div.stage");
 export const view = el("section.view.split", { "aria-label": "Runs" },
   el("nav.side", { "aria-label": "Runs" },
-    el("div.seek", {}, el("h2", {}, "Runs"), search, el("div.filters", {}, filter, span, rooms, owners, models, costs)), el("div.scroll", {}, list, more)), stage);
+    el("div.seek", {}, el("h1", {}, "Runs"), search, el("div.filters", {}, filter, span, rooms, owners, models, costs)), el("div.scroll", {}, list, more)), stage);
 
 let rows = [];
 let next = "";
@@ -81,8 +81,8 @@ async function loadChoices() {
 
 /** Offers the runs of others to who may read them. */
 async function loadOwners() {
-  const { scopes, owner: mine } = await me();
-  if (!scopes.includes("admin") || owners.options.length > 2) return;
+  const { scopes, owner: mine, key, requires_key: isWithKeys } = await me();
+  if (!(key || isWithKeys) || !scopes.includes("admin") || owners.options.length > 2) return;
   const { data } = await get("v1/usage?by=owner&owner=*").catch(() => ({ data: [] }));
   const others = data.map((one) => one.owner).filter((one) => one && one !== mine);
   owners.append(...others.map((one) => el("option", { value: one }, one)));

@@ -21,7 +21,7 @@ const list = el("ul.items", { "aria-label": "Things of this kind" });
 const adder = el("div.pad");
 const stage = el("div.stage");
 export const view = el("section.view.split.studio", { "aria-label": "Studio" },
-  el("div.side", {}, el("div.head", {}, el("h2", {}, "Studio")), el("div.scroll", {}, tabs, adder, list)), stage);
+  el("div.side", {}, el("div.head", {}, el("h1", {}, "Studio")), el("div.scroll", {}, tabs, adder, list)), stage);
 
 let enterChat = () => {};
 let section = "rooms";
@@ -78,7 +78,7 @@ async function refresh() {
   try {
     const items = await kind.list();
     if (kind !== SECTIONS[section]) return; // another section was opened meanwhile
-    fill(list, items.map(item), !items.length && el("li.quiet.pad", {}, kind.none ?? "None yet."));
+    fill(list, items.map(item), !items.length && el("li.quiet.pad", {}, kind.none ?? "None yet.", el("p.narrow", {}, kind.about)));
   } catch (error) {
     fill(list, el("li", {}, problem(error)));
   }

@@ -21,7 +21,7 @@ export async function open(id) {
   const kinds = [...new Set(entities.map((one) => one.type))].sort((a, b) => place(a) - place(b));
   const columns = kinds.map((kind) => {
     const own = entities.filter((one) => one.type === kind);
-    const element = el("div.kindred", {}, el("h3.kind", {}, `${words(kind)}s (${own.length})`), own.map(node));
+    const element = el("div.kindred", {}, el("h2.kind", {}, `${words(kind)}s (${own.length})`), own.map(node));
     return { element, own: own.map((one) => one.id) };
   });
   const box = el("div.graph.map", { role: "group", "aria-label": "Map" }, lines, columns.map((one) => one.element));

@@ -1,7 +1,7 @@
 /** The queue: lanes with their jobs, the workers that take them, and dead letters to retry or discard. */
 
 import { get, post, request } from "./api.js";
-import { el, fill, moment, pause, seconds } from "./dom.js";
+import { el, fill, moment, pause, seconds, table } from "./dom.js";
 import { actions, part } from "./studio_forms.js";
 
 export const title = "Queue";
@@ -83,10 +83,4 @@ function letter(one, refresh) {
       !one.run_id && el("span", {}, JSON.stringify(one.arguments))),
     actions(one.can_retry && ["Retry", decide(() => post(`${path}/retry`))],
       ["Discard", decide(() => request(path, { method: "DELETE" })), "", `Discard job ${one.id}? It is not done again.`]));
-}
-
-function table(label, heads, rows) {
-  const row = (kind, cells, props) => el("tr", {}, cells.map((cell) => el(kind, props, cell)));
-  return el("div.prose", {}, el("div.table", { tabIndex: 0, role: "region", "aria-label": label }, el("table", {},
-    el("thead", {}, row("th", heads, { scope: "col" })), el("tbody", {}, rows.map((cells) => row("td", cells))))));
 }

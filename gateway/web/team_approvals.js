@@ -57,7 +57,8 @@ function question(runId, asked, stage) {
     await approvals(stage);
   });
   return el("li.cardrow", {}, el("div", {},
-    el("p.facts", {}, el("span", {}, `room ${asked[0].room}`), el("span", {}, `since ${moment(asked[0].asked_at)}`), el("span", {}, `until ${moment(asked[0].expires_at)}`), el("a", { href: `#/runs/${runId}` }, "Open the run")),
+    asked[0].title && el("b.cut", {}, asked[0].title),
+    el("p.facts", {}, asked[0].owner !== "local" && el("span", {}, `asked by ${asked[0].owner}`), el("span", {}, `room ${asked[0].room}`), el("span", {}, `since ${moment(asked[0].asked_at)}`), el("span", {}, `until ${moment(asked[0].expires_at)}`), el("a", { href: `#/runs/${runId}` }, "Open the run")),
     prose, buttons));
 }
 

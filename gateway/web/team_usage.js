@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { may } from "./access.js";
-import { el, fill } from "./dom.js";
+import { attempt, el, fill, table } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days" };
@@ -17,9 +17,9 @@ export async function usage(stage) {
   const owner = everybody && isAdmin ? "&owner=*" : "";
   const ask = (by) => get(`v1/usage?since=${encodeURIComponent(since)}&by=${by}${owner}`);
   const [byDay, ...tables] = await Promise.all(["day", "model", "room", "key", ...(owner ? ["owner"] : [])].map(ask));
-  const again = (change) => (event) => {
-    change(event.currentTarget);
-    usage(stage);
+  const again = (change) => ({ currentTarget: at }) => {
+    change(at);
+    attempt(at, () => usage(stage));
   };
   const pick = el("select.pill", { "aria-label": "Time", onchange: again((at) => (span = at.value)) }, Object.entries(SPANS).map(([value, word]) => el("option", { value, selected: value === span }, word)));
   const all = isAdmin && el("label.check", {}, el("input", { type: "checkbox", checked: everybody, onchange: again((at) => (everybody = at.checked)) }), "All owners");
@@ -30,7 +30,7 @@ export async function usage(stage) {
     el("p.facts.large", {}, fact(total.runs, "run"), fact(total.model_calls, "model call"), fact(total.prompt_tokens + total.completion_tokens, "token"), total.cost_usd !== null && el("span", {}, el("b", {}, money(total.cost_usd)), " known cost")),
     total.runs ? [plot("Tokens a day", byDay.data, days, (one) => one.prompt_tokens + one.completion_tokens, (value) => value.toLocaleString()),
       total.cost_usd > 0 && plot("Cost a day", byDay.data, days, (one) => one.cost_usd ?? 0, money)] : el("p.quiet", {}, "No run has ended in this time."),
-    ["model", "room", "key", ...(owner ? ["owner"] : [])].map((by, at) => table(by, tables[at].data)));
+    ["model", "room", "key", ...(owner ? ["owner"] : [])].map((by, at) => tableOf(by, tables[at].data)));
 }
 
 const fact = (number, word) => el("span", {}, el("b", {}, number.toLocaleString()), ` ${word}${number === 1 ? "" : "s"}`);
@@ -60,12 +60,11 @@ function plot(title, data, days, value, format) {
     el("div.axis.quiet", { "aria-hidden": "true" }, el("span", {}, dates[0]), el("span", {}, dates.at(-1))));
 }
 
-function table(by, data) {
+function tableOf(by, data) {
   if (!data.length) return null;
-  const cells = (one) => [one[by] || (by === "key" ? "without a key" : "none"), one.runs, one.model_calls, one.prompt_tokens, one.completion_tokens, one.model_calls === 0 ? "–" : one.cost_usd === null ? "unknown" : money(one.cost_usd)];
+  const cost = (one) => (one.model_calls === 0 ? "–" : one.cost_usd === null ? "unknown" : money(one.cost_usd));
+  const cells = (one) => [one[by] || (by === "key" ? "without a key" : "none"), one.runs, one.model_calls, one.prompt_tokens, one.completion_tokens, cost(one)];
   const sorted = [...data].sort((one, other) => other.prompt_tokens + other.completion_tokens - one.prompt_tokens - one.completion_tokens);
   return el("section", {}, el("h2", {}, `By ${WORDS[by].toLowerCase()}`),
-    el("div.table.prose", { tabIndex: 0, role: "region", "aria-label": `Usage by ${by}` }, el("table", {},
-      el("thead", {}, el("tr", {}, [WORDS[by], "Runs", "Calls", "Tokens in", "Tokens out", "Cost"].map((word, at) => el(at ? "th.end" : "th", { scope: "col" }, word)))),
-      el("tbody", {}, sorted.map((one) => el("tr", {}, cells(one).map((cell, at) => el(at ? "td.end" : "td", {}, typeof cell === "number" ? cell.toLocaleString() : cell))))))));
+    table(`Usage by ${by}`, [WORDS[by], "Runs", "Calls", "Tokens in", "Tokens out", "Cost"], sorted.map(cells), { end: 1 }));
 }

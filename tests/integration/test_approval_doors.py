@@ -220,6 +220,7 @@ async def test_decisions_name_open_approvals_of_their_own_run(serve: Serve, room
             mine: first["metadata"]["run_id"], other: second["metadata"]["run_id"],
         }  # fmt: skip
         assert all("`calculator`" in one["question"] and one["asked_at"] < one["expires_at"] for one in listed)
+        assert {(one["owner"], one["title"]) for one in listed} == {("local", ASK)}
         path = f"/v1/runs/{first['metadata']['run_id']}/approve"
         for wrong in (f"apr_{'0' * 32}", other, ""):
             assert (await client.post(path, json={"approvals": [wrong]})).status_code == 409, wrong

@@ -59,11 +59,12 @@ async def test_a_message_that_names_a_parent_begins_a_branch(serve: Serve, model
     async with chatting(serve, echo()) as client:
         chat = await new_chat(client)
         first = await send(client, chat, "letter A?")
-        await send(client, chat, "letter B?")
+        second = await send(client, chat, "letter B?")
         edited = await send(client, chat, "letter C?", parent=first["answer"])
+        assert [one["parent"] for one in (first, second, edited)] == [None, first["answer"], first["answer"]]
         assert spoken(model_server) == ["letter A?", "about A", "letter C?"], "without the other branch"
         assert await contents(client, chat) == ["letter A?", "about A", "letter C?", "about C"]
-        await send(client, chat, "letter D?")
+        assert (await send(client, chat, "letter D?"))["parent"] == edited["answer"]
         assert spoken(model_server) == ["letter A?", "about A", "letter C?", "about C", "letter D?"]
         listed = (await client.get(f"/v1/conversations/{chat}/messages")).json()
         versions = listed["data"][2]["siblings"]
@@ -247,6 +248,22 @@ async def test_chats_are_listed_searched_renamed_exported_and_deleted(serve: Ser
         assert (await client.delete(f"/v1/conversations/{one}")).status_code == 200
         assert await list_ids("") == [other]
         assert (await client.get(f"/v1/conversations/{one}/messages")).status_code == 404
+
+
+async def test_a_conversation_is_answered_from_the_collection_that_its_metadata_names(serve: Serve) -> None:
+    async with chatting(serve) as client:
+        for name, colour in (("one", "blue"), ("two", "red")):
+            text = f"# Devices\n\nLost devices go to the {colour} desk.\n".encode()
+            sent = await client.post("/v1/documents", files={"file": ("a.md", text)}, data={"collection": name})
+            assert sent.status_code == 201, sent.text
+        chat = await new_chat(client, collection="two")
+        assert (await client.get(f"/v1/conversations/{chat}/messages")).json()["collection"] == "two"
+        question = "Where do lost devices go?"
+        await send(client, chat, question, room="knowledge")
+        await send(client, chat, question, room="knowledge", metadata={"collection": "one"})
+        colours = [("red" in one, "blue" in one) for one in (await contents(client, chat))[1::2]]
+        assert colours == [(True, False), (False, True)], "a message may name another one"
+        assert (await client.get(f"/v1/conversations/{chat}/messages")).json()["collection"] == "two"
 
 
 async def test_a_long_chat_comes_in_pages(serve: Serve) -> None:

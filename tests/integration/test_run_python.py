@@ -346,9 +346,10 @@ async def test_a_tool_call_without_a_model_has_artifacts_too(serve: Serve) -> No
 async def test_an_artifact_belongs_to_the_owner_of_its_run(serve: Serve, tmp_path: Path) -> None:
     anna = bearer(await created_key(tmp_path / "data", "anna", "--owner", "anna"))
     bob = bearer(await created_key(tmp_path / "data", "bob", "--owner", "bob"))
+    chief = bearer(await created_key(tmp_path / "data", "chief", "--owner", "chief", "--scopes", "admin"))
     calls = [{"tool": "run_python", "args": {"code": "open('a.txt', 'w').write('hello')"}}]
     async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
         answer = (await http.post("/v1/agent", json={"metadata": {"tool_calls": calls}}, headers=anna)).json()
         path = f"/v1/runs/{answer['metadata']['run_id']}/artifacts/a.txt"
-        replies = [await http.get(path, headers=headers) for headers in (anna, bob, {})]
-    assert [reply.status_code for reply in replies] == [200, 404, 404]  # without a key: the owner `local`
+        replies = [await http.get(path, headers=headers) for headers in (anna, chief, bob, {})]
+    assert [reply.status_code for reply in replies] == [200, 200, 404, 404]  # without a key: the owner `local`

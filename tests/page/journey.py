@@ -11,6 +11,8 @@ from tests.support.browser import Page, open_page
 SIZES = {"phone": (390, 844), "tablet": (800, 1000), "desk": (1280, 860)}
 PICTURES = os.environ.get("PAGE_PICTURES", "")
 """The folder that pictures are written to; none without it."""
+VIEWS_FOLDER = os.environ.get("PAGE_VIEWS", "")
+"""The same for pictures of every view, to be looked at and not kept."""
 
 
 @asynccontextmanager
@@ -49,14 +51,16 @@ async def reload(page: Page) -> None:
     raise AssertionError("the page was not loaded again")
 
 
-async def picture(page: Page, name: str, sizes: tuple[str, ...] = ("desk",), *, dark: bool = False) -> None:
+async def picture(
+    page: Page, name: str, sizes: tuple[str, ...] = ("desk",), *, dark: bool = False, folder: str = PICTURES
+) -> None:
     """Keep what is seen, at these widths; and see that nothing reaches beyond the window."""
     for size in sizes:
         width, height = SIZES[size]
         await page.look_like(width, height, dark=dark)
         await page.until(f"document.documentElement.scrollWidth <= {width}")
-        if PICTURES:
+        if folder:
             suffix = ("" if size == "desk" else f"-{size}") + ("-dark" if dark else "")
             seen = await page.screenshot()
-            await asyncio.to_thread((Path(PICTURES) / f"page-{name}{suffix}.png").write_bytes, seen)
+            await asyncio.to_thread((Path(folder) / f"page-{name}{suffix}.png").write_bytes, seen)
     await page.look_like(*SIZES["desk"])

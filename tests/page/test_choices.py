@@ -14,6 +14,7 @@ from tests.page.journey import choose_room, page_at, picture, reload, send
 from tests.support.browser import BROWSER_TEST, running_chromium
 from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import says, script
+from tests.support.scripted_server import ScriptedServer
 
 __all__ = ["model_server", "serve"]  # fixtures
 
@@ -24,6 +25,21 @@ PICKS = "document.querySelector('select[aria-label=Model]')"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 """A PNG of one pixel, in base64."""
 
+DROP_NOISE = """(async () => {
+    const canvas = new OffscreenCanvas(2_700, 2_600);
+    const paint = canvas.getContext("2d");
+    const data = paint.createImageData(canvas.width, canvas.height);
+    for (let at = 0; at < data.data.length; at += 16_384) crypto.getRandomValues(data.data.subarray(at, at + 16_384));
+    for (let at = 3; at < data.data.length; at += 4) data.data[at] = 255;
+    paint.putImageData(data, 0, 0);
+    const file = new File([await canvas.convertToBlob({ type: "image/png" })], "noise.png", { type: "image/png" });
+    const drop = new DataTransfer();
+    drop.items.add(file);
+    const event = new DragEvent("drop", { dataTransfer: drop, bubbles: true });
+    document.querySelector(".chat .composer").dispatchEvent(event);
+    return file.size;
+})()"""
+"""Drops a picture that cannot be compressed; its size in bytes."""
 FILTERS = (("Model", "large", 1), ("Model", "", 2), ("Cost", "0.001", 1), ("Cost", "", 2))
 """A choice, its value, and how many of the two runs fit."""
 
@@ -104,6 +120,28 @@ async def test_a_picture_goes_to_a_room_that_sees(devtools: str, serve: Serve) -
         await send(page, "What is this?", "eyes")
         await page.until(f"({ANSWER}).includes('A red dot')")
         assert await page.evaluate("document.querySelector('.log img')?.naturalWidth") == 1
+
+
+async def test_a_picture_of_20_megabytes_is_sent_smaller(
+    devtools: str, serve: Serve, model_server: ScriptedServer
+) -> None:
+    room = {"id": "eyes", "name": "Eyes", "planning": False, "vision": True}
+    async with (
+        serve(script(says("Noise."))) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        assert (await client.post("/v1/rooms", json=room)).status_code == 201
+        async with page_at(devtools, url) as page:
+            await choose_room(page, "eyes")
+            size = await page.evaluate(DROP_NOISE)
+            assert size > 20_000_000
+            await page.until("document.querySelector('.attached .picture img')", 60_000)
+            await send(page, "What is this?", "eyes")
+            await page.until(f"({ANSWER}).includes('Noise')")
+            assert await page.evaluate("document.querySelector('.log img').naturalWidth") == 1_600
+    sent = json.dumps(model_server.requests()[-1]["body"])
+    assert "data:image/jpeg;base64," in sent
+    assert len(sent) < 5_000_000
 
 
 async def test_a_folder_is_picked_read_again_and_what_is_left_out_is_named(
@@ -195,7 +233,7 @@ async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devto
 
 async def test_the_studio_says_what_is_there(devtools: str, serve: Serve) -> None:
     async with serve() as url, page_at(devtools, url, "#/studio/tools") as page:
-        await page.until("/^\\d\\d+ tools$/.test(document.querySelector('.studio h1')?.innerText)")
+        await page.until("/^\\d\\d+ tools$/.test(document.querySelector('.studio .stage h1')?.innerText)")
         await page.write(".studio input[type=search]", "calculator")
         await page.until("document.querySelectorAll('.tools-of > li:not([hidden])').length < 5")
         await picture(page, "tools", ("phone", "desk"))

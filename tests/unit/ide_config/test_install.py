@@ -141,7 +141,7 @@ def test_a_file_that_the_client_could_not_read_is_left_as_it_is(tmp_path: Path, 
     assert [one.name for one in tmp_path.iterdir()] == ["file.json"]
 
 
-def test_comments_byte_order_marks_links_and_empty_files_are_kept(tmp_path: Path) -> None:
+def test_comments_byte_order_marks_and_links_are_kept(tmp_path: Path) -> None:
     real, link = tmp_path / "dotfiles.json", tmp_path / "settings.json"
     real.write_bytes('\ufeff// Zed\r\n{\r\n  // mine\r\n  "vim_mode": true,\r\n}\r\n'.encode())
     link.symlink_to(real)
@@ -150,10 +150,19 @@ def test_comments_byte_order_marks_links_and_empty_files_are_kept(tmp_path: Path
     assert link.is_symlink()
     assert written.startswith('\ufeff// Zed\r\n{\r\n  // mine\r\n  "vim_mode": true,\r\n  "context_servers": {\r\n')
     assert "\n" not in written.replace("\r\n", "")
-    empty = tmp_path / "empty.json"
-    empty.touch()
-    install_entry(CLIENTS["cursor"], empty, "stepgate", Entry(url=URL))
-    assert json.loads(empty.read_text()) == {"mcpServers": {"stepgate": {"url": URL}}}
+
+
+@pytest.mark.parametrize("client", sorted(FILES))
+@pytest.mark.parametrize("content", ["", "\n", " \r\n\t\r\n", "\ufeff", "\ufeff\n"])
+def test_an_empty_file_gets_the_entry(tmp_path: Path, client: str, content: str) -> None:
+    path = tmp_path / "empty.json"
+    path.write_bytes(content.encode())
+    entry = Entry(url=URL, command=("stepgate", "mcp"))
+    assert install_entry(CLIENTS[client], path, "stepgate", entry).outcome == "added"
+    written = path.read_bytes().decode()
+    assert written.startswith("\ufeff") == content.startswith("\ufeff")
+    assert json.loads(written.removeprefix("\ufeff"))[FILES[client][1]].keys() == {"stepgate"}
+    assert install_entry(CLIENTS[client], path, "stepgate", entry).outcome == "unchanged"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """`HttpModelClient` where a call cannot be started, or is under way when the client is closed."""
 
 import asyncio
+import json
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +54,29 @@ async def test_a_stream_ends_when_its_client_is_closed() -> None:
         with pytest.raises(ModelDownError, match="closed"):
             await reading
         await hung_up.wait()
+
+
+async def test_a_request_with_large_pictures_arrives_whole() -> None:
+    request = replace(REQUEST, messages=({"role": "user", "content": "x" * 3_000_000},))
+    received = asyncio.Queue[tuple[bytes, bytes]]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
+        received.put_nowait((head, await reader.readexactly(length)))
+        writer.write(HEAD + CHUNK.replace(b'{"content":"a"}', b'{},"finish_reason":"stop"') + b"data: [DONE]\n\n")
+        writer.close()
+
+    async with asyncio.timeout(30), await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        client = HttpModelClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        try:
+            async for _ in client.stream(request):
+                pass
+        finally:
+            await client.aclose()
+        head, body = await received.get()
+    assert b"content-type: application/json" in head
+    assert json.loads(body)["messages"] == list(request.messages)
 
 
 @pytest.mark.parametrize("chunked", [True, False])

@@ -1,0 +1,15 @@
+/** A conversation in the gateway: its address, what is noted about it, and the collection of its own files. */
+
+import { get, post } from "./api.js";
+
+export const pathOf = (id) => `v1/conversations/${encodeURIComponent(id)}`;
+
+/** The collection that files of this chat alone are read into. */
+export const ownCollection = (id) => `chat-${id.replace(/^conv_/, "").slice(0, 20)}`;
+
+/** Changes some of what is noted about a conversation (`title`, `collection`) and leaves the rest; null takes a note away. */
+export async function note(id, changes) {
+  const { metadata } = await get(pathOf(id));
+  const kept = Object.entries({ ...metadata, ...changes }).filter(([, value]) => value !== null);
+  await post(pathOf(id), { metadata: Object.fromEntries(kept) });
+}

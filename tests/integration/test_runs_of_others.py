@@ -1,0 +1,56 @@
+"""Who reads whose runs: an owner their own, a key with the scope `admin` all, a caller without a key no other's."""
+
+from pathlib import Path
+
+import httpx
+
+from tests.integration.conftest import Serve
+from tests.integration.test_keys import bearer, created_key
+from tests.integration.test_openai_door import MODEL
+
+
+async def test_an_admin_lists_and_reads_the_runs_of_others(serve: Serve, tmp_path: Path) -> None:
+    options = {"require_key": "always", "keep_prompts": 7}
+    async with serve(MODEL, **options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))
+        bob = bearer(await created_key(tmp_path / "data", "b", "--owner", "bob"))
+        chief = bearer(await created_key(tmp_path / "data", "c", "--owner", "chief", "--scopes", "admin"))
+        runs = [
+            (await client.post("/v1/agent", json={"prompt": "2+2"}, headers=one)).json()["metadata"]["run_id"]
+            for one in (anna, bob)
+        ]
+
+        async def listed(headers: dict[str, str], **query: str) -> list[tuple[str, str]]:
+            answer = await client.get("/v1/runs", params=query, headers=headers)
+            assert answer.status_code == 200, answer.text
+            return [(one["id"], one["owner"]) for one in answer.json()["data"]]
+
+        assert await listed(chief) == []
+        assert await listed(chief, owner="anna") == [(runs[0], "anna")]
+        assert await listed(chief, owner="nobody") == []
+        assert await listed(chief, owner="*") == [(runs[1], "bob"), (runs[0], "anna")]
+        assert await listed(chief, owner="*", before=runs[1]) == [(runs[0], "anna")]
+        assert await listed(chief, owner="anna", before=runs[1]) == [], "a place in another's list is none in this"
+        assert await listed(bob, owner="bob") == [(runs[1], "bob")]
+        for owner in ("*", "anna"):
+            refused = await client.get("/v1/runs", params={"owner": owner}, headers=bob)
+            assert refused.status_code == 403
+        for path in ("", "/events", "/prompts"):
+            assert (await client.get(f"/v1/runs/{runs[0]}{path}", headers=chief)).status_code == 200
+            assert (await client.get(f"/v1/runs/{runs[0]}{path}", headers=bob)).status_code == 404
+        assert (await client.post(f"/v1/runs/{runs[0]}/cancel", headers=chief)).status_code == 404, "reading only"
+
+
+async def test_a_caller_without_a_key_reads_the_runs_of_this_machine_only(serve: Serve, tmp_path: Path) -> None:
+    async with serve(MODEL, keep_prompts=7) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))
+        asked = {"prompt": "2+2"}
+        hers = (await client.post("/v1/agent", json=asked, headers=anna)).json()["metadata"]["run_id"]
+        own = (await client.post("/v1/agent", json=asked)).json()["metadata"]["run_id"]
+        assert [one["id"] for one in (await client.get("/v1/runs?owner=local")).json()["data"]] == [own]
+        for owner in ("*", "anna"):
+            refused = await client.get("/v1/runs", params={"owner": owner})
+            assert (refused.status_code, "--scopes admin" in refused.json()["error"]["message"]) == (403, True)
+        for path in ("", "/events", "/prompts", "/artifacts/a.txt"):
+            assert (await client.get(f"/v1/runs/{hers}{path}")).status_code == 404, path
+            assert (await client.get(f"/v1/runs/{own}{path}")).status_code == (404 if "artifacts" in path else 200)
