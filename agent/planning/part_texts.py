@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from agent.core.json_walk import iter_leaves
 from agent.planning.request import RoundResult
 
-_CODE = re.compile(r"[\w.]*\s*[=(].*|\w*[\w./\\-]*[_./\\][\w./\\-]*", re.ASCII | re.DOTALL)
-"""`name(...`, `name = ...`, a path or an identifier."""
+_CODE = re.compile(r"[\w.]+(?:\(|\s*=).*|\w+_\w+\s*\(.*|\w*[\w./\\-]*[_./\\][\w./\\-]*", re.ASCII | re.DOTALL)
+"""`name(...`, `name = ...`, a path or an identifier; neither "(1) list the tickets" nor "the rent (in euros)"."""
 _FIGURE = re.compile(r"\d+")
 _CALLED = re.compile(r"(\w+)\s*(?:\(|\Z)")
 """A name alone, or before its arguments. "list the tickets" is not a call of a tool `list`."""

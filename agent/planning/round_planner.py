@@ -45,7 +45,14 @@ from agent.planning.round_prompt import (
     say,
 )
 from agent.planning.round_reply import read_choice, read_decision
-from agent.planning.round_steps import build_plan_more, defer_effects, leave_out_unasked, limit_inputs, mark_round
+from agent.planning.round_steps import (
+    build_plan_more,
+    defer_effects,
+    drop_steps,
+    leave_out_unasked,
+    limit_inputs,
+    mark_round,
+)
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
 from agent.prompts import render
@@ -244,13 +251,16 @@ class RoundPlanner:
         notes: list[str] = []
         check_repetition(meant.data, request.rounds)
         made = build_plan_steps(limit_inputs(meant.data, request), request, notes=notes)
-        requested = leave_out_unasked(made.steps, request, notes) if was_told else made.steps
+        calls = tuple(step for step in made.steps if step.is_work)  # the answer follows when no call is missing
+        if not calls:
+            raise PlanInvalidError(["a round holds at least one call; if all is known, decide to answer"])
+        requested = leave_out_unasked(calls, request, notes) if was_told else calls
         steps = defer_effects(requested, request, notes)
         looks = look_first(steps, request, notes)
-        steps = tuple(step for step in steps if step.id not in looks)
+        steps = drop_steps(steps, looks)
         todo = meant.data.get("todo")
         named = [str(part) for part in (todo if isinstance(todo, list) else ())]
-        named = [part for part, step in zip_longest(named, made.steps) if part and (step is None or step in requested)]
+        named = [part for part, step in zip_longest(named, calls) if part and (step is None or step in requested)]
         context = (request.question, request.ground, *(message.content for message in request.history))
         texts = "\n".join((*context, *(call.text for call in request.rounds)))
         named = select_parts(named, request.catalogue.list_names(), texts, render("decide_examples"))
