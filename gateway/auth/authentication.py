@@ -63,9 +63,13 @@ class Caller:
             scopes=frozenset(SCOPES) if self.key.has_scope("admin") else self.key.scopes,
         )
 
+    def has_scope(self, scope: Scope) -> bool:
+        """Whether the caller may do what the scope names. Without a key they are the machine's owner, who may all."""
+        return self.key is None or self.key.has_scope(scope)
+
     def require_scope(self, scope: Scope) -> None:
         """Raises `ScopeError` if the caller's key lacks the scope."""
-        if self.key is not None and not self.key.has_scope(scope):
+        if self.key is not None and not self.has_scope(scope):
             raise ScopeError(f"the API key {self.key.id} lacks the scope {scope!r}", scope=scope)
 
 

@@ -218,7 +218,8 @@ async def get_run_events(
 )
 async def get_artifact(run_id: str, name: str, stepgate: Gateway, caller: CurrentCaller) -> Response:
     """Return a file that a tool of the run has made, such as a chart. Of several with one name, the newest."""
-    events = await stepgate.service.read_events(run_id, owner=caller.owner)
+    row = await _get_readable_run(stepgate, run_id, caller)
+    events = await stepgate.service.read_events(run_id, owner=row.owner)
     for event in reversed(events):
         if isinstance(event.body, ToolReturned) and event.body.content_blob is not None:
             content = read_artifact(await stepgate.service.get_blob_content(event.body.content_blob), name)
@@ -341,8 +342,7 @@ def _list_model_calls(events: list[Event]) -> list[ModelCallItem]:
 
 async def _get_readable_run(stepgate: Stepgate, run_id: str, caller: Caller) -> RunRow:
     """The row of a run that the caller may read. Raises `NotFoundError`."""
-    reads_all = caller.key is None or caller.key.has_scope("admin")  # without keys, the owner of the machine
-    return await stepgate.journal.get_run(run_id, owner=None if reads_all else caller.owner)
+    return await stepgate.journal.get_run(run_id, owner=None if caller.has_scope("admin") else caller.owner)
 
 
 async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncGenerator[str, None]:
