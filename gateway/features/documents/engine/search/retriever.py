@@ -93,7 +93,7 @@ class Retriever:
     ) -> MemoryOutput:
         """The best passages that reach the minimum relevance of the query (scale: `scoring.py`).
 
-        Raises `MemoryNoResultsError` if known_ids is none, `BadRequestError` for an unknown filter, and `StoreError`.
+        Raises `MemoryNoResultsError` if none does, `BadRequestError` for an unknown filter, and `StoreError`.
         """
         branches = await self._query_branches(query, query.filters or {}, collection, owner, mode)
         stored = await self._read_missing(branches, collection, owner)
