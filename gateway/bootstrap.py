@@ -196,7 +196,7 @@ async def _assemble(
         idempotency=IdempotencyStore(statements, clock),
         audit=context.audit,
         sessions=SessionStore(statements),
-        client_conversations=ClientConversations(statements, clock, intake.own_ids),
+        client_conversations=ClientConversations(statements, clock, intake.own_ids, context.store.conversations),
         conversation_list=ConversationList(statements),
         run_search=RunSearch(statements),
         prompts=PromptLog(statements, context.settings.keep_prompts, clock),

@@ -40,9 +40,9 @@ class EventStream:
     """
 
     def __init__(
-        self, place: Callable[[], AbstractContextManager[None]], heartbeat_s: float = HEARTBEAT_SECONDS
+        self, open_slot: Callable[[], AbstractContextManager[None]], heartbeat_s: float = HEARTBEAT_SECONDS
     ) -> None:
-        self._open_slot = place
+        self._open_slot = open_slot
         self._heartbeat_s = heartbeat_s
         self._held = contextlib.ExitStack()
 
@@ -87,14 +87,14 @@ class _ClosingStreamResponse(StreamingResponse):
     """
 
     def __init__(
-        self, content: AsyncGenerator[str, None], place: AbstractContextManager[object], **options: Any
+        self, content: AsyncGenerator[str, None], slot: AbstractContextManager[object], **options: Any
     ) -> None:
         super().__init__(content, **options)
         self._content = content
-        self._open_slot = place
+        self._slot = slot
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._open_slot:
+        with self._slot:
             try:
                 await super().__call__(scope, receive, send)
             finally:

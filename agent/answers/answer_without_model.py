@@ -176,8 +176,8 @@ def answer_background_prompt(prompt: str) -> str:
     """The JSON for a chat client's background prompt (title, tags, follow-ups, queries).
 
     The first key before the quoted chat names the kind; "title" and "follow" occur in many of these prompts."""
-    told = prompt.split(_CHAT_BEGINS, 1)[0]
-    wanted = _WANTED_KEY.search(told)
+    instructions = prompt.split(_CHAT_BEGINS, 1)[0]
+    wanted = _WANTED_KEY.search(instructions)
     chat = _CHAT.search(prompt)
     first = next((line for line in (chat[1] if chat else "").splitlines() if line.strip()), "Conversation")
     words = re.sub(r"^\s*(user|assistant)\s*:\s*", "", first, flags=re.IGNORECASE)
@@ -222,8 +222,8 @@ async def compose_partial_answer(run: Run) -> str:
     """The answer of an incomplete run: the reason, the known results, the missing ones. Omits the steps that a
     person rejected, and the result of the skill's briefing."""
     state = run.state
-    told = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
-    outcomes = [(step, output) for step, output in await list_results(run) if step.tool != told]
+    briefing = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
+    outcomes = [(step, output) for step, output in await list_results(run) if step.tool != briefing]
     refused = _explain_refusal(run)
     if run.state.classified is not None and len(run.state.classified.intents) > 1:
         return "\n".join(_list_intent_outcomes(run, outcomes))
@@ -246,13 +246,13 @@ def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]])
         own = state.get_step(step.id)
         if step.id in results:
             kind = "not done" if is_left_undone(state, step.id) else "done"
-            told = f"{kind}. {cut_text(results[step.id].text, RESULT_CHARS)}"
+            outcome = f"{kind}. {cut_text(results[step.id].text, RESULT_CHARS)}"
         elif own.last is None:
             needed = [name for name in step.depends_on if name not in results or is_left_undone(state, name)]
-            told = "not begun, because what it needs was not done." if needed else "not begun."
+            outcome = "not begun, because what it needs was not done." if needed else "not begun."
         else:
-            told = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"
-        lines.append(f"{number}. {step.intent}: {told}")
+            outcome = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"
+        lines.append(f"{number}. {step.intent}: {outcome}")
     return lines
 
 

@@ -21,7 +21,6 @@ from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
-from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_server_name, is_foreign, split_name
 from agent.tools.extracted_fields import EXTRACT
@@ -48,7 +47,7 @@ async def find_asked_arguments(
 def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> dict[str, ArgumentRole]:
     """The arguments whose values are not the user's, with their roles, of a call that may hold such values."""
     state = run.state
-    words = OwnWords() if state.has_untrusted_prompt else collect_own_words(state)
+    words = collect_own_words(state)
     step = find_called_step(state, spec.name, site)
     recorded = get_call_decision(state, state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
     # A call that was asked about follows its own answer, which is bound to the tool's description too.

@@ -115,7 +115,8 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     """
     step = start.step
     tainted = run.state.tainted or has_untrusted_literal(run.state, step)
-    tainted = tainted or (step.action == "skill" and has_tainted_inputs(run.state, step))
+    if step.action == "skill":
+        tainted = tainted or has_tainted_inputs(run.state, step) or _may_feedback_repeat_outside_text(run.state, start)
     if not step.args:
         return {}, tainted
     outputs = await load_inputs(run, start)
@@ -123,6 +124,14 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     texts = list_text_arg_names(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
     resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)
     return resolved.args, tainted or resolved.tainted
+
+
+def _may_feedback_repeat_outside_text(state: RunState, start: Start) -> bool:
+    """Whether the feedback that a skill's model reads is about a result with text from outside, whose orders a judge
+    may have passed on.
+    """
+    earlier = (one for one in state.get_step(start.step.id).attempts if one.number < start.attempt)
+    return start.feedback is not None and any(one.output is not None and one.output.tainted for one in earlier)
 
 
 async def load_inputs(run: Run, start: Start) -> dict[str, StepOutput]:

@@ -75,9 +75,7 @@ async def call_client_tools(run: Run) -> None:
 async def build_continuation(run: Run, given: GivenPlan) -> list[EventDraft]:
     """The events that take over the earlier run's plans, steps and approvals, with the client's results.
 
-    The results are untrusted data.
-
-    The supervisor judges the results as those of any tool.
+    The results are untrusted data, and are judged as those of any tool.
     """
     origin = await load_origin(run, given)
     events = await run.journal.read_events(given.from_run)

@@ -5,7 +5,7 @@ or to the `Extension` of another package. A room lists the gates that its runs m
 that still fails one after its replans ends as failed. Every mode of planning and execution checks all gates.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from agent.answers.evidence import contains_no_answer_text
 from agent.core.events import GateChecked, StepOutput
@@ -16,10 +16,10 @@ from agent.run_context.extensions import NO_EXTENSIONS, Extensions, Gate, GateCo
 from agent.run_context.outputs import parse_cited_ids
 
 
-def required_tools(context: GateContext) -> GateResult | None:
+def check_required_tools(context: GateContext) -> GateResult | None:
     """Passes if the tools in `metadata.tool_calls` returned and the tools that the room requires succeeded."""
     state = context.state
-    named, wanted = _list_requested_tools(state), context.state.room.list_required_tools(context.topics)
+    named, wanted = context.requested_tools, context.state.room.list_required_tools(context.topics)
     if not named and not wanted:
         return None
     ran = _get_last_errors_by_tool(state)
@@ -119,7 +119,7 @@ __all__ = [
 
 GATES: Mapping[str, Gate] = {
     "answer_present": check_answer_present,
-    "required_tools": required_tools,
+    "required_tools": check_required_tools,
     "citations_resolve": check_citations_resolve,
     "evidence_found": check_evidence_found,
 }
@@ -135,10 +135,14 @@ def check_gates(
     sources: tuple[Source, ...],
     outputs: Mapping[str, tuple[StepOutput, ...]] | None = None,
     extensions: Extensions = NO_EXTENSIONS,
+    *,
+    resolve_tool: Callable[[str], str] = str,
 ) -> tuple[GateChecked, ...]:
-    """Checks every gate that applies to this run and returns the results. `outputs` as in `GateContext`."""
+    """Checks every gate that applies to this run and returns the results. `outputs` as in `GateContext`; `resolve_tool`
+    returns the registered name of a tool by the name that the request has for it."""
     topics = extensions.match_topics(state.room, f"{state.prompt}\n{state.question}", state.request.metadata)
-    context = GateContext(state, answer, sources, outputs or {}, topics)
+    requested = frozenset(map(resolve_tool, _list_requested_tools(state)))
+    context = GateContext(state, answer, sources, outputs or {}, topics, requested)
     gates = {**GATES, **extensions.gates}
     listed = state.room.gates if state.is_gated else ()
     checked = []

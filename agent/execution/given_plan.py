@@ -42,6 +42,8 @@ async def take_over_request(run: Run, given: GivenPlan) -> None:
     guarded, understood, recalled = origin.input_guard, origin.understanding, origin.retrieval
     if guarded is None or understood is None or recalled is None:
         raise NotFoundError(f"the run {given.from_run!r} ended before it had understood its request")
+    if origin.api_key_id != run.state.api_key_id:  # what another caller has confirmed is not confirmed by this one
+        recalled = recalled.model_copy(update={"confirmed": ()})
     reason = f"taken over from {given.from_run}: {understood.reason}"
     await run.note(guarded, understood.model_copy(update={"reason": reason, "duration": 0.0}), recalled)
 

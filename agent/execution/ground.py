@@ -56,10 +56,10 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
             log.warning("the collections cannot be listed: %s", error.message)
     servers = {get_server_name(spec) for spec in catalogue.tools if is_foreign(spec)}
     instructions = sources.list_instructions() if servers else {}
-    told = {name: text for name, text in instructions.items() if name in servers and text.strip()}
-    if told:
+    texts = {name: text for name, text in instructions.items() if name in servers and text.strip()}
+    if texts:
         lines.append("What connected servers say about their use:")
-        shown = sorted(told.items())[:MAX_SERVERS]
+        shown = sorted(texts.items())[:MAX_SERVERS]
         lines += [f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in shown]
     return "\n".join(lines)
 
@@ -113,7 +113,7 @@ def quotes_ground(changing: Sequence[PlanStep], ground: str, said: str) -> bool:
     """
     if not changing:
         return False
-    told, own = _keep_letters(ground), _keep_letters(said)
+    ground_letters, own = _keep_letters(ground), _keep_letters(said)
     # The first line is the date, which the user need not say. Addresses, amounts and numbers are short, but exact.
     exact, own_text = ground.partition("\n")[2].casefold(), said.casefold()
     for step in changing:
@@ -122,7 +122,7 @@ def quotes_ground(changing: Sequence[PlanStep], ground: str, said: str) -> bool:
             return True
         given = _keep_letters(text)
         pieces = (given[at : at + QUOTED_LETTERS] for at in range(len(given) - QUOTED_LETTERS + 1))
-        if any(piece in told and piece not in own for piece in pieces):
+        if any(piece in ground_letters and piece not in own for piece in pieces):
             return True
     return False
 

@@ -26,7 +26,7 @@ from agent.execution.approvals import (
 from agent.execution.arguments import find_argument_problem, has_untrusted_literal, list_text_arg_names, load_inputs
 from agent.execution.decide import Start
 from agent.execution.tool_gateway import BLOB_CHARS, call_tool, foresee_failure, report_lost_effect
-from agent.execution.tool_turns import is_recorded
+from agent.execution.tool_turns import is_recorded, record_return
 from agent.planning.list_steps import FOR_EACH, ITEM, MAX_ITEMS, split_list_inputs
 from agent.planning.references import resolve_references
 from agent.policy.approval import compute_digest, get_call_decision
@@ -183,8 +183,7 @@ class ListCalls:
     async def _make_call(self, tool: Tool, args: JsonObject, place: int) -> ToolReturned:
         site = self._make_site(place)
         returned = await call_tool(self._run, tool, args, site, tainted=self._tainted)
-        if not is_recorded(self._run, site) and returned.error_code != "ERR_TOOL_UNKNOWN_OUTCOME":
-            await self._run.emit(EventDraft(returned, site.step_id, site.attempt))
+        await record_return(self._run, site, returned)
         return returned
 
     def _find_done(self, tool: Tool, args: JsonObject) -> ToolReturned | None:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from agent.core.errors import ModelNotConfiguredError
-from agent.core.events import EventDraft, StepOutput
+from agent.core.events import StepOutput
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.execution.tool_gateway import call_tool
+from agent.execution.tool_turns import record_return
 from agent.planning.amendments import apply_reply_to_args
 from agent.planning.rules import find_tool_calls
 from agent.run_context.calls import CallSite
@@ -32,7 +33,7 @@ async def run_by_rules(
         site = CallSite(step.id, attempt, ordinal, origin="rules")
         args = _apply_replies(run, tools[call.tool].spec, call.args, site)
         returned = await call_tool(run, tools[call.tool], args, site, tainted=tainted)
-        await run.emit(EventDraft(returned, step.id, attempt))
+        await record_return(run, site, returned)
         output = await load_output(run, to_step_output(returned))
         if output.error_code is not None:
             return output

@@ -43,11 +43,11 @@ def revise_plan(run: Run, data: JsonObject) -> Plan:
     succeeded_steps = run.state.list_succeeded_steps()
     done = {step.id for step in succeeded_steps}
     open_steps = [step for step in steps if isinstance(step, dict) and step.get("id") not in done]
-    tried = [name for name, step in run.state.steps.items() if step.attempts and name not in done]
+    started_ids = [name for name, step in run.state.steps.items() if step.attempts and name not in done]
     room = run.room
-    plan = validate_open_steps(run, {**data, "steps": list(open_steps)}, known=done, tried=tried)
+    plan = validate_open_steps(run, {**data, "steps": list(open_steps)}, known=done, started_ids=started_ids)
     needs = bool(succeeded_steps) or bool(room.persona) or room.citations
-    plan = finish_plan(plan, needs_completion=needs, has_model=run.has_model, used_ids=done)
+    plan = finish_plan(plan, needs_completion=needs, has_model=run.has_model, used_ids={*done, *started_ids})
     return plan.model_copy(
         update={
             "goal": plan.goal or previous.goal,
@@ -59,15 +59,17 @@ def revise_plan(run: Run, data: JsonObject) -> Plan:
     )
 
 
-def validate_open_steps(run: Run, data: JsonObject, *, known: Collection[str], tried: Collection[str] = ()) -> Plan:
+def validate_open_steps(
+    run: Run, data: JsonObject, *, known: Collection[str], started_ids: Collection[str] = ()
+) -> Plan:
     """The plan of the steps that a person wrote. They may refer to the steps in `known`, which have results.
 
-    Raises `BadRequestError` with every problem: the caller wrote the plan. The ids in `tried` are taken.
+    Raises `BadRequestError` with every problem: the caller wrote the plan. The ids in `started_ids` are taken.
     """
     catalogue = build_catalogue(run)
     try:
         raw = normalise_plan(data, catalogue)
-        again = [step.id for step in raw.steps if step.id in tried]
+        again = [step.id for step in raw.steps if step.id in started_ids]
         if again:
             raise PlanInvalidError([f"step {name} has been tried already; give it another id" for name in again])
         return validate_plan(raw, catalogue, max_steps=run.room.budgets.max_steps, known_ids=known)

@@ -48,8 +48,8 @@ class _GrantedTools:
 class CallSpawner:
     """Starts sub-agents within one call. Implements `SubAgentSpawner`."""
 
-    def __init__(self, staff: SubAgentRunner, run: Run, site: CallSite, *, tainted: bool) -> None:
-        self._runner = staff
+    def __init__(self, runner: SubAgentRunner, run: Run, site: CallSite, *, tainted: bool) -> None:
+        self._runner = runner
         self._run = run
         self._site = site
         self._tainted = tainted
@@ -58,8 +58,8 @@ class CallSpawner:
     def list_started_tasks(self, agent_id: str) -> list[JsonObject]:
         """See `SubAgentSpawner.list_started_tasks`."""
         spans = ((span, self._run.state.subagents.get(span)) for span in self._iter_spans())
-        there = itertools.takewhile(lambda one: one[1] is not None, spans)
-        return [one.start.task for _, one in there if one is not None and one.start.agent_id == agent_id]
+        started = itertools.takewhile(lambda one: one[1] is not None, spans)
+        return [one.start.task for _, one in started if one is not None and one.start.agent_id == agent_id]
 
     async def spawn(self, agent_id: str, task: JsonObject) -> SubAgentResult:
         """See `SubAgentSpawner.spawn`."""
@@ -70,8 +70,8 @@ class CallSpawner:
             return await self._read_recorded_result(subagent.end)
         registered = self._runner.kinds.get(agent_id)
         if registered is None:
-            there = ", ".join(self._runner.kinds) or "none"
-            raise ToolInputError(f"there is no sub-agent {agent_id!r}; there are {there}", agent_id=agent_id)
+            names = ", ".join(self._runner.kinds) or "none"
+            raise ToolInputError(f"there is no sub-agent {agent_id!r}; there are {names}", agent_id=agent_id)
         if subagent is None:
             self._check_limits(agent_id)
         kind = registered.kind
@@ -129,11 +129,11 @@ class CallSpawner:
                 if error.kind.http_status >= 500:
                     raise SubAgentFailedError(kind.AGENT_ID, error.message) from error
                 raise ToolInputError(f"{kind.AGENT_ID}: {error.message}", agent_id=kind.AGENT_ID) from error
-            hire = self._grant_tools(kind, agent.make_tools())
-            agent.granted = hire.tools
+            granted = self._grant_tools(kind, agent.make_tools())
+            agent.granted = granted.tools
             if is_new:
-                await self._emit_started(kind, span, task, hire)
-            return hire.tools
+                await self._emit_started(kind, span, task, granted)
+            return granted.tools
         finally:
             self._run.subagents_starting -= is_new
 
@@ -177,15 +177,15 @@ class CallSpawner:
                 tools.setdefault(name, registry.get(name))
         return _GrantedTools(tools, tuple(withheld))
 
-    async def _emit_started(self, kind: SubAgentClass, span: str, task: JsonObject, hire: _GrantedTools) -> None:
+    async def _emit_started(self, kind: SubAgentClass, span: str, task: JsonObject, granted: _GrantedTools) -> None:
         started = SubAgentStarted(
             agent_id=kind.AGENT_ID,
             span=span,
             parent=self._site.span,
             depth=self._depth,
             task=shorten_args(task),
-            tools=tuple(hire.tools),
-            withheld=hire.withheld,
+            tools=tuple(granted.tools),
+            withheld=granted.withheld,
             max_turns=kind.MAX_TURNS,
             timeout_s=kind.TIMEOUT_SECONDS,
             tainted=self._tainted,

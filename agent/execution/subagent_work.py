@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agent.core.errors import AgentError, BudgetError, ModelError, StaleEpochError, StoreError
-from agent.core.events import AssistantTurn, EventDraft, StepOutput, SubAgentFinished, SubAgentOutcome
+from agent.core.events import AssistantTurn, StepOutput, SubAgentFinished, SubAgentOutcome
 from agent.core.models import JsonObject
 from agent.core.run_state import SubAgentState
 from agent.core.subagent_result import SubAgentResult, Uncertainty
@@ -23,7 +23,7 @@ from agent.core.value_faults import describe_first_fault
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import find_argument_problem, parse_text_args
 from agent.execution.tool_gateway import BLOB_CHARS, call_tool
-from agent.execution.tool_turns import RequestedCall, ToolTurns, build_assistant_message, is_recorded
+from agent.execution.tool_turns import RequestedCall, ToolTurns, build_assistant_message, record_return
 from agent.llm.port import ResponseSchema
 from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
@@ -232,8 +232,7 @@ class SubAgentWork:
         if tool is None:
             return CallResult(None, f"{name} is not among this sub-agent's tools")
         returned = await call_tool(self._run, tool, args, site, tainted=self._turns.tainted)
-        if not is_recorded(self._run, site):
-            await self._run.emit(EventDraft(returned, site.step_id, site.attempt))
+        await record_return(self._run, site, returned)
         output: StepOutput = await load_output(self._run, to_step_output(returned))
         self._turns.tainted = self._turns.tainted or output.tainted
         self._agent.record_call(name, args, output)

@@ -210,12 +210,12 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
     limit = min(spec.timeout_s or run.engine.settings.tool_timeout_s, max(0.1, run.seconds_left))
     started = monotonic()
     tries = 0
-    place = _get_call_slot(run, spec)
+    slot = _get_call_slot(run, spec)
     while True:
         tries += 1
         is_broken = False
         try:
-            async with place, asyncio.timeout(limit):
+            async with slot, asyncio.timeout(limit):
                 result = await tool.call(restore_args(run.state, args), context)
         except TimeoutError:
             error: AgentError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)

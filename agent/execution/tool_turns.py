@@ -125,8 +125,7 @@ class ToolTurns:
             returned = await call_tool(self._run, tool, call.args, site, tainted=self.tainted)
         except ApprovalPendingError:
             return None
-        if not is_recorded(self._run, site):
-            await self._emit(returned, site)
+        await record_return(self._run, site, returned)
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
             raise ToolError(returned.error or "the outcome of a call is unknown", agent_id=call.name)
         self._note_failure(call, tool, returned)
@@ -145,7 +144,7 @@ class ToolTurns:
             refused = ToolRefused(
                 call_id=site.call_id, tool=call.name, args=call.args or {}, reason=reason, span=site.span
             )
-            await self._emit(refused, site)
+            await self._run.emit(EventDraft(refused, site.step_id, site.attempt))
         return f"Refused: {reason}."
 
     async def _format_result(self, returned: ToolReturned, args: JsonObject) -> str:
@@ -153,25 +152,28 @@ class ToolTurns:
         output = await load_output(self._run, to_step_output(returned))
         if self._observer is not None:
             self._observer(returned.tool, args, output)
+        self.tainted = self.tainted or output.tainted  # a failure too: others may have written its message
         if returned.error_code is not None:
             return f"Error ({returned.error_code}): {returned.error}"
-        self.tainted = self.tainted or output.tainted
         self.sources += output.sources
         if not output.tainted:
             return cut_text(output.text, SKILL_CHARS)
         return format_data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
 
-    async def _emit(self, body: ToolRefused | ToolReturned, site: CallSite) -> None:
-        await self._run.emit(EventDraft(body, site.step_id, site.attempt))
-
 
 def is_recorded(run: Run, site: CallSite) -> bool:
-    """Whether an earlier process recorded the end of this call."""
+    """Whether the end of this call is in the log: its result, a refusal, or that its outcome is unknown."""
     attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
     call = attempt.find_call(site.call_id) if attempt else None
     if call is not None:
         return call.result is not None or call.unknown_outcome is not None
     return attempt is not None and site.call_id in attempt.refused_calls
+
+
+async def record_return(run: Run, site: CallSite, returned: ToolReturned) -> None:
+    """Records the end of a call, unless an earlier process did, or its outcome is unknown and recorded as that."""
+    if not is_recorded(run, site):
+        await run.emit(EventDraft(returned, site.step_id, site.attempt))
 
 
 def _has_started(run: Run, site: CallSite) -> bool:

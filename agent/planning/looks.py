@@ -30,7 +30,7 @@ def look_first(steps: Iterable[PlanStep], request: PlanningRequest, notes: list[
 
 def list_followers(request: PlanningRequest) -> list[tuple[ToolSpec, dict[str, list[str]]]]:
     """The tools that work on what the last round looked at, each with the values of the inputs that say what that is.
-    One that failed on it is tried again, with its error in view. None if that round called anything else."""
+    One that failed on it is tried again, with its error in view. [] if that round called anything else."""
     last = max((call.number for call in request.rounds), default=0)
     done = [call for call in request.rounds if not call.failed]
     looked = {call.tool for call in done}

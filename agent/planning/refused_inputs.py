@@ -28,9 +28,6 @@ _WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
 _IDENTIFIER = re.compile(r"\S*\d\S*")
 _LIST = re.compile(r"[,;\n]")
 
-InputValues = Mapping[str, Mapping[str, Sequence[str]]]
-"""For some tools, the values of some inputs."""
-
 
 class RepeatedCallError(PlanInvalidError):
     """Raised for a decision that only makes earlier calls again."""

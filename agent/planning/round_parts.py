@@ -130,7 +130,8 @@ def _list_failed(state: RunState, end: PlanStep) -> list[str]:
 
 def find_check_reason(plan: Plan) -> str:
     """The reason why a person must see the changes of a round before they are made; "" if no one must."""
-    return next((str(step.args[CHECK]) for step in plan.steps if step.is_plan_more and CHECK in step.args), "")
+    last = plan.steps[-1] if plan.steps else None
+    return str(last.args.get(CHECK, "")) if last is not None and last.is_plan_more else ""
 
 
 def find_allowed_changes(state: RunState) -> frozenset[str] | None:

@@ -47,6 +47,7 @@ from agent.planning.round_reply import read_choice, read_decision
 from agent.planning.round_steps import (
     build_plan_more,
     defer_effects,
+    drop_steps,
     leave_out_unasked,
     mark_round,
     tidy_calls,
@@ -236,13 +237,16 @@ class RoundPlanner:
         notes: list[str] = []
         check_repetition(meant.data, request.rounds)
         made = build_plan_steps(meant.data, request, notes=notes)
-        requested = leave_out_unasked(made.steps, request, notes) if attempt.refusals else made.steps
+        calls = tuple(step for step in made.steps if step.is_work)  # the answer follows when no call is missing
+        if not calls:
+            raise PlanInvalidError(["a round holds at least one call; if all is known, decide to answer"])
+        requested = leave_out_unasked(calls, request, notes) if attempt.refusals else calls
         steps = defer_effects(requested, request, notes)
         looks = look_first(steps, request, notes)
-        steps = tuple(step for step in steps if step.id not in looks)
+        steps = drop_steps(steps, looks)
         todo = meant.data.get("todo")
         named = [str(part) for part in (todo if isinstance(todo, list) else ())]
-        named = [part for part, step in zip_longest(named, made.steps) if part and (step is None or step in requested)]
+        named = [part for part, step in zip_longest(named, calls) if part and (step is None or step in requested)]
         named = select_parts(named, request.catalogue.list_names(), attempt.is_copied)
         args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index)
         if attempt.may_change is not None:

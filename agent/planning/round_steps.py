@@ -1,6 +1,6 @@
 """The steps of one round: which changes wait or are left out, and the step that ends it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -29,7 +29,9 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
     for place, call in enumerate(calls):
         spec = request.catalogue.get_tool(str(call.get("tool"))) if isinstance(call, dict) else None
         own: JsonValue = {"tool": call.get("tool"), "inputs": call.get("inputs")} if isinstance(call, dict) else call
-        is_reading = spec is not None and spec.effect == "read"
+        # A whole plan, of an endpoint without schemas, names its steps: others may need what one of them reads.
+        is_named = isinstance(call, dict) and "id" in call
+        is_reading = spec is not None and spec.effect == "read" and not is_named
         if is_reading and len(parts) == len(calls) and is_copied(parts[place]):
             copied.append(place)
         elif is_reading and own in made:
@@ -55,24 +57,40 @@ def _limit_call(call: JsonValue, request: PlanningRequest) -> JsonValue:
 def leave_out_unasked(steps: tuple[PlanStep, ...], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:
     """The steps without changes that nobody asked for; all of them if no other is left."""
     unasked = list_unasked_changes(steps, request)
-    if not unasked or len(unasked) == len(steps):
+    remaining = drop_steps(steps, unasked)
+    if not unasked or not remaining:
         return steps
     notes += [f"{step.tool} is left out: nobody asked for it" for step in steps if step.id in unasked]
-    return tuple(step for step in steps if step.id not in unasked and not unasked & set(step.depends_on))
+    return remaining
 
 
 def defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:
     """The steps of a round without changes beside calls that read: the planner sees what was read first.
 
-    A change whose every value the request gives does not wait: nothing that is read can make it another one."""
+    A change does not wait if the request gives its inputs, by their names and their values: nothing that is read can
+    make it another one."""
     changing = [step for step in steps if request.catalogue.has_side_effect(step)]
     if not changing or len(changing) == len(steps):
         return tuple(steps)
     words = OwnWords(request.question, request.original)
     waiting = [step for step in changing if not words.hold(dict(step.args))]
+    remaining = drop_steps(steps, {step.id for step in waiting})
+    if not remaining:  # everything that reads needs what is changed: there is nothing to see first
+        return tuple(steps)
     notes += [f"{step.tool} waits until the results of this round are known" for step in waiting]
-    names = {step.id for step in waiting}
-    return tuple(step for step in steps if step.id not in names and not names & set(step.depends_on))
+    return remaining
+
+
+def drop_steps(steps: Iterable[PlanStep], ids: Collection[str]) -> tuple[PlanStep, ...]:
+    """The steps without those of these ids and without all that need their results. Dependencies come first."""
+    dropped = set(ids)
+    remaining: list[PlanStep] = []
+    for step in steps:
+        if step.id in dropped or not dropped.isdisjoint(step.depends_on):
+            dropped.add(step.id)
+        else:
+            remaining.append(step)
+    return tuple(remaining)
 
 
 def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:

@@ -42,7 +42,8 @@ def find_server_problems(room: Room) -> Iterator[str]:
 
 def may_use_credential(owner: str, name: str) -> bool:
     """Whether rooms of this owner may name the credential: shared rooms all, others those of their owner."""
-    return owner == LOCAL_OWNER or name.startswith(f"{owner}/")
+    # Owners' names may hold slashes: "a/b/token" belongs to "a/b", not to "a".
+    return owner == LOCAL_OWNER or name.rpartition("/")[0] == owner
 
 
 def _find_target_problems(room: Room, server: RoomServer) -> Iterator[str]:

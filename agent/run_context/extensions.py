@@ -27,6 +27,8 @@ class GateContext:
     outputs: Mapping[str, tuple[StepOutput, ...]] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
     """The topics of the request."""
+    requested_tools: frozenset[str] = frozenset()
+    """The registered names of the tools that the request names in `metadata.tool_calls`."""
 
     def list_tool_values(self, tool: str) -> list[JsonObject]:
         """The objects that a tool returned in this plan; [] if it did not succeed."""

@@ -4,7 +4,6 @@ The one place for the histories of all doors: whatever a client sends, a run rea
 """
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,7 +12,7 @@ from agent.core.events import AnswerFinished, RunWaiting, TextLabel
 from agent.core.models import ChatMessage
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.policy.approval import format_approval_question
+from agent.policy.approval import format_approval_question, parse_reference
 from agent.policy.message_labels import (
     compute_digests,
     keep_known_text,
@@ -28,7 +27,6 @@ from agent.tools import ToolSpec
 
 MAX_QUESTIONS: Final = 10
 """Runs whose approval questions are compared with the messages of a client."""
-_QUESTION: Final = re.compile(r"\((?:`apr_\w{1,100}`, ){0,100}`(run_\w{1,100})`\)\s*$")
 INLINE_CHARS: Final = 200_000
 """Longer histories are digested in a thread; these take some milliseconds."""
 
@@ -54,7 +52,7 @@ async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, Te
     A question names its run, so it is compared with what that run asked: its digest needs no row.
     """
     texts = [message.content for message in sent if message.role == "assistant"]
-    named = [match[1] for text in reversed(texts) if (match := _QUESTION.search(text)) is not None]
+    named = [reference[1] for text in reversed(texts) if (reference := parse_reference(text)) is not None]
     labels: dict[str, TextLabel] = {}
     for run_id in list(dict.fromkeys(named))[:MAX_QUESTIONS]:
         try:
@@ -82,9 +80,9 @@ def collect_own_words(state: RunState) -> OwnWords:
     """Returns what the user and the operator have said in this conversation, as models see it and as it was written.
 
     That are the room's and the client's instructions, the user's messages without attached texts, and what a person
-    replied to a question of this run.
+    replied to a question of this run. Nothing counts where the request itself may be somebody else's words.
     """
-    return OwnWords(*_list_own_texts(state))
+    return OwnWords() if state.has_untrusted_prompt else OwnWords(*_list_own_texts(state))
 
 
 def get_own_prompt(state: RunState) -> str:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
+from pydantic import JsonValue
+
 from agent.core.events import StepOutput, ToolReturned
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.plan_outcome import find_failure_reason
@@ -155,9 +157,9 @@ def _replace_citation(own: dict[int, int], match: re.Match[str]) -> str:
 
 def has_tainted_inputs(state: RunState, step: PlanStep) -> bool:
     """Whether any input of this step is tainted."""
-    grounds = (state.get_step(dependency).output for dependency in step.depends_on)
+    inputs = (state.get_step(dependency).output for dependency in step.depends_on)
     attached = any(label.source == "attachment" for label in state.message_labels)  # a skill reads the instructions
-    return state.tainted or attached or any(output.tainted for output in grounds if output is not None)
+    return state.tainted or attached or any(output.tainted for output in inputs if output is not None)
 
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
@@ -220,10 +222,27 @@ def _leave_out_looks(
     run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]
 ) -> Sequence[tuple[PlanStep, StepOutput]]:
     """The results without those that only showed what another call then worked on: a small model takes the first rows
-    of a table for the answer of the query."""
+    of a table for the answer of the query. A table that no call worked on stays."""
     registry = run.engine.registry
-    looks = {registry.get(step.tool).spec.hints.looks_first_with for step, _ in outcomes if step.tool in registry}
-    return [(step, output) for step, output in outcomes if step.tool not in looks]
+    following = [
+        (step, registry.get(step.tool).spec.hints.looks_first_with) for step, _ in outcomes if step.tool in registry
+    ]
+    return [
+        (step, output)
+        for step, output in outcomes
+        if not any(look == step.tool and _works_on(other, step) for other, look in following)
+    ]
+
+
+def _works_on(step: PlanStep, look: PlanStep) -> bool:
+    """Whether a step has the inputs of a look, with all of their values."""
+    return all(
+        name in step.args and _list_values(value) <= _list_values(step.args[name]) for name, value in look.args.items()
+    )
+
+
+def _list_values(value: JsonValue) -> set[str]:
+    return {json.dumps(one, sort_keys=True) for one in (value if isinstance(value, list) else [value])}
 
 
 def _describe_input(run: Run, step: PlanStep) -> str:

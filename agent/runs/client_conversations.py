@@ -8,12 +8,14 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from agent.core.errors import BadRequestError, NotFoundError
-from agent.core.models import JsonObject
+from agent.core.models import ChatMessage, JsonObject
 from agent.core.own_ids import OwnIds
+from agent.policy.message_labels import label_message, list_digests
 from agent.runs.sessions import build_unknown_conversation_error
+from agent.storage.journal import ConversationStore
 from agent.storage.sql import Row, SqlClient, SqlStatement
 
 MAX_ITEMS: Final = 10_000
@@ -39,14 +41,17 @@ class ClientConversation:
 
 
 class ClientConversations:
-    """Conversations by owner. `clock` gives UTC seconds since 1970, `own_ids` the ids. Methods raise `StoreError`, and
-    `NotFoundError` for a conversation that the owner does not have.
+    """Conversations by owner. `clock` gives UTC seconds since 1970, `own_ids` the ids; `answers` knows the answers of
+    this gateway. Methods raise `StoreError`, and `NotFoundError` for a conversation that the owner does not have.
     """
 
-    def __init__(self, statements: SqlClient, clock: Callable[[], float], own_ids: OwnIds) -> None:
+    def __init__(
+        self, statements: SqlClient, clock: Callable[[], float], own_ids: OwnIds, answers: ConversationStore
+    ) -> None:
         self._statements = statements
         self._clock = clock
         self._own_ids = own_ids
+        self._answers = answers
 
     async def create(self, owner: str, metadata: dict[str, str], items: Sequence[JsonObject]) -> ClientConversation:
         """Creates a conversation with its first items, all or none."""
@@ -55,7 +60,7 @@ class ClientConversations:
             "INSERT INTO client_conversations (owner, id, metadata, created) VALUES (?,?,?,?)",
             (owner, made.id, json.dumps(metadata), made.created),
         )
-        await self._statements.write_all(head, *self._insert_items(owner, made.id, _with_ids(items)))
+        await self._statements.write_all(head, *await self._insert_items(owner, made.id, _with_ids(items)))
         return made
 
     async def get(self, owner: str, conversation_id: str) -> ClientConversation:
@@ -110,7 +115,7 @@ class ClientConversations:
         if int(count) + len(items) > MAX_ITEMS:
             raise BadRequestError(f"items: a conversation holds {MAX_ITEMS:,} items; begin a new one")
         named = _with_ids(items)
-        await self._statements.write_all(*self._insert_items(owner, conversation_id, named))
+        await self._statements.write_all(*await self._insert_items(owner, conversation_id, named))
         return named
 
     async def list_items(
@@ -165,23 +170,26 @@ class ClientConversations:
         if not any(counts):
             raise build_unknown_item_error(item_id)
 
-    def _insert_items(self, owner: str, conversation_id: str, items: Sequence[JsonObject]) -> list[SqlStatement]:
+    async def _insert_items(self, owner: str, conversation_id: str, items: Sequence[JsonObject]) -> list[SqlStatement]:
+        """The statements that add items. A message is trusted as one that a client sends with a request is."""
         now = self._clock()
+        messages = [ChatMessage(role=role, content=text) for text, role in map(read_message, items)]
+        own_answers = await self._answers.find_answer_labels(owner, list_digests(messages))
         statements = []
-        for item in items:
+        for item, message in zip(items, messages, strict=True):
             statements.append(
                 SqlStatement(
                     "INSERT INTO client_items (owner, conversation_id, item_id, data, at) VALUES (?,?,?,?,?)",
                     (owner, conversation_id, item["id"], json.dumps(item), now),
                 )
             )
-            text, role = read_message(item)
-            if text:
+            if message.content:
+                tainted = not label_message(message, own_answers).trusted
                 statements.append(
                     SqlStatement(
                         "INSERT INTO turns (owner, conversation_id, run_id, role, text, tainted, at) "
                         "VALUES (?,?,?,?,?,?,?)",
-                        (owner, conversation_id, item["id"], role, text, False, now),
+                        (owner, conversation_id, item["id"], message.role, message.content, tainted, now),
                     )
                 )
         return statements
@@ -192,11 +200,11 @@ def build_unknown_item_error(item_id: str) -> NotFoundError:
     return NotFoundError(f"there is no item {item_id[:100]!r} in this conversation")
 
 
-def read_message(item: JsonObject) -> tuple[str, str]:
+def read_message(item: JsonObject) -> tuple[str, Literal["user", "assistant"]]:
     """The text of a message and the role it has for runs; an empty text for items of other kinds."""
     if item.get("type", "message") != "message":
-        return "", ""
-    role = "assistant" if item.get("role") == "assistant" else "user"
+        return "", "user"
+    role: Literal["user", "assistant"] = "assistant" if item.get("role") == "assistant" else "user"
     content = item.get("content")
     if not isinstance(content, list):
         return str(content or ""), role

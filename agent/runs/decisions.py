@@ -24,7 +24,6 @@ async def submit_reply(
     reply = await find_reply(service, caller, request, trust)
     if reply is None:
         return None
-    caller.require_approval_right()
     try:
         return await service.submit_decision(
             reply.run_id,
@@ -42,9 +41,8 @@ async def submit_replies(
 ) -> AcceptedRun:
     """Submits decisions on single approvals, first those that approve.
 
-    Raises `ScopeError`, and what `AgentService.submit_decision` raises.
+    Raises what `AgentService.submit_decision` raises.
     """
-    caller.require_approval_right()
     accepted: AcceptedRun | None = None
     grouped: dict[tuple[bool, str], list[str]] = {}
     for approval_id, reply in replies.items():
@@ -60,9 +58,8 @@ async def submit_replies(
 
 async def submit_text(service: AgentService[Any], caller: Principal, run_id: str, text: str) -> AcceptedRun:
     """Submits a person's words on everything that the run waits for, whose id the gateway has made and the caller
-    names. Raises what `submit_replies` raises.
+    names. Raises what `AgentService.submit_decision` raises.
     """
-    caller.require_approval_right()
     decision, said = parse_decision(text)
     return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=said)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from agent.core.client_requests import ClientRequests
-from agent.core.errors import AgentError, ConflictError
+from agent.core.errors import AgentError, BadRequestError, ConflictError
 from agent.core.events import (
     ApprovalDecided,
     CancelRequested,
@@ -247,10 +247,12 @@ class AgentService(RunReader[Live]):
     ) -> AcceptedRun:
         """Submits a person's decision on the named `approvals`, or on all open ones.
 
-        `plan` is the plan as edited. Raises `NotFoundError`; `ConflictError` if nothing (or one of those named) is
-        still open or another decision has just been made; `BadRequestError` for an invalid plan; `StoreError` if the
-        decision cannot be recorded, in which case nothing has changed.
+        `plan` is the plan as edited. Raises `ScopeError` if the principal may not decide, whichever door they came by;
+        `NotFoundError`; `ConflictError` if nothing (or one of those named) is
+        still open or another decision has just been made; `BadRequestError` for an invalid plan, and for one beside a
+        decision on single calls; `StoreError` if the decision cannot be recorded, in which case nothing has changed.
         """
+        principal.require_approval_right()
         row = await self._journal.get_run(run_id, owner=principal.owner)
         events = await self._journal.read_events(run_id)
         waiting = [request for request in fold(run_id, events).pending_approvals if request.expires_at > time.time()]
@@ -261,6 +263,9 @@ class AgentService(RunReader[Live]):
         if closed_ids:
             raise ConflictError(f"{closed_ids[0]!r} is no longer open; open are: {', '.join(open_ids)}")
         if plan is not None:
+            if not any(one.call_id is None for one in waiting if one.approval_id in (approvals or open_ids)):
+                message = "plan: single calls wait for a decision, which change no plan; approve or reject them"
+                raise BadRequestError(message, param="plan")
             self._executor.validate_edited_plan(Claim(run_id, row.epoch, tuple(events)), plan)
         decided_ids, who = list(approvals) or open_ids, principal.name
         payload = build_signal_payload(decided_ids, by=who, reason=reason, plan=plan)

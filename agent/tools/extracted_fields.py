@@ -101,18 +101,18 @@ def _parse_field(name: str, given: JsonValue, *, depth: int) -> ExtractedField:
         given = {"type": "array", "items": given[0]} if is_kind else {"enum": given}
     if not isinstance(given, dict):
         raise ToolInputError(f"fields: {name}: give a type, such as string or number")
-    told = str(given.get("description") or "")[:300]
+    description = str(given.get("description") or "")[:300]
     choices = given.get("enum")
     if isinstance(choices, list):
         if not 1 <= len(choices) <= MAX_CHOICES or not all(isinstance(one, str | int | float) for one in choices):
             raise ToolInputError(f"fields: {name}: an enum has 1 to {MAX_CHOICES} texts or numbers")
-        return ExtractedField("choice", told, choices=tuple(choices))
+        return ExtractedField("choice", description, choices=tuple(choices))
     kind = _find_kind(name, given)
     if kind == "array":
         if depth in (1, 3):
             raise ToolInputError(f"fields: {name}: a list may not hold lists; let it hold objects or plain values")
         item = _parse_field(f"{name}[]", given.get("items", "string"), depth=depth + 1)
-        return ExtractedField("array", told, item=item)
+        return ExtractedField("array", description, item=item)
     if kind == "object":
         inner = given.get("properties")
         inner = (
@@ -121,9 +121,9 @@ def _parse_field(name: str, given: JsonValue, *, depth: int) -> ExtractedField:
         if depth > 1 or not 1 <= len(inner) <= MAX_FIELDS:
             raise ToolInputError(f"fields: {name}: only lists may hold objects, of 1 to {MAX_FIELDS} fields")
         fields = {_check_name(key): _parse_field(f"{name}.{key}", one, depth=2) for key, one in inner.items()}
-        return ExtractedField("object", told, fields=fields)
+        return ExtractedField("object", description, fields=fields)
     pattern = given.get("pattern")
-    return ExtractedField(kind, told, pattern=_check_pattern(name, pattern) if kind == "id" and pattern else "")
+    return ExtractedField(kind, description, pattern=_check_pattern(name, pattern) if kind == "id" and pattern else "")
 
 
 def _find_kind(name: str, given: JsonObject) -> Kind:
@@ -175,22 +175,22 @@ def _build_schema(one: ExtractedField) -> JsonObject:
 
 
 def _describe(one: ExtractedField) -> str:
-    told = f" ({one.description})" if one.description else ""
+    note = f" ({one.description})" if one.description else ""
     match one.kind:
         case "choice":
-            return f"one of {', '.join(map(str, one.choices))}, or null{told}"
+            return f"one of {', '.join(map(str, one.choices))}, or null{note}"
         case "array" if one.item is not None:
-            return f"a list, each item {_describe(one.item)}{told}"
+            return f"a list, each item {_describe(one.item)}{note}"
         case "object":
             return (
                 "an object with "
                 + "; ".join(f"{name}: {_describe(inner)}" for name, inner in one.fields.items())
-                + told
+                + note
             )
         case "date":
-            return f"a date as YYYY-MM-DD, or null{told}"
+            return f"a date as YYYY-MM-DD, or null{note}"
         case _:
-            return f"{one.kind}, or null{told}"
+            return f"{one.kind}, or null{note}"
 
 
 def _read(name: str, one: ExtractedField, value: JsonValue, problems: list[str]) -> JsonValue:

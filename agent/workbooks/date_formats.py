@@ -12,7 +12,6 @@ from agent.workbooks.format_sections import Section, Token
 _MAX_SERIAL = 2_958_465
 """The end of 9999."""
 _DAY_MS = 86_400_000
-_ENGLISH = 0x409
 _LEAP_BUG = 60
 """Excel counts 29 February 1900, which there never was, as day 60."""
 

@@ -63,6 +63,10 @@ class Caller:
             scopes=frozenset(SCOPES) if self.key.has_scope("admin") else self.key.scopes,
         )
 
+    def has_scope(self, scope: Scope) -> bool:
+        """Whether the caller may do what the scope names. Without a key they are the machine's owner, who may all."""
+        return self.key is None or self.key.has_scope(scope)
+
     @property
     def readable_owner(self) -> str | None:
         """Whose runs the caller may read; None for those of all owners, with a key of the scope `admin`.
@@ -74,7 +78,7 @@ class Caller:
 
     def require_scope(self, scope: Scope) -> None:
         """Raises `ScopeError` if the caller's key lacks the scope."""
-        if self.key is not None and not self.key.has_scope(scope):
+        if self.key is not None and not self.has_scope(scope):
             raise ScopeError(f"the API key {self.key.id} lacks the scope {scope!r}", scope=scope)
 
     def require_readable(self, owner: str | None) -> None:

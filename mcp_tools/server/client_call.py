@@ -32,6 +32,7 @@ from mcp_tools.server.approval import (
     submit_decision,
     wait_until_decided,
 )
+from mcp_tools.server.current_principal import get_current_principal
 from mcp_tools.server.progress import HEARTBEAT_SECONDS, StepProgress
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.user_input import build_input_request, get_input_question, get_question_key, parse_answer
@@ -147,10 +148,10 @@ class ClientCall:
     ) -> types.InputRequiredResult | None:
         """Asks the user as long as the run waits for approvals, and calls `follow(last_seq)` after each answer.
 
-        Returns None if the run no longer waits or nobody answered; else the question that the client must answer in its
-        next call.
+        Returns None if the run no longer waits, nobody answered, or the caller may not decide; else the question that
+        the client must answer in its next call.
         """
-        if not self.can_elicit:
+        if not self.can_elicit or not get_current_principal().may_approve:
             return None
         while (question := await get_open_question(self._service, run_id)) is not None:
             if not question.fits_form:

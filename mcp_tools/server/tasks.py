@@ -14,7 +14,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field, JsonValue, ValidationError
 from starlette.requests import Request
 
-from agent.core.errors import ConflictError, NotFoundError
+from agent.core.errors import ConflictError, NotFoundError, ScopeError
 from agent.core.models import ENDED_STATUSES, JsonObject
 from agent.core.trace import build_trace, shorten
 from agent.run_context.run import Run
@@ -30,7 +30,7 @@ from mcp_tools.server.approval import (
     parse_reply,
     submit_decision,
 )
-from mcp_tools.server.current_principal import get_current_owner
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 from mcp_tools.server.reply_runs import start_reply_run
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.user_input import build_input_request, get_input_question, get_question_key, parse_answer
@@ -131,11 +131,12 @@ class RunTasks:
         return (await follow_replies(self._service, task_id, get_current_owner()))[-1]
 
     async def _list_requests(self, run_id: str) -> JsonObject:
-        """The question of a run as an elicitation request, by its key; {} if it asks nothing that fits a
-        form."""
+        """The question of a run as an elicitation request, by its key; {} if it asks nothing that fits a form and that
+        the caller may decide on."""
         question = await get_open_question(self._service, run_id)
         if question is not None:
-            return {question.key: _to_wire(question.build_request())} if question.fits_form else {}
+            is_asked = question.fits_form and get_current_principal().may_approve
+            return {question.key: _to_wire(question.build_request())} if is_asked else {}
         input_question = await get_input_question(self._service, run_id)
         if input_question is None or len(input_question) > MAX_FORM_CHARS:
             return {}
@@ -154,7 +155,7 @@ class RunTasks:
 
     async def update(self, task_id: str, responses: JsonObject) -> bool:
         """Passes the user's decision to the run, or their answer to its question. Raises `MCPError` for an unclear
-        decision, which would not be asked again."""
+        decision, which would not be asked again, and for one of a caller who may not decide."""
         try:
             run_id = (await self._get_newest_run(task_id)).run_id
             question = await get_open_question(self._service, run_id)
@@ -170,7 +171,10 @@ class RunTasks:
             problem = str(error) if isinstance(error, UnclearReplyError) else "not an elicitation result"
             raise MCPError(types.INVALID_PARAMS, f"inputResponses.{key}: {problem}") from error
         if question is not None and decision is not None:
-            await submit_decision(self._service, run_id, question, decision)
+            try:
+                await submit_decision(self._service, run_id, question, decision)
+            except ScopeError as error:
+                raise MCPError(types.INVALID_PARAMS, error.message) from error
         words = parse_answer(result) if question is None else None
         if words is not None and await get_input_question(self._service, run_id) is not None:
             await start_reply_run(self._intake, run_id, words, is_form=True)

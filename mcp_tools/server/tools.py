@@ -143,6 +143,8 @@ async def call_registered_tool(
 
 
 def _format_respond_hint(run_id: str, approval_ids: Sequence[str]) -> str:
+    if not get_current_principal().may_approve:
+        return f"Nothing is done yet: run {run_id} waits for somebody whose key has the scope 'approve'."
     named = json.dumps(list(approval_ids))
     return (
         f"Nothing is done yet. Ask the user, then call run_respond with run_id {run_id}, approvals {named} and their "

@@ -44,6 +44,15 @@ class MetersContract:
         assert reading.remaining == 3
         assert reading.reset_seconds > 50
 
+    async def test_an_entry_that_is_acquired_again_counts_once(self, rate_limiter: RateLimiter) -> None:
+        """A run that is started twice, of which the second start is refused, holds one slot."""
+        await rate_limiter.acquire("m", "other", 1, limit=2, seconds=60)
+        again = [await rate_limiter.acquire("m", "run", 1, limit=2, seconds=60) for _ in range(2)]
+        assert [reading.is_allowed for reading in again] == [True, True]
+        assert again[-1].remaining == 0
+        await rate_limiter.replace("m", "run", 1, 0)
+        assert (await rate_limiter.read("m", 2)).remaining == 1
+
     async def test_an_empty_meter_leaves_all_of_it_at_once(self, rate_limiter: RateLimiter) -> None:
         reading = await rate_limiter.read("m", 5)
         assert (reading.remaining, reading.reset_seconds) == (5, 0)

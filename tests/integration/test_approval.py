@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.core import events as ev
-from agent.core.errors import BadRequestError, ConflictError
+from agent.core.errors import BadRequestError, ConflictError, ScopeError
 from agent.core.models import AgentRequest, AgentResponse, Room
 from agent.core.principal import Principal
 from agent.run_context.run import Run
@@ -437,6 +437,22 @@ async def test_other_steps_go_on_while_a_call_waits(tmp_path: Path) -> None:
     assert (len(slow.calls), len(tool.calls)) == (1, 1)
 
 
+async def test_a_plan_is_no_decision_on_a_single_call(tmp_path: Path) -> None:
+    page, tool = returning("read_page", "text", tainted=True), mail()
+    model = script(
+        plans({"tool": "read_page"}, {"tool": "send_mail", "inputs": {"x": "$s1"}}, {"tool": "completion"}),
+        says("done", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[page, tool], room=OPEN) as bench:
+        asked = await ask(bench, "read and mail")
+        plan = asked.metadata["plan"]
+        plan["steps"][1]["args"]["x"] = "edited"
+        with pytest.raises(BadRequestError, match="single calls wait"):
+            await decide(bench, asked, "approve", plan=plan)
+        assert (await bench.service.get_run(asked.metadata["run_id"])).status == "awaiting_approval"
+    assert tool.calls == []
+
+
 async def test_a_word_while_other_steps_run_is_obeyed_at_once(tmp_path: Path) -> None:
     both = Latch(2)
     page = returning("read_page", "text", tainted=True)
@@ -463,6 +479,17 @@ async def test_remembering_is_the_agents_own_affair(tmp_path: Path) -> None:
     model = script(plans({"tool": "memory_save", "inputs": {"text": "a"}}, {"tool": "completion"}), says("ok"))
     async with engine_bench(tmp_path, model, room=CAREFUL) as bench:
         assert (await ask(bench, "note this and tell me")).metadata["status"] == "complete"
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject", "answer"])
+async def test_whoever_may_not_approve_decides_nothing_by_any_door(tmp_path: Path, decision: str) -> None:
+    tool = mail()
+    async with engine_bench(tmp_path, script(plans(*sending())), tools=[tool], room=CAREFUL) as bench:
+        asked = await ask(bench)
+        with pytest.raises(ScopeError, match="lacks the scope 'approve'"):
+            await decide(bench, asked, decision, reason="go on", principal=Principal(key_id="k1", may_approve=False))
+        assert (await bench.service.get_run(asked.metadata["run_id"])).status == "awaiting_approval"
+    assert tool.calls == []
 
 
 async def test_another_owner_cannot_decide(tmp_path: Path) -> None:

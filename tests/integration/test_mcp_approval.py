@@ -9,14 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.context import ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from mcp_tools.server import approval as server_approval
 from mcp_tools.server import client_call as server_call
 from tests.integration.conftest import Serve
+from tests.integration.test_keys import bearer, created_key
 from tests.support import warm
 from tests.support.approvals import ids_of
 from tests.support.processes import ROOT
@@ -105,12 +108,14 @@ def furnished(over: str, serve: Serve, tmp_path: Path, model_server: ScriptedSer
     servers.write_text(json.dumps({"mcpServers": {"srv": notes}}))
 
     @asynccontextmanager
-    async def connected(rules: Script, *, asks: bool = True) -> AsyncIterator[Client]:
+    async def connected(rules: Script, *, asks: bool = True, scopes: str = "") -> AsyncIterator[Client]:
         options: dict[str, Any] = {"elicitation_callback": desk} if asks else {}
         if not over.startswith("stdio"):
+            key = bearer(await created_key(tmp_path / "data", "ide", "--scopes", scopes)) if scopes else {}
             async with (
                 serve(rules, rooms_dir=tmp_path / "rooms", mcp_servers=servers) as url,
-                Client(f"{url}/mcp", mode=over, **options) as client,
+                httpx2.AsyncClient(headers=key, timeout=60) as http,
+                Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=over, **options) as client,
             ):
                 await there(client)
                 yield client
@@ -224,6 +229,22 @@ async def test_what_is_not_approved_is_not_done(house: House, answer: ElicitResu
     assert house.desk.notes() == []
     if answer.content:
         assert "too early" in report["response"]
+
+
+async def test_the_user_of_a_key_that_may_not_approve_is_not_asked_and_cannot_decide(house: House) -> None:
+    house.desk.answers = [says_so("approve")]
+    async with house.connect(noting("hello"), scopes="mcp,agent") as client:
+        result = await client.call_tool("agent_run", TASK)
+        report: Any = result.structured_content
+        word = {"run_id": report["run_id"], "approvals": ids_of(report), "decision": "approve"}
+        refused = await client.call_tool("run_respond", word)
+        again = await call(client, "run_get", run_id=report["run_id"])
+    assert report["status"] == again["status"] == "awaiting_approval"
+    assert "whose key has the scope 'approve'" in result.content[-1].text  # type: ignore[union-attr]
+    assert refused.is_error
+    assert "lacks the scope 'approve'" in refused.content[0].text  # type: ignore[union-attr]
+    assert house.desk.asked == []
+    assert house.desk.notes() == []
 
 
 async def test_an_approval_with_a_remark_is_a_change_that_is_asked_about_again(house: House) -> None:

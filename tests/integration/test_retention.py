@@ -225,7 +225,7 @@ async def test_what_begins_in_the_middle_of_a_pass_keeps_the_runs_that_it_needs(
 
 
 async def test_a_conversation_that_goes_on_in_the_middle_of_a_pass_stays(store: Store, tmp_path: Path) -> None:
-    talks = ClientConversations(store.db, store.clock, OwnIds(tmp_path / "own_ids.key"))
+    talks = ClientConversations(store.db, store.clock, OwnIds(tmp_path / "own_ids.key"), store.conversations)
     store.clock.now = OLD
     said: list[JsonObject] = [{"type": "message", "role": "user", "content": "hello"}]
     busy = await talks.create("local", {}, said)
@@ -241,7 +241,7 @@ async def test_a_conversation_that_goes_on_in_the_middle_of_a_pass_stays(store: 
 async def test_tasks_and_conversations_of_clients_are_forgotten_whole(store: Store, tmp_path: Path) -> None:
     tasks, talks = (
         TaskStore(store.db, store.clock),
-        ClientConversations(store.db, store.clock, OwnIds(tmp_path / "own_ids.key")),
+        ClientConversations(store.db, store.clock, OwnIds(tmp_path / "own_ids.key"), store.conversations),
     )
     store.clock.now = OLD
     done, never = await tasks.add("task_1", "local", "p", {}), await tasks.add("task_2", "local", "p", {})
@@ -356,7 +356,7 @@ def test_the_command_counts_and_asks_for_days(tmp_path: Path) -> None:
 
 
 async def test_items_of_a_conversation_are_paged_in_both_directions(store: Store, tmp_path: Path) -> None:
-    talks = ClientConversations(store.db, store.clock, OwnIds(tmp_path / "own_ids.key"))
+    talks = ClientConversations(store.db, store.clock, OwnIds(tmp_path / "own_ids.key"), store.conversations)
     made = await talks.create("local", {}, [{"type": "message", "role": "user", "content": f"{n}"} for n in range(5)])
     await store.run("run_1", NOW + 1, conversation=made.id)
     for newest_first in (False, True):

@@ -379,3 +379,40 @@ async def test_a_second_change_counts_if_its_step_is_in_the_words_of_the_request
         async with engine_bench(tmp_path / str(count), model, tools=tools, model_profile="small") as bench:
             await bench.run(prompt)
         assert [len(tool.calls) for tool in tools] == [1, count]
+
+
+async def test_an_answer_that_a_decision_plans_beside_its_calls_is_written_once(tmp_path: Path) -> None:
+    """An endpoint without schemas may return a whole plan: its completion would write what the next rounds replace."""
+    model = script(
+        plans({"tool": "get_ticket", "inputs": {"x": "T-3"}}, {"tool": "completion"}, times=1), decides(times=1), ANSWER
+    )
+    async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="small") as bench:
+        response = await bench.run("Who has T-3?")
+        purposes = bench.client.purposes()
+    assert purposes == ["planner", "planner", "completion"]
+    assert response.response == "It is with Carla."
+
+
+async def test_after_an_edit_the_answer_that_was_sent_back_is_not_taken_for_the_new_one(tmp_path: Path) -> None:
+    send = returning("send", "sent", annotations=EFFECT)
+    model = script(
+        decides(TICKET, times=1),
+        decides(times=1),
+        says("It is with Carla since 98765.", to="completion", times=1),
+        decides(PERSON, times=1),
+        decides(SEND, times=1),
+        decides(),
+        ANSWER,
+    )
+    room = Room(id="test", approval="side_effects", supervision="checks")
+    tools = [*make_tools(), send]
+    async with engine_bench(tmp_path, model, tools=tools, room=room, model_profile="small") as bench:
+        run_id = await bench.service.start_run(AgentRequest(prompt="Tell the person of T-3, and who it is"))
+        asked = await bench.service.wait_for_response(run_id)
+        assert asked.metadata["status"] == "awaiting_approval"
+        plan = asked.metadata["plan"]
+        edited = {**plan, "steps": [step for step in plan["steps"] if step["tool"] == "send"]}
+        decided = await bench.service.submit_decision(run_id, "approve", plan=edited)
+        done = await bench.service.wait_for_response(run_id, seen_seq=decided.last_seq)
+    assert len(send.calls) == 1
+    assert (done.response, done.metadata["status"]) == ("It is with Carla.", "complete")

@@ -77,7 +77,6 @@ from agent.core.events.step import (
 
 __all__ = [
     "BODY_TYPES",
-    "TERMINAL_TYPES",
     "AnswerChecked",
     "AnswerDelta",
     "AnswerFinished",
@@ -148,4 +147,3 @@ _BODY_CLASSES: tuple[type[EventBody], ...] = (
 
 BODY_TYPES: Mapping[str, type[EventBody]] = {body.type: body for body in _BODY_CLASSES}
 """Every body class by its stored type."""
-TERMINAL_TYPES = frozenset(name for name, body in BODY_TYPES.items() if body.terminal)

@@ -18,17 +18,17 @@ from agent.run_context.run import Run
 
 async def execute(run: Run) -> None:
     """Executes the current plan until no step may start and no task is running."""
-    crew = StepTasks(run)
+    tasks = StepTasks(run)
     try:
         while True:
-            commands = decide(run.state, crew.attempts)
-            if len(commands) == 1 and not crew.attempts and not run.state.pending_approvals:
-                await crew.execute_alone(commands[0])  # nothing else can start before its end
+            commands = decide(run.state, tasks.attempts)
+            if len(commands) == 1 and not tasks.attempts and not run.state.pending_approvals:
+                await tasks.execute_alone(commands[0])  # nothing else can start before its end
                 continue
             for command in commands:
-                await crew.execute_command(command)
-            if crew.attempts:
-                await crew.wait_for_change()
+                await tasks.execute_command(command)
+            if tasks.attempts:
+                await tasks.wait_for_change()
             elif not commands:
                 break
         if run.state.subagents:
@@ -36,7 +36,7 @@ async def execute(run: Run) -> None:
         if run.state.client_tool_names:
             await call_client_tools(run)
     finally:
-        await crew.cancel_all()
+        await tasks.cancel_all()
 
 
 class StepTasks:

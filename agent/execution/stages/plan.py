@@ -89,7 +89,7 @@ async def plan(run: Run) -> None:
         requested=planned.requested,
         effective=planned.effective,
         fallback_reason=planned.fallback_reason or None,
-        approval_reason=planned.approval_reason or _find_check_reason(planned.plan),
+        approval_reason=planned.approval_reason or find_check_reason(planned.plan),
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=bool(tainted_by),
@@ -114,10 +114,6 @@ async def plan(run: Run) -> None:
         await _record_answer(run, proposed.plan, output, (), duration=duration)
     elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
         await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
-
-
-def _find_check_reason(plan: Plan) -> str:
-    return find_check_reason(plan) if plan.steps and plan.steps[-1].is_plan_more else ""
 
 
 def _writes_only(proposed: Plan) -> bool:

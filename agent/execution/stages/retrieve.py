@@ -33,22 +33,20 @@ async def retrieve(run: Run) -> None:
     tainted = tainted or any(one.tainted for one in earlier)
     if not run.room.planning:
         await redactor.add_tool_texts(run.state.request.client_tools)
-    memory = run.engine.memory
+    retrieved = MemoryRetrieved(
+        history=history,
+        source=source,
+        earlier_results=earlier,
+        placeholders=redactor.new_placeholders,
+        tainted=tainted,
+        labels=labels,
+        prompt_label=prompt_label,
+        confirmed=confirmed,
+    )
     if not run.room.memory or (
         run.state.understanding is not None and run.state.understanding.route in _ROUTES_WITHOUT_MEMORY
     ):
-        await run.note(
-            MemoryRetrieved(
-                history=history,
-                source=source,
-                earlier_results=earlier,
-                placeholders=redactor.new_placeholders,
-                tainted=tainted,
-                labels=labels,
-                prompt_label=prompt_label,
-                confirmed=confirmed,
-            )
-        )
+        await run.note(retrieved)
         return
     recall = await _search_memory(run)
     visible_history = redactor.anonymize_messages(history[-SHOWN_MESSAGES:])
@@ -66,22 +64,14 @@ async def retrieve(run: Run) -> None:
             if recalled.text not in exchanges
         ]
     )
-    await run.note(
-        MemoryRetrieved(
-            history=history,
-            items=items,
-            source=source,
-            earlier_results=earlier,
-            requested="endpoint" if memory.has_embedder else "local",
-            embedder=recall.embedder,
-            fallback_reason=recall.fallback_reason,
-            placeholders=redactor.new_placeholders,
-            tainted=tainted,
-            labels=labels,
-            prompt_label=prompt_label,
-            confirmed=confirmed,
-        )
-    )
+    recalled_fields = {
+        "items": items,
+        "requested": "endpoint" if run.engine.memory.has_embedder else "local",
+        "embedder": recall.embedder,
+        "fallback_reason": recall.fallback_reason,
+        "placeholders": redactor.new_placeholders,
+    }
+    await run.note(retrieved.model_copy(update=recalled_fields))
 
 
 async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:

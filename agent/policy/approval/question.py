@@ -37,7 +37,8 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
     that the caller has read the question. A page with buttons needs no such line.
     """
     whole = waiting[0].call_id is None
-    lines = [f"**Approval needed**: {_end_with_period(remove_live_parts(waiting[0].reason))}", ""]
+    reasons = dict.fromkeys(remove_live_parts(request.reason) for request in waiting)
+    lines = [f"**Approval needed**: {' '.join(map(_end_with_period, reasons))}", ""]
     items = [item for request in waiting for item in request.items]
     for number, item in enumerate(items, start=1):
         mark = " — *changes something*" if item.changes else ""

@@ -71,6 +71,12 @@ def test_every_tool_the_caller_named_must_have_run(
     assert verdicts(requesting(*wanted, events=events))["required_tools"] == (passed, reason)
 
 
+def test_a_tool_that_the_caller_named_as_its_room_does_has_run_under_its_registered_name() -> None:
+    state = requesting({"tool": "files__search"}, events=RAN)
+    checked = check_gates(state, "an answer", (), resolve_tool=lambda name: name.removeprefix("files__"))
+    assert all(gate.passed for gate in checked)
+
+
 def test_a_tool_that_ran_in_any_attempt_has_run() -> None:
     events = (started("s1"), called("s1"), returned("s1"), finished("s1"), started("s1", 2), finished("s1", attempt=2))
     assert verdicts(requesting({"tool": "search"}, events=events))["required_tools"][0]

@@ -22,11 +22,24 @@ REQUEST = "How many of the 12 orders in orders.csv are paid?"
         (["send_message('done', 'ann')"], ["send_message('done', 'ann')"]),
         (["weather", "time"], ["weather", "time"]),
         (["Zähle die Bestellungen", "统计订单"], ["Zähle die Bestellungen", "统计订单"]),
+        (["(1) count the orders", "the rent (in euros)", "limit = 1"], ["(1) count the orders", "the rent (in euros)"]),
         (["count the 12 orders", "lend it to member 7", "book 3 rooms"], ["count the 12 orders", "book 3 rooms"]),
         (["tell them", "find the paid ones"], ["find the paid ones"]),
         (["find the author of the orders", "send the author a message", "find the paid ones"], ["find the paid ones"]),
     ],
-    ids=["twice", "code", "letters", "calls", "server", "words", "languages", "figures", "a copied step", "things"],
+    ids=[
+        "twice",
+        "code",
+        "letters",
+        "calls",
+        "server",
+        "words",
+        "languages",
+        "brackets",
+        "figures",
+        "a copy",
+        "things",
+    ],
 )
 def test_only_steps_are_kept_each_once(said: list[str], kept: list[str]) -> None:
     context = f"{REQUEST}\n{' '.join(TOOLS)}"

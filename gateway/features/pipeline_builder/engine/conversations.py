@@ -326,7 +326,6 @@ class BuilderConversations:
         row = await self._completion.get_run_row(conversation, run_id)
         if row is None or row.status != "awaiting_approval":
             raise self._make_busy_error(conversation)
-        principal.require_approval_right()
         decision, reason = parse_decision(text)
         return await self._service.submit_decision(run_id, DECISIONS[decision], principal=principal, reason=reason)
 

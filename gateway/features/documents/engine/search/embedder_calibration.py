@@ -2,7 +2,7 @@
 
 The halves of a passage share a topic and few words (inverse cloze task: Lee et al., 2019). A model that reads the
 language puts them closer to each other than to halves of other passages, whatever the scale of its cosines; a model
-that does not read it finds all halves same_script. The lexical search solves the same task, and the comparison gives
+that does not read it finds all halves alike. The lexical search solves the same task, and the comparison gives
 the weight of the vector branch in this collection.
 """
 

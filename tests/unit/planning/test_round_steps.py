@@ -1,0 +1,51 @@
+"""Which steps of a decision run in its round: those that are left out or put off take along all that needs them."""
+
+from pydantic import JsonValue
+
+from agent.core.models import PlanStep
+from agent.planning.request import PlanningRequest
+from agent.planning.round_steps import defer_effects, drop_steps, leave_out_unasked
+from agent.tools.catalogue import Catalogue
+from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
+
+TEXT: dict[str, JsonValue] = {"type": "string"}
+FIND = spec("find", {"what": TEXT}, ["what"])
+WRITE = spec("write", {"name": TEXT, "text": TEXT}, ["name", "text"], annotations=SIDE_EFFECT)
+POEM = "Roses are red and violets are blue"
+
+
+def make_step(step_id: str, tool: str, *after: str, **args: JsonValue) -> PlanStep:
+    return PlanStep(id=step_id, executor="agent", action="tool", tool=tool, args=args, depends_on=after)
+
+
+def ask(question: str) -> PlanningRequest:
+    return asking(question, catalogue=Catalogue(skills=(), tools=(FIND, WRITE)))
+
+
+def test_what_needs_a_dropped_step_is_dropped_too_over_any_distance() -> None:
+    first, second = make_step("s1", "find", what="a"), make_step("s2", "find", "s1", what="$s1")
+    third, other = make_step("s3", "find", "s2", what="$s2"), make_step("s4", "find", what="b")
+    assert drop_steps((first, second, third, other), {"s1"}) == (other,)
+    assert drop_steps((first, second), ()) == (first, second)
+
+
+def test_a_change_waits_with_all_that_needs_it() -> None:
+    read = make_step("s1", "find", what="a")
+    change, check = make_step("s2", "write", name="x", text="y"), make_step("s3", "find", "s2", what="$s2")
+    report = make_step("s4", "find", "s3", what="$s3")
+    notes: list[str] = []
+    assert defer_effects((read, change, check, report), ask("Look at a"), notes) == (read,)
+    assert notes == ["write waits until the results of this round are known"]
+
+
+def test_a_change_that_all_else_needs_does_not_wait_for_it() -> None:
+    """Else the round would make no call, and the next one would decide the same."""
+    change, check = make_step("s1", "write", name="x", text="y"), make_step("s2", "find", "s1", what="$s1")
+    notes: list[str] = []
+    assert defer_effects((change, check), ask("Write y"), notes) == (change, check)
+    assert notes == []
+
+
+def test_an_unasked_change_is_kept_if_all_else_needs_it() -> None:
+    change, check = make_step("s1", "write", name="keep.txt", text=POEM), make_step("s2", "find", "s1", what="$s1")
+    assert leave_out_unasked((change, check), ask("What is new?"), []) == (change, check)
