@@ -208,7 +208,7 @@ async def test_what_a_list_step_did_before_it_failed_is_told_and_not_done_again(
     [
         ({"people": []}, "complete"),
         ({"people": [{"name": f"n{n}", "email": f"e{n}"} for n in range(60)]}, "60 items"),
-        ({"people": None}, "no list"),
+        ({"people": None}, "not a list"),
     ],
 )
 async def test_an_empty_a_huge_and_a_missing_list(tmp_path: Path, reply: Any, told: str) -> None:

@@ -89,7 +89,7 @@ async def plan(run: Run) -> None:
         requested=planned.requested,
         effective=planned.effective,
         fallback_reason=planned.fallback_reason or None,
-        approval_reason=planned.approval_reason or find_check_reason(planned.plan),
+        approval_reason=planned.approval_reason or (find_check_reason(planned.plan) if run.decides_in_rounds else ""),
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=bool(tainted_by),
