@@ -2,7 +2,7 @@
 
 A small model calls a tool that changes something because it is there, because an example did, or because a text that it
 has read wants it. Asked about the request alone, on the beginning of the conversation that endpoints have cached, it
-knows whether the user wants a change. Only what the user wants is changed, and no change is forgotten.
+knows whether the user wants a change. Only what the user wants is changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from agent.prompts import render
 from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms, is_filler, map_query_terms
 from agent.tools import ToolSpec
-from agent.tools.catalogue import CatalogueIndex, is_foreign, split_name
+from agent.tools.catalogue import CatalogueIndex, split_name
 
 NO_TOOL = "none"
 
@@ -67,21 +67,6 @@ class ChangeQuestions:
             allowed |= await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
         attempt.may_change = allowed
         return allowed
-
-    async def is_one_missing(self, request: PlanningRequest, attempt: Attempt) -> bool:
-        """Whether the request asks for a change and no call of the run tried one: a small model takes for done what it
-        has only read about. Raises `ModelError`."""
-        lines = list_changing_lines(request, attempt.tools)
-        if attempt.must_call or not request.rounds or not lines.keys().isdisjoint(call.tool for call in request.rounds):
-            return False
-        if attempt.may_change is None:
-            scores = CatalogueIndex([*attempt.tools]).compute_scores(request.question)
-            # Words of our own, which save documents or facts, are in many questions.
-            served = [spec.name for spec in attempt.tools if spec.has_side_effect and is_foreign(spec)]
-            if not any(scores.get(name, 0.0) > 0 for name in served):
-                return False
-            attempt.may_change = await self._ask_whether(attempt, lines)
-        return bool(attempt.may_change)
 
     async def _ask_whether(self, attempt: Attempt, lines: Mapping[str, str]) -> frozenset[str] | None:
         """The tool with which the request asks to change something; None for a reply that chooses nothing."""

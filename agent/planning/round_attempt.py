@@ -1,6 +1,6 @@
 """`Attempt`: the state of one decision of the round planner, from the first question to the model to a usable reply."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -115,12 +115,6 @@ class Attempt:
         self.tools = tuple(spec for spec in self.tools if spec.name == tool) or self.tools
         self.must_call = True
         self.add_turn(encode_decision(ANSWER), render("decide_again", tool=tool))
-
-    def change_now(self, names: Collection[str]) -> None:
-        """Has the next decision call one of these tools, after the model took a change for made."""
-        self.tools = tuple(spec for spec in self.tools if spec.name in names)
-        self.must_call = True
-        self.add_turn(encode_decision(ANSWER), render("decide_change_now"))
 
     def rule_out(self, error: PlanInvalidError) -> None:
         """Keeps the next reply from the same mistake, which a small model would make again.

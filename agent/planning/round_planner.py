@@ -137,9 +137,6 @@ class RoundPlanner:
         if attempt.parts:  # after the last one, what the parts forgot of the request is asked about
             attempt.pass_part()
             return None
-        if await self._changes.is_one_missing(request, attempt):
-            attempt.change_now(list_changing_lines(request, attempt.tools))
-            return None
         earned = await self._is_answer_earned(request, attempt)
         return self._build_answer(request, attempt) if earned else None
 

@@ -334,17 +334,6 @@ async def test_two_useless_replies_leave_the_rules_and_say_so(tmp_path: Path) ->
     assert sum(isinstance(event.body, ModelReturned) for event in events) == 3
 
 
-async def test_a_change_that_is_asked_for_is_called_before_the_answer(tmp_path: Path) -> None:
-    """Also where the model has only read what it needs for it."""
-    send = returning("send", "sent", annotations=EFFECT, origin="mcp:mail")
-    model = script(wants("send"), decides(PERSON, times=1), decides(times=1), decides(SEND, times=1), decides(), ANSWER)
-    async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
-        await bench.run("Send carla a mail")
-        told = list_messages(bench, 3)[-1]["content"]
-    assert "none was made yet" in told
-    assert len(send.calls) == 1
-
-
 async def test_a_change_beside_what_is_read_is_left_out_if_nobody_asked_for_it(tmp_path: Path) -> None:
     send = returning("send", "sent", annotations=EFFECT)
     tools = [make_tools()[1], send]
@@ -359,7 +348,7 @@ async def test_a_change_beside_what_is_read_is_left_out_if_nobody_asked_for_it(t
 async def test_an_answer_that_tells_of_a_change_nobody_made_says_so(tmp_path: Path) -> None:
     send = returning("send", RuntimeError("the mail server is gone"), annotations=EFFECT, origin="mcp:mail")
     claim = says("The mail was sent to Carla.", to="completion")
-    model = script(wants("send"), decides(PERSON, times=1), decides(times=1), decides(SEND, times=1), decides(), claim)
+    model = script(wants("send"), decides(PERSON, times=1), decides(SEND, times=1), decides(), claim)
     async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
         response = await bench.run("Send carla a mail")
     assert response.response.endswith("Nothing was changed, sent or saved.")
