@@ -24,6 +24,7 @@ from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms, is_filler, map_query_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, split_name
+from agent.tools.client_tools import CLIENT_ORIGIN
 
 NO_TOOL = "none"
 
@@ -87,9 +88,12 @@ class ChangeQuestions:
 
 
 def list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> dict[str, str]:
-    """The lines of the skills and tools that change something, by their names."""
+    """The lines of the skills and tools that change something, by their names. Of a client's own tools nothing is
+    known: they count once a text from outside may have chosen them."""
     skills = [card for card in request.catalogue.skills if card.effect != "read"]
-    changing = [spec for spec in tools if spec.effect != "read"]
+    changing = [
+        spec for spec in tools if spec.effect != "read" and (spec.origin != CLIENT_ORIGIN or request.has_read_outside)
+    ]
     lines = {card.name: format_skill_line(card) for card in skills}
     return lines | {spec.name: format_tool_line(spec) for spec in changing}
 

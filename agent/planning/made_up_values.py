@@ -18,6 +18,7 @@ from agent.text.dates import DateMention
 from agent.text.values import find_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_first_sentence
+from agent.tools.client_tools import CLIENT_ORIGIN
 
 COMPOSED_WORDS = 4
 """Words from which on a text is one that the model is to write, such as a message."""
@@ -70,7 +71,8 @@ def _describe_problem(value: MadeUpValue) -> str:
 
 
 def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> tuple[MadeUpValue, ...]:
-    """The inputs of changes whose values stand nowhere. Texts that the model is to write are not looked at."""
+    """The inputs of changes whose values stand nowhere. Texts that the model is to write are not looked at, and calls
+    that a client runs itself: it sees their values, and does not say what changes something."""
     changing = [step for step in steps if step.action != "skill" and request.catalogue.has_side_effect(step)]
     if not changing:
         return ()
@@ -80,7 +82,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     made_up_values = []
     for step in changing:
         spec = request.catalogue.get_tool(step.tool)
-        if spec is None:
+        if spec is None or spec.origin == CLIENT_ORIGIN:
             continue
         described = _collect_tokens([spec.description, str(spec.input_schema)])
         allowed_tokens = known_tokens | {token for token in described if not token.isdigit()}

@@ -1,5 +1,7 @@
 """Values of changes that stand nowhere: which inputs are told, and which texts a model may write itself."""
 
+from dataclasses import replace
+
 import pytest
 from pydantic import JsonValue
 
@@ -8,6 +10,7 @@ from agent.planning.made_up_values import find_made_up_values
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_steps import leave_out_unasked
 from agent.tools.catalogue import Catalogue
+from agent.tools.client_tools import CLIENT_ORIGIN
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
 TEXT: dict[str, JsonValue] = {"type": "string"}
@@ -76,3 +79,10 @@ def test_a_description_that_a_tool_did_not_know_is_no_value_of_a_change() -> Non
 def test_a_short_value_that_stands_in_an_error_is_still_a_value() -> None:
     failed = RoundResult(0, "read_file", {"path": "keep.txt"}, "keep.txt is too large", failed=True)
     assert find("Write 'gone' into keep.txt", "write_file", failed, name="keep.txt", text="gone") == []
+
+
+def test_the_values_of_a_call_that_the_client_runs_are_its_own_concern() -> None:
+    offered = replace(WRITE, origin=CLIENT_ORIGIN)
+    request = asking("Write it down", catalogue=Catalogue(skills=(), tools=(offered,)), ground=GROUND)
+    assert find_made_up_values([make_step("write_file", name="secret", text="5")], request) == ()
+    assert find("Write it down", "write_file", name="secret", text="5") == ["name", "text"]
