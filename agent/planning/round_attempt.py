@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from agent.core.errors import PlanInvalidError
@@ -108,7 +108,10 @@ class Attempt:
         self.must_call = False
         self.values = {}
         self.tools = choose_tools(self.request.catalogue, self.request.question)
-        self.add_turn(encode_decision(ANSWER), build_reminder(self.request, self.parts))
+        if self.parts:
+            self.add_turn(encode_decision(ANSWER), build_reminder(self.request, self.parts))
+        else:  # without the questions about parts: after them, a small model calls again what it has called
+            self.messages = build_round_messages(replace(self.request, open_parts=()), self.tools)
 
     def call_now(self, tool: str) -> None:
         """Has the next decision call this tool, after the model took the request for done."""
