@@ -50,17 +50,20 @@ def _is_refused(state: RunState, approval_id: str) -> bool:
 
 
 def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
-    """The failed steps for which no later plan found another way, and those of earlier plans whose call a person did
-    not allow: nothing later makes up for these.
+    """The failed steps for which no later plan found another way.
 
     A later plan finds another way if it has new steps and a planner made it. Steps that a person replaced do not count.
+    What a person did not allow stays, and a change that failed, if no other was made: reading makes up for neither.
     """
     lost = _list_lost_steps(state)
     current = {step.id for step in state.plan.steps} if state.plan is not None else set[str]()
-    earlier = {step.id: step for proposed in state.plans for step in proposed.plan.steps}
     listed_ids = current | {step.id for step in lost}
-    refused = (step for name, step in earlier.items() if name not in listed_ids and was_refused(state, step))
-    return (*refused, *lost)
+    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}
+    changing = [step for step in steps.values() if step.effect == "effect"]
+    has_changed = any(state.get_step(step.id).status == "succeeded" for step in changing)
+    failed_ids = {step.id for step in changing if not has_changed and state.get_step(step.id).status == "replan"}
+    earlier = (step for step in steps.values() if step.id not in listed_ids)
+    return (*(step for step in earlier if step.id in failed_ids or was_refused(state, step)), *lost)
 
 
 def _list_lost_steps(state: RunState) -> list[PlanStep]:

@@ -348,9 +348,11 @@ async def test_a_change_beside_what_is_read_is_left_out_if_nobody_asked_for_it(t
 async def test_an_answer_that_tells_of_a_change_nobody_made_says_so(tmp_path: Path) -> None:
     send = returning("send", RuntimeError("the mail server is gone"), annotations=EFFECT, origin="mcp:mail")
     claim = says("The mail was sent to Carla.", to="completion")
-    model = script(wants("send"), decides(PERSON, times=1), decides(SEND, times=1), decides(), claim)
+    model = script(wants("send"), decides(SEND, times=1), decides(PERSON, times=1), decides(), claim)
     async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
         response = await bench.run("Send carla a mail")
+        written = bench.client.requests[-1]["body"]["messages"][-1]["content"]
+    assert "the mail server is gone" in written, "reading something else does not make up for it"
     assert response.response.endswith("Nothing was changed, sent or saved.")
     assert response.metadata["status"] == "partial"
 
