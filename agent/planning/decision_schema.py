@@ -74,9 +74,9 @@ def _describe_todo(part: str) -> JsonObject:
     return {"type": "array", "items": one, "minItems": 1, "maxItems": 1 if part else MAX_PARTS}
 
 
-def build_choice_schema(names: Iterable[str]) -> ResponseSchema:
-    """The schema of a choice of one of `names`."""
-    return ResponseSchema("choice", _close({"tool": {"type": "string", "enum": list(names)}}))
+def build_choice_schema(names: Iterable[str], of: str = "tool") -> ResponseSchema:
+    """The schema of a choice of one of `names`, which stands in the field `of`."""
+    return ResponseSchema("choice", _close({of: {"type": "string", "enum": list(names)}}))
 
 
 def build_choices_schema(names: Iterable[str], most: int) -> ResponseSchema:

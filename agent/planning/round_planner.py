@@ -33,6 +33,7 @@ from agent.planning.refused_inputs import (
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request_kinds import needs_no_tool
 from agent.planning.round_attempt import Attempt
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
@@ -88,6 +89,8 @@ class RoundPlanner:
             if corrected:
                 return _build_corrected(request, corrected)
         try:
+            if _is_first_decision(request) and await needs_no_tool(self._model, request, attempt):
+                return self._build_answer(request, attempt)
             planned = await self._decide(request, attempt)
         except ModelError as error:
             unreachable = error if isinstance(error, ModelUnreachableError) else None
@@ -271,6 +274,12 @@ def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> 
     plan = made.model_copy(update={"steps": (*made.steps, build_plan_more(request.used_ids, made.steps, args))})
     notes = tuple(f"{call.tool} is called again with the values that its error names" for call in calls)
     return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=notes)
+
+
+def _is_first_decision(request: PlanningRequest) -> bool:
+    """Whether nothing was decided yet for a request that may need no tool, and the model is one to be questioned."""
+    is_new = not request.rounds and not request.open_parts and request.replan_reason is None
+    return is_new and request.checks_answers and not request.topics and bool(request.catalogue.list_names())
 
 
 def _has_found_much(request: PlanningRequest) -> bool:

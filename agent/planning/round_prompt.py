@@ -74,6 +74,7 @@ def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
     return render(
         "decide",
         ask=render("decide_ask") + "\n" if request.may_ask else "",
+        kinds=f"\n\n{render('decide_kinds')}\n" if request.checks_answers else f" {render('decide_free')}\n",
         # What differs between users comes last, tools of their files and of servers: endpoints have cached the rest.
         catalogue="\n".join((*lines, *skills, *served)),
         examples=render("decide_examples"),

@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent.core.events import ApprovalRequested, ModelReturned, PlanProposed
 from agent.core.models import AgentRequest, Budgets, Room
 from tests.support.engine import Bench, engine_bench
-from tests.support.script import decides, judges, needs, plans, says, script, wants
+from tests.support.script import answers, decides, is_kind, judges, needs, plans, says, script, wants
 from tests.support.tools import EFFECT, FunctionTool, returning
 
 TICKET = {"tool": "get_ticket", "inputs": {"x": "T-3"}}
@@ -90,6 +92,51 @@ async def test_small_talk_is_answered_after_one_short_question(tmp_path: Path) -
         response = await bench.run("How are you doing today, my friend?")
         purposes = bench.client.purposes()
     assert (response.response, purposes) == ("Hello!", ["planner", "planner", "completion"])
+
+
+CHAT = "Write a short poem about my friend"
+
+
+@pytest.mark.parametrize("kind", ["small talk", "writing", "general knowledge", "conversation"])
+async def test_what_needs_no_tool_is_answered_without_a_decision(tmp_path: Path, kind: str) -> None:
+    model = script(is_kind(kind), decides(TICKET, times=1), says("Roses are red.", to="completion"))
+    tools = make_tools()
+    async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
+        response = await bench.run(CHAT)
+        purposes = bench.client.purposes()
+        question = list_messages(bench, 0)[-1]["content"]
+    assert (response.response, purposes) == ("Roses are red.", ["planner", "completion"])
+    assert not any(tool.calls for tool in tools)
+    assert question.endswith("What kind of request is this?")
+
+
+@pytest.mark.parametrize("kind", ["lookup", "action", "time", "calculation", "something else", ""])
+async def test_any_other_kind_is_decided_on(tmp_path: Path, kind: str) -> None:
+    model = script(is_kind(kind), decides(TICKET, times=1), decides(), ANSWER)
+    tools = make_tools()
+    async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
+        await bench.run(CHAT)
+    assert len(tools[0].calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "calls"), [("read a page, file or folder", 1), ("write or change a text here in the chat", 0)]
+)
+async def test_writing_about_an_address_is_asked_about_once_more(tmp_path: Path, wanted: str, calls: int) -> None:
+    chosen = says(f'{{"wanted": "{wanted}"}}', to="planner", about="Which of these does it ask for?")
+    model = script(is_kind("writing", times=1), chosen, decides(TICKET, times=1), decides(), ANSWER)
+    tools = make_tools()
+    async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
+        await bench.run("Summarize https://example.org/news for my friend")
+    assert len(tools[0].calls) == calls
+
+
+async def test_a_model_that_needs_no_check_is_not_asked_for_the_kind(tmp_path: Path) -> None:
+    model = script(is_kind("writing"), decides(TICKET, times=1), decides(), answers("It is with Carla."))
+    async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="capable") as bench:
+        await bench.run(CHAT)
+        asked = [str(request["body"]["messages"][-1]) for request in bench.client.requests]
+    assert not any("What kind of request" in message for message in asked)
 
 
 async def test_a_failed_call_is_shown_and_not_made_again(tmp_path: Path) -> None:
@@ -331,7 +378,8 @@ async def test_two_useless_replies_leave_the_rules_and_say_so(tmp_path: Path) ->
     proposed = next(event.body for event in events if isinstance(event.body, PlanProposed))
     assert (proposed.requested, proposed.effective) == ("llm", "rules")
     assert "no valid plan" in (proposed.fallback_reason or "")
-    assert sum(isinstance(event.body, ModelReturned) for event in events) == 3
+    replies = sum(isinstance(event.body, ModelReturned) for event in events)
+    assert replies == 4, "the kind of the request, two decisions and the answer"
 
 
 async def test_a_change_beside_what_is_read_is_left_out_if_nobody_asked_for_it(tmp_path: Path) -> None:

@@ -61,6 +61,12 @@ class Rule:
     times: int | None = None
 
 
+KIND_QUESTION = "What kind of request is this?"
+"""The end of the message that asks for the kind of a request (`agent.planning.request_kinds`)."""
+LOOKUP = Reply(text='{"kind":"lookup"}')
+"""What the script says to it, so that its rules are about decisions, unless one of them is about the question."""
+
+
 @dataclass
 class Script:
     """Rules in order; the first that fits answers. Counts how often each was used."""
@@ -71,6 +77,8 @@ class Script:
     def answer(self, purpose: str, body: dict[str, Any]) -> Reply | None:
         """The reply to a request, or None when no rule fits."""
         text = json.dumps(body.get("messages"), ensure_ascii=False)
+        if asks_for_kind(body) and not any(rule.contains == KIND_QUESTION for rule in self.rules):
+            return LOOKUP
         for number, rule in enumerate(self.rules):
             if rule.purpose not in (None, purpose) or rule.model not in (None, body.get("model")):
                 continue
@@ -95,6 +103,12 @@ class Script:
             calls = tuple(Call(**call) for call in reply.pop("calls"))
             rules.append(Rule(reply=Reply(**reply, calls=calls), **data))
         return Script(rules)
+
+
+def asks_for_kind(body: dict[str, Any]) -> bool:
+    """Whether a request only asks for the kind of the user's request."""
+    messages = body.get("messages") or [{}]
+    return str(messages[-1].get("content") or "").endswith(KIND_QUESTION)
 
 
 def script(*rules: Rule) -> Script:
@@ -146,6 +160,11 @@ def decides(*calls: dict[str, Any], missing: Sequence[str] = ("a result",), **co
         made = [{"tool": call["tool"], "inputs": call.get("inputs", {})} for call in calls]
         decision = {"todo": [*missing], "kind": "calls", "calls": made}
     return says(json.dumps({"next": decision}), to="planner", **conditions)
+
+
+def is_kind(kind: str, **conditions: Any) -> Rule:
+    """A rule: the model takes the request for one of this kind."""
+    return says(json.dumps({"kind": kind}), to="planner", about=KIND_QUESTION, **conditions)
 
 
 def needs(tool: str, **conditions: Any) -> Rule:

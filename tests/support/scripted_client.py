@@ -11,7 +11,7 @@ from agent.core.errors import ModelDownError, ModelError, ModelOutputError, Mode
 from agent.core.models import Usage
 from agent.llm.faults import build_status_error
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest, ModelToolCall
-from tests.support.script import WIRE_FAULTS, Reply, Script
+from tests.support.script import LOOKUP, WIRE_FAULTS, Reply, Script
 
 STATUS = {
     "status_400": (400, "bad request"),
@@ -76,8 +76,9 @@ class ScriptedClient:
         if request.tools:
             body["tools"] = list(request.tools)
         form = request.response_schema.schema if request.response_schema is not None else None
-        self.requests.append({"purpose": request.purpose, "body": body, "schema": schema, "form": form})
         reply = self.script.answer(request.purpose, body)
+        if reply is not LOOKUP:
+            self.requests.append({"purpose": request.purpose, "body": body, "schema": schema, "form": form})
         if reply is None:
             raise ModelDownError(f"no rule for {request.purpose}: {json.dumps(body['messages'][-1])[:300]}")
         assert reply.fault not in WIRE_FAULTS, f"{reply.fault} is a fault of the wire: use the scripted server"

@@ -1,0 +1,78 @@
+"""Asks a small model what kind of request the newest one is, before it may choose a tool.
+
+Offered tools, a small model calls one for a greeting, a summary or a poem, and answers with its result. Asked for the
+kind of the request alone, it knows that these need none. What it takes for writing may still name a page or a change:
+such signs are looked at as well.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from agent.planning.decision_schema import build_choice_schema
+from agent.planning.parse import parse_strict, strip_thinking
+from agent.planning.planner import PlannerModel
+from agent.planning.request import PlanningRequest
+from agent.planning.round_attempt import Attempt
+from agent.planning.round_prompt import say
+from agent.planning.rules import read_calls
+from agent.prompts import render
+from agent.text.codes import find_codes
+from agent.text.terms import extract_terms
+from agent.tools import ToolSpec
+from agent.tools.catalogue import CatalogueIndex, is_foreign, split_name
+from agent.tools.client_tools import CLIENT_ORIGIN
+
+WRITING: Final = "writing"
+KINDS_WITHOUT_TOOLS: Final = ("small talk", WRITING, "general knowledge", "conversation")
+KINDS_WITH_TOOLS: Final = ("calculation", "time", "lookup", "action")
+TEXT_HERE, PAGE, CHANGE = (
+    "write or change a text here in the chat",
+    "read a page, file or folder",
+    "save, add, change, assign or send something",
+)
+_ADDRESS = re.compile(
+    r"https?://|\bwww\.|(?:^|[\s\"'(])(?:~|\.{0,2})/[\w.-]+|\b[\w-]+\.[a-z][a-z0-9]{1,4}\b", re.IGNORECASE
+)
+"""A URL, a path or a file's name."""
+
+
+async def needs_no_tool(model: PlannerModel, request: PlanningRequest, attempt: Attempt) -> bool:
+    """Whether the request is answered by writing alone. Raises `ModelError`.
+
+    False for a reply that names no kind: endpoints may ignore the schema."""
+    kind = await _choose(model, attempt, render("decide_kind"), "kind", (*KINDS_WITHOUT_TOOLS, *KINDS_WITH_TOOLS))
+    if kind not in KINDS_WITHOUT_TOOLS or _fits_a_tool(request, attempt.tools, kind):
+        return False
+    if not _ADDRESS.search(request.question):
+        return True
+    choices = (TEXT_HERE, PAGE, CHANGE)
+    question = "\n".join((render("decide_source"), *(f"- {choice}" for choice in choices)))
+    return await _choose(model, attempt, question, "wanted", choices) == TEXT_HERE
+
+
+async def _choose(model: PlannerModel, attempt: Attempt, question: str, name: str, choices: Iterable[str]) -> str:
+    """The model's choice for the request, or "" if it chose nothing."""
+    *before, last = attempt.messages
+    messages = (*before, say("user", f"{last['content']}\n{question}"))
+    reply = await model.ask(messages, build_choice_schema(choices, name))
+    whole = parse_strict(strip_thinking(reply.text))
+    return str(whole.get(name, "")) if isinstance(whole, dict) else ""
+
+
+def _fits_a_tool(request: PlanningRequest, tools: Iterable[ToolSpec], kind: str) -> bool:
+    """Whether the request is a command of a tool of ours, or its words, codes or skills point to one that is not."""
+    specs = {spec.name: spec for spec in tools}
+    if read_calls(request.question, specs):
+        return True
+    words = {*extract_terms(request.question)}
+    if any(words >= {*extract_terms(split_name(card.name))} for card in request.catalogue.skills):
+        return True
+    others = [spec for spec in specs.values() if is_foreign(spec) or spec.origin == CLIENT_ORIGIN]
+    if not others:
+        return False
+    changing = [spec for spec in others if spec.effect != "read"]
+    # Their descriptions are in English: words of another language fit none of them.
+    is_unsure = kind == WRITING and bool(changing) and bool(request.answer_language)
+    scores = CatalogueIndex(others).compute_scores(request.question)
+    return is_unsure or bool(find_codes(request.question)) or any(score > 0 for score in scores.values())
