@@ -145,8 +145,7 @@ class CompletionWriter:
     ) -> ModelReply:
         run, tier = self._run, self._choose_tier()
         passthrough = () if run.room.planning else run.state.request.client_tools
-        planned = () if feedback or outcomes else self._continue_planner()
-        messages = planned or self._build_messages(outcomes, sources, feedback)
+        messages = self._build_messages(outcomes, sources, feedback)
         started = AnswerStarted(
             tier=tier,
             model=run.engine.models.get_model_name(tier, run.room),
@@ -255,21 +254,6 @@ class CompletionWriter:
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)
 
-    def _continue_planner(self) -> tuple[JsonObject, ...]:
-        """The planner's conversation with the instruction to write an answer without results; () if it cannot be
-        continued.
-
-        The endpoint has read all but the instruction already. Failed calls, images, a persona and memories from outside
-        need more. An answer from results has a prompt of its own: after a conversation about calls, a small model takes
-        its facts from anywhere in it (docs/adr/0017)."""
-        run = self._run
-        recalled = run.state.retrieval.items if run.state.retrieval else ()
-        needs_more = run.state.request.images or run.room.persona or any(item.tainted for item in recalled)
-        if not run.planner_messages or needs_more or list_abandoned_steps(run.state):
-            return ()
-        asked = render("round_answer", language=self._describe_language())
-        return (*run.planner_messages, {"role": "user", "content": asked})
-
     def _describe_language(self) -> str:
         """ ", in German": the language of the answer; "" for English, and for an answer that is translated."""
         request = self._run.state.understanding
@@ -289,6 +273,10 @@ class CompletionWriter:
         failed = list_abandoned_steps(self._run.state)
         earlier = self._run.state.retrieval.earlier_results if self._run.state.retrieval else ()
         if not outcomes and not failed and not earlier:
+            if not room.persona and not build_instructions(self._run, history, names_language=False):
+                return (
+                    ""  # alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it
+                )
             return "\n\n".join(part for part in (operator, room.persona) if part)
         citations = ""
         if sources and not self._is_structured:

@@ -7,6 +7,7 @@ is made.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
@@ -30,6 +31,7 @@ SHORTEST_STEM = 3
 """Letters that two forms of a word share."""
 MADE_UP = "a value of this change stands neither in the request nor in a result"
 _TOKEN = re.compile(r"[^\W_]+")
+_WEB = re.compile(r"https?://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,23 @@ def format_question(value: MadeUpValue) -> str:
     meaning = f" ({described})" if isinstance(described, str) and described else ""
     purpose = get_first_sentence(value.spec.description, DESCRIPTION_CHARS).rstrip(".")
     return f"A value is missing for `{value.spec.name}` ({purpose}): which `{value.name}`{meaning} do you mean?"
+
+
+def holds_made_up_address(inputs: JsonValue, request: PlanningRequest) -> bool:
+    """Whether one of a call's inputs is the URL of a host that nobody named, not even by a word such as "bbc".
+
+    A small model that finds nothing more to call fetches pages of hosts that it makes up."""
+    values = inputs.values() if isinstance(inputs, dict) else ()
+    hosts = [urlsplit(value).hostname for value in values if isinstance(value, str) and _WEB.match(value)]
+    if not any(hosts):
+        return False
+    said = "\n".join((*_list_known_texts(request), request.instructions, request.room.system_prompt)).casefold()
+    return any(host is not None and not _is_named(host, said) for host in hosts)
+
+
+def _is_named(host: str, said: str) -> bool:
+    labels = [label for label in host.casefold().split(".")[:-1] if label != "www"]
+    return host.casefold() in said or any(len(label) > 1 and label.replace("-", " ") in said for label in labels)
 
 
 def _list_known_texts(request: PlanningRequest) -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from agent.core.errors import ModelUnreachableError
 from agent.core.events import EventBody, EventDraft, TaintSource
-from agent.core.models import JsonObject, Mode, Plan
+from agent.core.models import Mode, Plan
 from agent.llm.port import ModelReply
 
 
@@ -41,8 +41,6 @@ class Planned:
     """The events that propose a plan which was made before, with what is done of it. They are recorded as they are."""
     follows: str = ""
     """The earlier message whose words the searches of this one use."""
-    messages: tuple[JsonObject, ...] = ()
-    """The planner's conversation, if a completion is to continue it."""
     unreachable: ModelUnreachableError | None = None
     """The error of an unreachable model. A completion would not reach the model either."""
 

@@ -1,7 +1,7 @@
 """`RoundPlanner`: decides on one batch of calls, a question or the answer, with all earlier results in view.
 
 The reply is bound to a JSON schema whose inputs each tool types. A round is a plan whose last step is `plan_more`; an
-answer is a plan of one completion, which continues the same conversation. An answer that was chosen before any call is
+answer is a plan of one completion, which has a prompt of its own. An answer that was chosen before any call is
 questioned once: small models answer from memory what a tool would look up.
 """
 
@@ -81,7 +81,7 @@ class RoundPlanner:
         if request.doubt and request.may_call:
             attempt.look_again()
         elif not request.may_call or (request.has_changed and not request.open_parts):
-            return self._build_answer(request, attempt)
+            return _build_answer(request)
         elif attempt.is_untried:
             attempt.follow_look()
         corrected = list_corrected_calls(request) if not request.doubt else []
@@ -90,13 +90,13 @@ class RoundPlanner:
                 return _build_corrected(request, corrected)
         try:
             if _is_first_decision(request) and await needs_no_tool(self._model, request, attempt):
-                return self._build_answer(request, attempt)
+                return _build_answer(request)
             planned = await self._decide(request, attempt)
         except ModelError as error:
             unreachable = error if isinstance(error, ModelUnreachableError) else None
             return self._plan_by_rules(request, attempt, error.message, unreachable)
         if planned is None and request.rounds:  # the results so far are the best there is
-            planned = self._build_answer(request, attempt)
+            planned = _build_answer(request)
         if planned is None:
             reason = f"the model gave no valid plan: {attempt.rejected[-1].problems[0]}"
             return self._plan_by_rules(request, attempt, reason, None)
@@ -141,7 +141,7 @@ class RoundPlanner:
             attempt.pass_part()
             return None
         earned = await self._is_answer_earned(request, attempt)
-        return self._build_answer(request, attempt) if earned else None
+        return _build_answer(request) if earned else None
 
     async def _take_calls(self, request: PlanningRequest, attempt: Attempt, meant: Ask | PlanReply) -> Planned:
         """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
@@ -255,15 +255,16 @@ class RoundPlanner:
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
 
-    def _build_answer(self, request: PlanningRequest, attempt: Attempt) -> Planned:
-        messages = (*attempt.messages, say("assistant", encode_decision(ANSWER)))
-        return Planned(build_completion_plan(request, None), "llm", "llm", messages=messages)
-
     def _plan_by_rules(
         self, request: PlanningRequest, attempt: Attempt, reason: str, unreachable: ModelUnreachableError | None
     ) -> Planned:
         ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
         return Planned(ruled, "llm", "rules", reason, tuple(attempt.rejected), unreachable=unreachable)
+
+
+def _build_answer(request: PlanningRequest) -> Planned:
+    """The plan that only writes the answer."""
+    return Planned(build_completion_plan(request, None), "llm", "llm")
 
 
 def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> Planned:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.made_up_values import list_unasked_changes
+from agent.planning.made_up_values import holds_made_up_address, list_unasked_changes
 from agent.planning.planned import Planned
 from agent.planning.request import PlanningRequest
 from agent.text.own_words import OwnWords
@@ -18,26 +18,29 @@ PLAN_MORE = "plan_more"
 def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[str], bool]) -> JsonObject:
     """A decision whose calls that read ask for no more than their tools give, each once.
 
-    Left out with their parts are those that were made before, and those for a part that `is_copied` from examples. Of
-    one that only repeats calls, the first stays; of one that is only copied, no call is left."""
+    Left out with their parts are those that were made before, those of addresses that are made up, and those for a part
+    that `is_copied` from examples. Of one that only repeats calls, the first stays; otherwise it may be that none
+    does."""
     steps, todo = data.get("steps"), data.get("todo")
     calls = [_limit_call(call, request) for call in (steps if isinstance(steps, list) else [])]
     parts = [str(part) for part in (todo if isinstance(todo, list) else [])]
     made: list[JsonValue] = [{"tool": one.tool, "inputs": one.args} for one in request.rounds if not one.failed]
     repeated: list[int] = []
-    copied: list[int] = []
+    useless: list[int] = []
     for place, call in enumerate(calls):
         spec = request.catalogue.get_tool(str(call.get("tool"))) if isinstance(call, dict) else None
         own: JsonValue = {"tool": call.get("tool"), "inputs": call.get("inputs")} if isinstance(call, dict) else call
         # A whole plan, of an endpoint without schemas, names its steps: others may need what one of them reads.
         is_named = isinstance(call, dict) and "id" in call
         is_reading = spec is not None and spec.effect == "read" and not is_named
-        if is_reading and len(parts) == len(calls) and is_copied(parts[place]):
-            copied.append(place)
+        is_from_examples = len(parts) == len(calls) and is_copied(parts[place])
+        inputs = call.get("inputs") if isinstance(call, dict) else None
+        if is_reading and (is_from_examples or holds_made_up_address(inputs, request)):
+            useless.append(place)
         elif is_reading and own in made:
             repeated.append(place)
         made.append(own)
-    lost = {*copied, *repeated}
+    lost = {*useless, *repeated}
     if len(lost) == len(calls) and repeated:
         lost.discard(repeated[0])
     tidy: JsonObject = {**data, "steps": [call for place, call in enumerate(calls) if place not in lost]}

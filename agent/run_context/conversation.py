@@ -24,14 +24,14 @@ def split_at_prompt(state: RunState) -> tuple[tuple[ChatMessage, ...], tuple[Cha
     return history[:position], history[position:]
 
 
-def build_instructions(run: Run, history: Sequence[ChatMessage]) -> str:
+def build_instructions(run: Run, history: Sequence[ChatMessage], *, names_language: bool = True) -> str:
     """The trusted part of a system message: the room's and the caller's instructions, what memories are, and
-    the language to answer in."""
+    the language to answer in, if it `names_language`."""
     callers = [message.content for message in history if message.role in INSTRUCTION_ROLES and message.content]
     memory = render("memory") if run.state.retrieval and run.state.retrieval.items else ""
     understood = run.state.understanding
     language = ""
-    if understood is not None and understood.language != ENGLISH and not understood.translated:
+    if names_language and understood is not None and understood.language != ENGLISH and not understood.translated:
         language = f"Answer in {get_language_name(understood.language)}, the language of the request."
     return "\n\n".join(part for part in (run.room.system_prompt, *callers, memory, language) if part)
 

@@ -13,7 +13,7 @@ from time import monotonic, time
 
 from agent.core.errors import ConflictError, TooLargeError
 from agent.core.events import Event, EventBody, EventDraft, RunWaiting
-from agent.core.models import JsonObject, Room
+from agent.core.models import Room
 from agent.core.run_reducer import apply, fold
 from agent.core.run_state import RunState
 from agent.llm.profile import ModelProfile, choose_profile
@@ -71,9 +71,6 @@ class Run:
         """Models that sent no token within the time limit, and what was said of them. They are not asked again."""
         self.subagents_starting = 0
         """Admitted sub-agents whose start is not in the log yet. They count against the room's limit."""
-        self.planner_messages: tuple[JsonObject, ...] = ()
-        """The planner's conversation up to its decision to answer. The completion continues it, so that an endpoint
-        need not read it again; empty after a resume, and for plans that end otherwise."""
         self._deadline: float | None = None
         self._pending: list[PendingAppend] = []
         self._writer: asyncio.Task[None] | None = None

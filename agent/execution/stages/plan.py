@@ -75,7 +75,6 @@ async def plan(run: Run) -> None:
     if planned.answer is None and run.state.answer_start is not shown:
         void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
         await run.note(void)
-    run.planner_messages = planned.messages
     if planned.question:
         checked = await run.redaction.check_answer(planned.question)
         question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log

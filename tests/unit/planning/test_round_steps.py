@@ -1,10 +1,13 @@
 """Which steps of a decision run in its round: those that are left out or put off take along all that needs them."""
 
+from dataclasses import replace
+
+import pytest
 from pydantic import JsonValue
 
-from agent.core.models import PlanStep
-from agent.planning.request import PlanningRequest
-from agent.planning.round_steps import defer_effects, drop_steps, leave_out_unasked
+from agent.core.models import JsonObject, PlanStep
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.round_steps import defer_effects, drop_steps, leave_out_unasked, tidy_calls
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
@@ -49,3 +52,32 @@ def test_a_change_that_all_else_needs_does_not_wait_for_it() -> None:
 def test_an_unasked_change_is_kept_if_all_else_needs_it() -> None:
     change, check = make_step("s1", "write", name="keep.txt", text=POEM), make_step("s2", "find", "s1", what="$s1")
     assert leave_out_unasked((change, check), ask("What is new?"), []) == (change, check)
+
+
+def decide(*calls: JsonValue) -> JsonObject:
+    return {"todo": [f"part {number}" for number in range(len(calls))], "steps": [*calls]}
+
+
+@pytest.mark.parametrize(
+    ("question", "url", "stays"),
+    [
+        ("What is today's date?", "https://www.example.com/current-date", False),
+        ("What does bbc say?", "https://www.bbc.com/news", True),
+        ("Read https://stats.town.example/a and its page b", "https://stats.town.example/b", True),
+        ("Read stats.town.example", "https://stats.town.example", True),
+        ("What is on the page of Acme Tools?", "https://acme-tools.example/", True),
+        ("Is it a leap year?", "not a url", True),
+        ("Is it a leap year?", "https://", True),
+    ],
+)
+def test_a_page_of_a_host_that_nobody_named_is_not_read(question: str, url: str, stays: bool) -> None:
+    tidy = tidy_calls(decide({"tool": "find", "inputs": {"what": url}}), ask(question), lambda _: False)
+    assert bool(tidy["steps"]) is stays
+    assert bool(tidy["todo"]) is stays
+
+
+def test_a_page_that_a_result_names_is_read() -> None:
+    found = RoundResult(0, "find", {"what": "a"}, "see https://far.example/x")
+    request = replace(ask("Look at a"), rounds=(found,))
+    call: JsonValue = {"tool": "find", "inputs": {"what": "https://far.example/y"}}
+    assert tidy_calls(decide(call), request, lambda _: False)["steps"] == [call]
