@@ -6,15 +6,17 @@ such signs are looked at as well.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
+from agent.core.models import JsonObject
 from agent.planning.decision_schema import build_choice_schema
 from agent.planning.parse import parse_strict, strip_thinking
 from agent.planning.planner import PlannerModel
 from agent.planning.request import PlanningRequest
 from agent.planning.round_attempt import Attempt
-from agent.planning.round_prompt import say
+from agent.planning.round_prompt import build_round_messages, say
 from agent.planning.rules import read_calls
 from agent.prompts import render
 from agent.text.codes import find_codes
@@ -26,6 +28,9 @@ from agent.tools.client_tools import CLIENT_ORIGIN
 WRITING: Final = "writing"
 KINDS_WITHOUT_TOOLS: Final = ("small talk", WRITING, "general knowledge", "conversation")
 KINDS_WITH_TOOLS: Final = ("calculation", "time", "lookup", "action")
+BEGIN_CHARS, END_CHARS = 300, 150
+"""Characters of a long request that tell its kind. The answer's prompt holds all of it, and reading it takes a small
+model on a laptop seconds."""
 TEXT_HERE, PAGE, CHANGE = (
     "write or change a text here in the chat",
     "read a page, file or folder",
@@ -41,23 +46,31 @@ async def needs_no_tool(model: PlannerModel, request: PlanningRequest, attempt: 
     """Whether the request is answered by writing alone. Raises `ModelError`.
 
     False for a reply that names no kind: endpoints may ignore the schema."""
-    kind = await _choose(model, attempt, render("decide_kind"), "kind", (*KINDS_WITHOUT_TOOLS, *KINDS_WITH_TOOLS))
+    messages = build_round_messages(replace(request, question=_shorten(request.question)), attempt.tools)
+    kind = await _choose(model, messages, render("decide_kind"), "kind", (*KINDS_WITHOUT_TOOLS, *KINDS_WITH_TOOLS))
     if kind not in KINDS_WITHOUT_TOOLS or _fits_a_tool(request, attempt.tools, kind):
         return False
     if not _ADDRESS.search(request.question):
         return True
     choices = (TEXT_HERE, PAGE, CHANGE)
     question = "\n".join((render("decide_source"), *(f"- {choice}" for choice in choices)))
-    return await _choose(model, attempt, question, "wanted", choices) == TEXT_HERE
+    return await _choose(model, messages, question, "wanted", choices) == TEXT_HERE
 
 
-async def _choose(model: PlannerModel, attempt: Attempt, question: str, name: str, choices: Iterable[str]) -> str:
+async def _choose(
+    model: PlannerModel, messages: Sequence[JsonObject], question: str, name: str, choices: Iterable[str]
+) -> str:
     """The model's choice for the request, or "" if it chose nothing."""
-    *before, last = attempt.messages
-    messages = (*before, say("user", f"{last['content']}\n{question}"))
-    reply = await model.ask(messages, build_choice_schema(choices, name))
+    *before, last = messages
+    asking = (*before, say("user", f"{last['content']}\n{question}"))
+    reply = await model.ask(asking, build_choice_schema(choices, name))
     whole = parse_strict(strip_thinking(reply.text))
     return str(whole.get(name, "")) if isinstance(whole, dict) else ""
+
+
+def _shorten(text: str) -> str:
+    """Where a text to work on is pasted, what is wanted stands before or after it."""
+    return text if len(text) <= BEGIN_CHARS + END_CHARS else f"{text[:BEGIN_CHARS]} [...] {text[-END_CHARS:]}"
 
 
 def _fits_a_tool(request: PlanningRequest, tools: Iterable[ToolSpec], kind: str) -> bool:
