@@ -40,3 +40,12 @@ def test_a_loop_that_was_cut_within_its_unit_is_found() -> None:
 )
 def test_other_texts_are_not(text: str) -> None:
     assert find_loop(text) == -1
+
+
+@pytest.mark.parametrize(("times", "is_loop"), [(7, False), (9, True)])
+def test_whole_sentences_need_fewer_repetitions(times: int, *, is_loop: bool) -> None:
+    unit = (
+        "He has a small book that he cannot read. So he took a small step forward and has read the book. Now he has a "
+    )
+    unit += "small problem, and nobody knows what it is. "
+    assert (find_loop("A joke: " + unit * times) >= 0) is is_loop
