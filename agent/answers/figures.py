@@ -25,9 +25,10 @@ from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
 from agent.text.dates import MONTHS, DateMention, TimeMention
 from agent.text.decimal_marks import get_digits, settle_readings
-from agent.text.numbers import AMBIGUOUS_WORDS, FRACTIONS, NUMBER_WORDS, SCALES, NumberMention
+from agent.text.numbers import AMBIGUOUS_WORDS, FRACTIONS, NUMBER_WORDS, SCALES, NumberMention, is_number_word
 from agent.text.pieces import split_pieces
 from agent.text.spoken_times import CLOCK_WORDS, find_spoken_times, list_halves
+from agent.text.superscripts import RAISED
 from agent.text.units import UNITS
 from agent.text.values import KnownValues, ValueMention, find_values
 
@@ -77,7 +78,7 @@ def asks_to_invent(request: str) -> bool:
 def _find_claims(text: str) -> list[ValueMention]:
     """The values that a text claims, and the numbers under ten that its equations need."""
     words = () if _DIGIT.search(text) else _WORD.findall(text.lower())
-    if words and NUMBER_WORDS.keys().isdisjoint(words) and CLOCK_WORDS.isdisjoint(words):
+    if words and not any(map(is_number_word, words)) and CLOCK_WORDS.isdisjoint(words):
         return []
     plain = _LINK.sub(lambda match: " " * len(match[0]), text)
     spoken = find_spoken_times(plain)
@@ -135,7 +136,7 @@ class _Search:
             case DateMention(readings=readings):
                 return all(one.day is not None or one.year is not None for one in readings)
             case CodeMention(text=text):
-                return _LONG_CODE.search(text) is not None or self._is_dotted_claim(mention)
+                return mention.is_number or _LONG_CODE.search(text) is not None or self._is_dotted_claim(mention)
             case NumberMention():
                 return self._is_figure(mention)
             case TimeMention(start=start):
@@ -310,14 +311,13 @@ def _drop_line_numbers(evidence: str) -> str:
 
 
 _FRACTION_SIGNS = frozenset(FRACTIONS)
+_POWER = re.compile(rf"\d[{RAISED}]|\d\^")
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 _AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
 _AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
 _NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
 _QUOTED_WORD = re.compile(r"[^\W\d_]{2,}")
 _JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
-_WORDS_OF_VALUES = frozenset((*SCALES, *(word for word, value in NUMBER_WORDS.items() if value > 12)))
-"""Words that make a larger value of a number, or that are not a count."""
 _MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
 
 
@@ -325,10 +325,12 @@ def has_only_quoted_figures(text: str, evidence: str) -> bool:
     """Whether every figure of a text is in the evidence with the same unit, and none is computed.
 
     False means that the values have to be compared, not that one of them is missing."""
-    if "=" in text or "\u2248" in text or "http" in text or not _FRACTION_SIGNS.isdisjoint(text):
+    if "=" in text or "\u2248" in text or "http" in text or _POWER.search(text) or not _FRACTION_SIGNS.isdisjoint(text):
         return False
     words = _QUOTED_WORD.findall(text.lower())
-    if not _WORDS_OF_VALUES.isdisjoint(words) or (not CLOCK_WORDS.isdisjoint(words) and find_spoken_times(text)):
+    if any(word in SCALES or (is_number_word(word) and NUMBER_WORDS.get(word, 13) > 12) for word in words) or (
+        not CLOCK_WORDS.isdisjoint(words) and find_spoken_times(text)
+    ):
         return False
     known = set(_FIGURE.findall(evidence))
     return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))

@@ -12,6 +12,7 @@ from agent.llm.replies import (
     get_object,
     get_provider_fields,
     get_text,
+    list_calls,
     list_objects,
     read_content,
     read_finish_reason,
@@ -88,16 +89,17 @@ class ChunkReader:
             if self._count_joined(joined):
                 break
             if (error := find_body_error(event)) is not None:
+                if self.has_finished or joined.finish_reason is not None:
+                    break  # the reply is whole: only its usage is missing
                 yield from joined.end()
                 raise build_body_error(error, self._where)
+            chunk = self._read_chunk(event)
+            if chunk.has_parts_besides_text:
+                yield from joined.end()
+                yield chunk
             else:
-                chunk = self._read_chunk(event)
-                if chunk.has_parts_besides_text:
-                    yield from joined.end()
-                    yield chunk
-                else:
-                    joined.add(chunk)
-                    joined.counted = len(joined.texts)
+                joined.add(chunk)
+                joined.counted = len(joined.texts)
             if self.is_cut:
                 break
         self._count_joined(joined)
@@ -181,7 +183,7 @@ class ChunkReader:
         if not choices:
             return {}
         if self._has_index:
-            choice = next((one for one in choices if one.get("index") == self._index), {})
+            choice = next((one for one in choices if _is_same_index(one.get("index"), self._index)), {})
             if choice or any(map(_has_content, choices)):
                 return choice
             return {"finish_reason": choices[0].get("finish_reason")}
@@ -260,7 +262,7 @@ def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonO
     if not delta:  # the end of the text, or the usage behind it
         return ModelChunk(finish_reason=finish_reason, usage=usage)
     content = read_content(delta.get("content"))
-    calls = tuple(list_objects(delta.get("tool_calls")))
+    calls = tuple(list_calls(delta))
     if "message" in choice and "delta" not in choice:  # a whole reply, which needs no finish reason
         finish_reason = finish_reason or ("tool_calls" if calls else "stop")
     return ModelChunk(
@@ -275,8 +277,16 @@ def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonO
 
 
 def _get_delta(choice: Mapping[str, Any]) -> dict[str, Any]:
-    """The text and calls that a choice adds. A server that cannot stream sends the whole message in its place."""
-    return get_object(choice.get("delta") if "delta" in choice else choice.get("message"))
+    """The text and calls that a choice adds. A server that cannot stream sends the whole message in its place, one that
+    knows only plain completions a text."""
+    delta = choice.get("delta", choice.get("message"))
+    text = choice.get("text") if delta is None else delta
+    return {"content": text} if isinstance(text, str) and text else get_object(delta)
+
+
+def _is_same_index(index: object, followed: object) -> bool:
+    """Whether two indexes are of one choice: some servers leave it out now and then, or write it as text."""
+    return index is None or followed is None or str(index) == str(followed)
 
 
 def _has_content(choice: Mapping[str, Any]) -> bool:

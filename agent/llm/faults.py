@@ -98,23 +98,38 @@ def build_body_error(error: object, where: str) -> ModelError:
     return built
 
 
+_FAILED = frozenset({"error", "fail", "failed", "failure"})
+
+
 def find_body_error(body: Mapping[str, object], *, is_error: bool = False) -> object:
     """The error in a reply or an event that came with status 200; None where there is none.
 
-    Knows OpenAI's `error` (also within a choice, as OpenRouter sends it), vLLM's `object: error` and FastAPI's
-    `detail`. `null` and objects without a value do not count: some servers send the field with every chunk. `is_error`
-    says that the event's type is `error`, so that an object without these fields is the error itself.
+    Knows OpenAI's `error` (also within a choice or its delta, as OpenRouter sends it), vLLM's `object: error`,
+    FastAPI's `detail`, a list `errors`, and a `message` beside a code or a status of failure. `null` and objects
+    without a value do not count: some servers send the field with every chunk. `is_error` says that the event's type is
+    `error`, so that an object without these fields is the error itself.
     """
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    for body_error in (body.get("error"), first.get("error") if isinstance(first, dict) else None):
+    delta = first.get("delta") if isinstance(first, dict) else None
+    for body_error in (one.get("error") for one in (body, first, delta) if isinstance(one, Mapping)):
         if any(body_error.values()) if isinstance(body_error, dict) else body_error:
             return body_error
     if choices:
         return None
     if is_error or body.get("object") == "error":
         return {key: value for key, value in body.items() if key != "object"} or "an error without a message"
-    return body.get("detail") or None
+    errors = body.get("errors")
+    return body.get("detail") or (errors[0] if isinstance(errors, list) and errors else errors) or _find_message(body)
+
+
+def _find_message(body: Mapping[str, object]) -> object:
+    """A body that is an error itself: it has a message, and a code or a status that says so."""
+    if not isinstance(body.get("message"), str) or not body["message"]:
+        return None
+    status = str(body.get("status", body.get("type", ""))).lower()
+    is_error = bool(body.get("code")) or body.get("success") is False or status in _FAILED or status.isdecimal()
+    return dict(body) if is_error else None
 
 
 def describe_body(body: bytes) -> str:
@@ -228,7 +243,8 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
         return ProviderError(_join_lines(json.dumps(error), limit))
     code, message = error.get("code"), error.get("message", error)
     inner = _find_inner_error(error, limit)
-    status = code if isinstance(code, int) and 400 <= code <= 599 else None
+    number = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else 0
+    status = number if 400 <= number <= 599 else None
     if inner is not None:
         return ProviderError(_join_lines(f"{message}: {inner.message}", limit), inner.param, inner.code, status)
     error_text = message if isinstance(message, str) else json.dumps(message)

@@ -35,8 +35,8 @@ def read_completion(data: object, where: str) -> ModelReply:
     if not isinstance(data, dict) or not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise ModelOutputError(f"{where} answered 200 without a choice", agent_id="models")
     message = get_object(choices[0].get("message"))
-    calls = list_objects(message.get("tool_calls"))
-    content = read_content(message.get("content"))
+    calls = list_calls(message)
+    content = read_content(message.get("content") if message else choices[0].get("text"))
     refusal = content.refusal or get_text(message.get("refusal"))
     return ModelReply(
         text=content.text or refusal,
@@ -59,11 +59,14 @@ _FINISH_REASONS = {
 """Names that providers behind OpenAI's wire give to its finish reasons (Anthropic, Gemini, Mistral, TGI)."""
 
 
+_UNFINISHED = frozenset({"", "null", "none"})
+
+
 def read_finish_reason(value: object) -> str | None:
-    """A finish reason under OpenAI's name. None where the reply goes on: some servers write "" then."""
-    if not isinstance(value, str) or not value:
+    """A finish reason under OpenAI's name. None where the reply goes on: some servers write "" or "null" then."""
+    reason = value.lower() if isinstance(value, str) else ""
+    if reason in _UNFINISHED:
         return None
-    reason = value.lower()
     return _FINISH_REASONS.get(reason, reason)
 
 
@@ -156,6 +159,13 @@ def get_object(value: object) -> dict[str, Any]:
 def list_objects(value: object) -> list[dict[str, Any]]:
     """The objects of a list; none for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
+
+
+def list_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tool calls of a message or of a delta, also in the form that had a single one, `function_call`."""
+    calls = list_objects(message.get("tool_calls"))
+    older = message.get("function_call")
+    return [{"index": 0, "function": older}] if not calls and isinstance(older, dict) and older else calls
 
 
 def get_text(value: object) -> str:

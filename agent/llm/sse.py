@@ -92,7 +92,8 @@ class EventAssembler:
     """Builds events from lines. `is_complete` says whether data is whole in itself; without it, only an empty line ends
     an event.
 
-    A field `error` counts as an event of the type `error`: llama.cpp's server reports errors so.
+    A field `error` counts as an event of the type `error`: llama.cpp's server reports errors so. With `is_complete`, a
+    line without a field that is whole in itself is data.
     """
 
     def __init__(self, is_complete: Callable[[bytes], bool] | None = None) -> None:
@@ -120,6 +121,8 @@ class EventAssembler:
                 self._type = value.decode("utf-8", "replace")
             elif name == b"error" and colon and value:
                 yield ServerSentEvent(value, "error")
+            elif not colon and self._is_complete is not None and self._is_complete(line):
+                yield ServerSentEvent(line)  # "[DONE]" without a field
 
     def end(self) -> Iterator[ServerSentEvent]:
         """Yields the event that no empty line ended, if its data is complete."""

@@ -17,7 +17,7 @@ MAX_REPLY_BYTES = 20_000_000
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _HEAD_BYTES = 20_000
 """How much of a reply that is not a stream is read to describe it."""
-_DONE = b"[DONE]"
+_DONE = frozenset({b"[DONE]", b'"[DONE]"', b"[done]"})
 
 Form = Literal["unknown", "events", "json", "page"]
 
@@ -122,7 +122,7 @@ class StreamReader:
             return
         texts = [line[5:] for line in lines if line.startswith(b"data:")]
         if len(texts) + lines.count(b"") == len(lines) and self._assembler.is_idle:
-            said_done = bool(texts) and texts[-1].strip() == _DONE
+            said_done = bool(texts) and texts[-1].strip() in _DONE
             events = _parse_together(texts[:-1] if said_done else texts)
             if events is not None:
                 self._has_events = self._has_events or bool(texts)
@@ -139,7 +139,7 @@ class StreamReader:
             if not data:
                 continue
             self._has_events = True
-            if data == _DONE:
+            if data in _DONE or event.type == "done":
                 self._said_done = True
                 return
             yield from self._chunks.read([self._parse_event(data, is_error=event.type == "error")])
@@ -170,9 +170,15 @@ class StreamReader:
             if self._json_bytes > MAX_REPLY_BYTES:
                 raise ModelOutputError("the model's reply is larger than 20 MB", agent_id="models")
             return
-        yield from self._read_objects([_parse(line)])
+        if line.strip() in _DONE:
+            self._said_done = True
+        elif not self.is_done:
+            yield from self._read_objects([_parse(line)])
 
     def _read_json_rest(self, rest: bytes) -> Iterator[ModelChunk]:
+        if rest.strip() in _DONE and not self._json:
+            self._said_done = True
+            return
         body = b"\n".join((*self._json, rest)).strip(_BLANK)
         if not body:
             return
@@ -212,7 +218,7 @@ def _parse_together(texts: list[bytes]) -> list[dict[str, Any]] | None:
 def _is_complete(data: bytes) -> bool:
     """Whether data is an object, or says that the stream is done, so that no further line can belong to it."""
     data = data.strip()
-    if data == _DONE:
+    if data in _DONE:
         return True
     if not (data.startswith(b"{") and data.endswith(b"}")):
         return False

@@ -18,7 +18,14 @@ _ADDRESS = re.compile(
 _PHONE = re.compile(
     r"(?<![\w.])(?<!\d[ .-])(?:\+\d|0[1-9]\d{0,3}[-/ ]\d|\(0\d{1,4}\) ?\d)(?:[ ()./-]{0,2}\d){5,13}(?![\w])"
 )
+_GROUPED = re.compile(
+    r"(?<!\w)[A-Z]{2}\d\d(?:[ -][A-Z0-9]{4}){2,7}(?:[ -][A-Z0-9]{1,4})?(?!\w)"  # an account (ISO 13616)
+    r"|(?<![\w.,-])\d{4}(?:[ -]\d{4}){3}(?![\w-])"  # a card
+    r"|(?<![\w.,-])\d{3} \d{3} \d{3} \d{5}(?![\w-])"  # a French company
+)
+"""Numbers that name something, in groups of other sizes than thousands."""
 _TOKEN = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_./:#+][^\W_]+)*")
+_MIN_NUMBER = 7
 _VERSION = re.compile(r"\d+(?:\.\d+){2,}")
 
 
@@ -35,6 +42,11 @@ class CodeMention:
         """Letters and digits in small letters."""
         return make_code_key(self.text)
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number that names something, as that of a telephone: its groups may be written otherwise."""
+        return len(self.key) >= _MIN_NUMBER and self.key.isdigit() and _VERSION.fullmatch(self.text) is None
+
 
 def make_code_key(text: str) -> str:
     """The letters and digits of a code in small letters: `INC-1042` and `inc 1042` have one key."""
@@ -44,7 +56,7 @@ def make_code_key(text: str) -> str:
 def find_codes(text: str) -> list[CodeMention]:
     """The codes and addresses of a text in order. Dates are not told apart: `agent.text.values` does that."""
     codes = [CodeMention(match[0].rstrip(".,;:!?"), match.start(), match.start() + len(match[0].rstrip(".,;:!?")))
-             for pattern in (_ADDRESS, _PHONE) for match in pattern.finditer(text)]  # fmt: skip
+             for pattern in (_ADDRESS, _PHONE, _GROUPED) for match in pattern.finditer(text)]  # fmt: skip
     covered = bytearray(len(text))
     for mention in codes:
         covered[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from charset_normalizer import from_bytes
 
+from agent.text.encoding_guess import guess_short_encoding
+
 _BOMS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
@@ -15,6 +17,11 @@ _BOMS: tuple[tuple[bytes, str], ...] = (
 )
 _SAMPLE = 65_536
 """Bytes that the encoding is guessed from; more changes nothing and takes seconds."""
+
+_SHORT = 400
+"""Bytes beyond ASCII up to which the letters themselves say more than statistics."""
+_SWITCHES = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
+"""What only ISO-2022-JP has, in which Japanese mail is written: all its bytes are ASCII."""
 
 _ZEROS = 0.4
 """The share of zeros among the high bytes of UTF-16 from which on a text is taken for it."""
@@ -44,6 +51,8 @@ def decode(data: bytes) -> Decoded:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return _decode_lossy(data, encoding)
+    if any(switch in data[:_SAMPLE] for switch in _SWITCHES):
+        return _decode_lossy(data, "iso2022_jp")
     if (wide := _guess_wide(data[:_SAMPLE])) is not None:
         return _decode_lossy(data, wide)
     try:
@@ -80,10 +89,13 @@ def _decode_mixed(data: bytes) -> Decoded | None:
 
 
 def _guess_encoding(data: bytes) -> str:
-    """Charset-normalizer's best guess, or Windows-1252 if that fits about as well.
+    """The encoding that makes words of a short text; of others charset-normalizer's best guess, or Windows-1252 if that
+    fits about as well.
 
     By itself it takes half of the Western texts for Central European, which has the same letters at other places.
     """
+    if sum(byte > 0x7F for byte in data) <= _SHORT and (short := guess_short_encoding(data)) is not None:
+        return short
     matches = from_bytes(data)
     best = matches.best()
     western = next((match for match in matches if _WESTERN in {match.encoding, *match.could_be_from_charset}), None)

@@ -41,6 +41,7 @@ def remove_hidden(root: Element) -> None:
     else:
         _join_bodies(root, body)
     _open_frames(body)
+    _open_drawings(body)
     _apply_sheets(root, body)
     without_scripts = []
     for element in list(body.iter("*")):
@@ -82,6 +83,19 @@ def _open_frames(body: Element) -> None:
             content.attrib.update({name: frame.get(name) for name in _VISIBILITY if frame.get(name) is not None})
             content.tail = frame.tail
             frame.getparent().replace(frame, content)
+
+
+def _open_drawings(body: Element) -> None:
+    """Puts the pieces of a page that a drawing holds, as diagrams do their labels, behind it: it is removed later."""
+    last: dict[Element, Element] = {}
+    for piece in list(body.iter("foreignobject")):
+        drawing = next(piece.iterancestors("svg"), None)
+        if drawing is None or drawing.getparent() is None:
+            continue
+        before = last.get(drawing, drawing)
+        piece.tag, piece.tail, before.tail = "div", before.tail, None
+        before.addnext(piece)
+        last[drawing] = piece
 
 
 def _remove_invisible(element: Element) -> None:

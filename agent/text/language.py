@@ -14,6 +14,7 @@ for another language, and three requests of two words were missed."""
 SURE_PROBABILITY = 0.9
 """The same for a text of plain letters without a common word of the language: "Renaissance painters" is French with
 0.67. Of 85 English requests of two to five words none is taken for another language, of 66 others 8 are missed."""
+_NAME_PARTICLES = frozenset("af al av da das de del della den der di do dos du el la le van von y zu".split())  # noqa: SIM905
 MAX_READ_CHARS = 2_000
 _IGNORED_TEXT = re.compile(
     r"```.*?(?:```|$)|`[^`]*`|https?://\S+|\"[^\"]*\"|\u201c[^\u201d]*\u201d|(?<!\w)'[^']*'|\S+[/\\.@_]\S+|[\d\W_]",
@@ -103,9 +104,33 @@ class LanguageDetector:
         async with self._loading:
             if self._identifier is None:
                 self._identifier = await asyncio.to_thread(_load_model)
-        language, probability = self._identifier.classify(" ".join(words))
-        needed = MIN_PROBABILITY if _shows_language(words, language) else SURE_PROBABILITY
-        return language if probability >= needed else _detect_by_words(words)
+        language = _classify(self._identifier, words)
+        others = _drop_names(words)
+        if not others or len(others) == len(words):
+            return language
+        # Foreign names say nothing: "Rio de Janeiro population", "Wer ist Ludwig van Beethoven?"
+        own = _classify(self._identifier, others)
+        return language if own == ENGLISH and _shows_language(others, language) else own
+
+
+def _classify(identifier: Identifier, words: list[str]) -> str:
+    language, probability = identifier.classify(" ".join(words))
+    needed = MIN_PROBABILITY if _shows_language(words, language) else SURE_PROBABILITY
+    return language if probability >= needed else _detect_by_words(words)
+
+
+def _drop_names(words: list[str]) -> list[str]:
+    """The words that are in no name of several: capitalised ones in a row, with small words between them."""
+    names: set[int] = set()
+    start = 0
+    while start < len(words):
+        end = last = start
+        while end < len(words) and (words[end][:1].isupper() or (end > start and words[end] in _NAME_PARTICLES)):
+            last = end if words[end][:1].isupper() else last
+            end += 1
+        names.update(range(start, last + 1) if last > start else ())
+        start = max(last, start) + 1
+    return [word for at, word in enumerate(words) if at not in names]
 
 
 def _shows_language(words: list[str], language: str) -> bool:

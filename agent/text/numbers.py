@@ -4,6 +4,8 @@
 at the decimals the claim shows: `63.32` agrees with `63.3224`.
 """
 
+# ruff: noqa: RUF001 - the multiplication sign is meant
+
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -11,6 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
+from agent.text.ordinals import build_ordinals
+from agent.text.superscripts import RAISED, lower_figures
 from agent.text.units import UNITS, Unit, find_unit
 
 _SPACES = " \u00a0\u2007\u2009\u202f"
@@ -67,12 +71,17 @@ def _build_french_words() -> dict[str, int]:
     return words | {"quatre-vingts": 80}
 
 
+ORDINAL_WORDS = build_ordinals(
+    {language: names.split() for language, names in _ONES.items()},
+    {language: names.split() for language, names in _TENS.items()},
+    _build_french_words(),
+)
 NUMBER_WORDS: dict[str, int | Decimal] = {
-    **_build_words(), "en": 1, "ein": 1, "eine": 1, "einen": 1, "einem": 1, "einer": 1, "dozen": 12, "dussin": 12,
-    "dutzend": 12, "half": Decimal("0.5"), "halv": Decimal("0.5"), "halbe": Decimal("0.5"),
+    **ORDINAL_WORDS, **_build_words(), "en": 1, "ein": 1, "eine": 1, "einen": 1, "einem": 1, "einer": 1, "dozen": 12,
+    "dussin": 12, "dutzend": 12, "half": Decimal("0.5"), "halv": Decimal("0.5"), "halbe": Decimal("0.5"),
     "une": 1, "douzaine": 12, "quinzaine": 15, "vingtaine": 20, "trentaine": 30, "centaine": 100,
 }  # fmt: skip
-"""Number words of English, Swedish, German and French."""
+"""Number words of English, Swedish, German and French, and ordinals from the fourth on."""
 _COMPOUND_STARTS = frozenset(
     "-".join(parts[:count]) for parts in (word.split("-") for word in NUMBER_WORDS) for count in range(1, len(parts))
 )
@@ -86,9 +95,11 @@ _SCALE_TABLE = """
 100            hundred hundra hundert
 1000           thousand thousands tusen tausend tsd k mille milliers
 100000         lakh lakhs lac lacs
-1000000        million millions mn mio mill miljon miljoner millionen millioner millones milioni milhões
+1000000        million millions mn mio mill miljon miljoner millionen millioner millones
+1000000        millón milione milioni milhão milhões
 10000000       crore crores
-1000000000     md mds billion billions bn mrd mdkr mia miljard miljarder milliarde milliarden milliarder milliards
+1000000000     md mds billion billions bn mrd mdkr mia miljard miljarder milliarde milliarden
+1000000000     milliarder milliard milliards
 1000000000000  trillion trillions biljon biljoner billionen
 """
 SCALES = {
@@ -111,7 +122,7 @@ _DIGITS = re.compile(
     rf"""
     (?P<digits>
       (?:\d{{1,3}}(?:[{_SPACES}]\d{{3}}(?!\d))+(?:[.,\u066b]\d+)?|\d+(?:[.,'\u2019\u066b\u066c]\d+)*|\.\d+)
-      (?:[eE][-+]?\d{{1,3}}(?!\w))?
+      (?:[eE][-+]?\d{{1,3}}(?!\w)|[{_SPACES}]?[x×·*][{_SPACES}]?10(?:\^[-+\u2212]?\d{{1,3}}|[{RAISED}]{{1,4}})(?!\w))?
       [{_FRACTION}]?
       |[{_FRACTION}]
     )
@@ -141,6 +152,9 @@ _APPROXIMATE = re.compile(
 )
 _APPROXIMATE_ENDS = "~≈±$€£¥₹."
 _CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")
+_POWER = re.compile(rf"[{_SPACES}]?[x×·*][{_SPACES}]?10\^?(?P<power>.+)")
+_TIMES = re.compile(r"(?<![^\W\d])\d[xX]$")
+"""Before the second number of `120x80`."""
 _MAX_DIGITS = 40
 """Longer runs of digits are data, not quantities."""
 
@@ -200,7 +214,7 @@ def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:
     at = 0
     for match in _WORD.finditer(text):
         word = match[0].lower()
-        if match.start() < at or not _is_number_word(word) or _is_part_of_word(text, match.start(), match.end()):
+        if match.start() < at or not is_number_word(word) or _is_part_of_word(text, match.start(), match.end()):
             continue
         value, at = _read_word(text, word, match.end())
         half = _HALF_TAIL.match(text, at)
@@ -220,7 +234,8 @@ def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:
         yield NumberMention(text[start:end], start, end, (reading,), unit, (), unscaled, is_word=True)
 
 
-def _is_number_word(word: str) -> bool:
+def is_number_word(word: str) -> bool:
+    """Whether a word in small letters is a number by itself: `twenty`, `zweihundertfünfzig`, `fifteenth`."""
     return word in NUMBER_WORDS or (any(name in word for name, _ in _COMPOUND_SCALES) and bool(_read_compound(word)))
 
 
@@ -273,7 +288,7 @@ def _is_part_of_word(text: str, start: int, end: int) -> bool:
 
 def _read_digits(match: re.Match[str]) -> NumberMention | None:
     text, before = match.string, match.string[max(0, match.start() - 16) : match.start()]
-    if before[-1:].isalnum() or before[-1:] in ("_", "\\"):
+    if (before[-1:].isalnum() and not _TIMES.search(before)) or before[-1:] in ("_", "\\"):
         return None  # the digits of a name
     scale, currency = _read_scale(match, before)
     plain, parts = _read_separators(match["digits"])
@@ -317,7 +332,7 @@ def _read_separators(written: str) -> tuple[list[Decimal], list[Decimal]]:
         return [fraction], []
     if len(written) > _MAX_DIGITS:
         return [], []
-    digits, _, exponent = written.replace("\u066b", ".").lower().partition("e")
+    digits, _, exponent = _POWER.sub(_write_power, written.replace("\u066b", ".").lower()).partition("e")
     factor = Decimal(10) ** int(exponent) if exponent else Decimal(1)
     values = [value * factor + fraction for value in _read_plain(digits)]
     parts = re.split(rf"[,{_SPACES}]", digits)
@@ -327,6 +342,11 @@ def _read_separators(written: str) -> tuple[list[Decimal], list[Decimal]]:
     if is_list and any(part[0] == "0" and len(part) > 1 for part in parts[1:]):
         is_list = False
     return values, [Decimal(part) for part in parts] if is_list else []
+
+
+def _write_power(match: re.Match[str]) -> str:
+    """`e-6` for `x 10⁻⁶` or `x10^-6`."""
+    return "e" + lower_figures(match["power"]).replace("\u2212", "-")
 
 
 def _read_plain(digits: str) -> list[Decimal]:

@@ -6,7 +6,7 @@ compares values, not spellings, and does no arithmetic.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from agent.text.codes import CodeMention, find_codes, make_code_key
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue, find_dates, find_times
 from agent.text.decimal_marks import get_digits, settle_readings
-from agent.text.numbers import SCALES, NumberMention, NumberReading, find_numbers
+from agent.text.numbers import ORDINAL_WORDS, SCALES, NumberMention, NumberReading, find_numbers
 from agent.text.units import Unit, can_share_value
 
 ValueMention = DateMention | TimeMention | NumberMention | CodeMention
@@ -29,6 +29,9 @@ _SCALE_WORD: Final = re.compile(rf"\b(?:{'|'.join(sorted(SCALES, key=len, revers
 _SMALL_MILLION: Final = re.compile(r"\dm$")
 _WORD_ENDING: Final = re.compile(r"(?<=\w)-[^\W\d_]{3,}$")
 _CSV_LINE: Final = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
+_SHARE: Final = re.compile(
+    r"(?<![\d/.,-])(?P<part>\d{1,3})(?:/|\s(?:in|of|out of|av|von|sur|på)\s)(?P<whole>\d{1,3})(?![\d/.,-]\d|\d)"
+)
 _QUOTED_CELL: Final = re.compile(r'"[^"\n]*"')
 
 
@@ -136,6 +139,7 @@ class KnownValues:
                         self._note_spelling(mention)
                     if "," in mention.text:  # with spaces, thousands are far likelier than a list
                         self._numbers += [(part, None) for part in mention.parts]
+        self._numbers += [(share, None) for share in _iter_shares(text)] if self._by_language else []
         self._scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
         self._squeezed.append("".join(char for char in text.casefold() if char.isalnum()))
 
@@ -158,9 +162,18 @@ class KnownValues:
     def _has_code(self, mention: CodeMention) -> bool:
         if mention.key in self._codes or any(mention.key in text for text in self._squeezed):
             return True
+        if mention.is_number and self._has_phone(mention.key):
+            return True
         # "A3-larmet", "P300-pumpen": the ending is a word of the claim's own language.
         code = _WORD_ENDING.sub("", mention.text)
         return code != mention.text and make_code_key(code) in self._codes
+
+    def _has_phone(self, key: str) -> bool:
+        """Whether a number is known with the prefix of its country, or without it: 070 is +46 70."""
+        if key.startswith("0") and any(key.lstrip("0") in text for text in self._squeezed):
+            return True
+        return any(code.startswith("0") and code.isdigit() and len(code) > 6 and key.endswith(code.lstrip("0"))
+                   for code in self._codes)  # fmt: skip
 
     def _has_number(self, mention: NumberMention, *, ignore_sign: bool, ignore_unit: bool) -> bool:
         if self._by_language and len(mention.readings) > 1:
@@ -176,11 +189,14 @@ class KnownValues:
             whole = reading.value == reading.value.to_integral_value()
             if mention.unit is None and whole and int(reading.value) in self._years:
                 return True
-            if mention.unit is None and self._has_part(reading.value, is_word=mention.is_word and self._by_language):
+            if mention.unit is None and self._has_part(reading.value, is_word=self._is_cardinal_word(mention)):
                 return True
         if mention.parts and all(self._has_value(part, Decimal(0)) for part in mention.parts):
             return True
         return self._has_scaled(mention)
+
+    def _is_cardinal_word(self, mention: NumberMention) -> bool:
+        return mention.is_word and self._by_language and mention.text.lower() not in ORDINAL_WORDS
 
     def _has_scaled(self, mention: NumberMention) -> bool:
         """Whether a number is one of a table in thousands or millions: "1.5 million" for 1.5, "2.4 billion" for 2400;
@@ -234,6 +250,14 @@ class KnownValues:
     def _has_absolute(self, value: Decimal, step: Decimal) -> bool:
         at = bisect_left(self._absolute, (abs(value) - step / 2, False))
         return at < len(self._absolute) and self._absolute[at][0] <= abs(value) + step / 2
+
+
+def _iter_shares(text: str) -> Iterator[Decimal]:
+    """Yields the shares that a text gives as two numbers: 0.125 of "1 in 8", 0.25 of "1/4"."""
+    for match in _SHARE.finditer(text):
+        part, whole = int(match["part"]), int(match["whole"])
+        if 0 < part < whole:
+            yield Decimal(part) / whole
 
 
 def _group_by_dimension(numbers: Iterable[tuple[Decimal, Unit | None]]) -> dict[str, list[Decimal]]:

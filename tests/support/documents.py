@@ -54,6 +54,19 @@ def annotated_pdf(words: Iterable[Words], annotations: Sequence[str]) -> bytes:
     return _pdf([_shown(words)], resources="", objects=[], page_entries=f"/Annots[{listed}]")
 
 
+def drawn_pdf(
+    *pages: bytes, resources: str = "", objects: Sequence[str | bytes] = (), catalog: str = "", page_entries: str = ""
+) -> bytes:
+    """A PDF of pages with these content streams, in which `/F1` is Helvetica. `objects` are numbered from 4."""
+    parts = [one.encode() if isinstance(one, str) else one for one in objects]
+    return _pdf(pages, resources=resources, objects=parts, catalog=catalog, page_entries=page_entries)
+
+
+def pdf_stream(entries: str, content: bytes) -> bytes:
+    """An object of a PDF: a stream with these entries of its dictionary."""
+    return f"<<{entries}/Length {len(content)}>>\nstream\n".encode() + content + b"\nendstream"
+
+
 def scanned_pdf(text_page: Iterable[Words] = ()) -> bytes:
     """A page that is one picture (black bars on white), after a page of text if there is any."""
     rows = b"".join(b"\x00" * 10 if y % 20 < 4 and y > 20 else b"\xff" * 10 for y in range(100))

@@ -1,5 +1,7 @@
 """Texts in the encodings that people's old files are in."""
 
+# ruff: noqa: RUF001 - letters of all scripts are meant
+
 import pytest
 
 from agent.text.encodings import decode
@@ -17,10 +19,10 @@ TEXTS = {
         "Příliš žluťoučký kůň úpěl ďábelské ódy. Dnes je hezký den a půjdeme ven.",
     ],
     "cp1251": ["Съешь ещё этих мягких французских булок, да выпей чаю. Это русский текст."],
-    "cp1253": ["Αυτό είναι ένα ελληνικό κείμενο με αρκετές λέξεις για δοκιμή."],  # noqa: RUF001
+    "cp1253": ["Αυτό είναι ένα ελληνικό κείμενο με αρκετές λέξεις για δοκιμή."],
     "shift_jis": ["これはシフトJISの試験文書です。会議は三月五日に開かれます。"],
-    "gb18030": ["这是一个中文测试文件，会议将于三月五日举行。请大家准时参加。"],  # noqa: RUF001
-    "big5": ["這是一個中文測試文件，會議將於三月五日舉行。"],  # noqa: RUF001
+    "gb18030": ["这是一个中文测试文件，会议将于三月五日举行。请大家准时参加。"],
+    "big5": ["這是一個中文測試文件，會議將於三月五日舉行。"],
     "euc_kr": ["이것은 한국어 테스트 문서입니다. 회의는 삼월 오일에 열립니다."],
     "utf-8": ["日本語 and English"],
     "utf-8-sig": ["日本語 and English"],
@@ -34,6 +36,38 @@ def test_a_text_is_decoded(encoding: str, text: str) -> None:
     decoded = decode(text.encode(encoding))
     assert decoded.text == text
     assert bool(decoded.uncertainties) == (not encoding.startswith("utf"))
+
+
+SHORT_TEXTS = {
+    "koi8-r": ["Аренда: 1240 рублей", "Срок уведомления три месяца.", "Привет, мир"],
+    "cp1251": ["Аренда: 1240 рублей", "Договор аренды", "ДОГОВОР", "да"],
+    "cp866": ["Цена 1240 руб."],
+    "euc-jp": ["家賃は1240円です", "契約書", "東京"],
+    "cp932": ["解約通知は三か月前です。", "カタカナ"],
+    "iso2022_jp": ["家賃は1240円です"],
+    "gb18030": ["租金每月1240元", "合同"],
+    "big5": ["租金每月1240元"],
+    "euc-kr": ["월세는 1240원입니다", "계약서"],
+    "iso8859-2": ["Wynajem mieszkania żółć", "Příliš žluťoučký kůň"],
+    "cp1253": ["Το ενοίκιο είναι 1240"],
+    "cp1255": ["שכר הדירה 1240"],
+    "cp1256": ["الإيجار 1240"],
+    "cp1252": [
+        "Größe: 5 €",
+        "naïve café",
+        "El Niño: ¿cuánto?",
+        "Price £5",
+        "25 °C",
+        "Ægir Þór",
+        "© 2026 Müller",
+        "“Ja” – så",
+    ],
+}
+
+
+@pytest.mark.parametrize(("encoding", "text"), [(name, text) for name, texts in SHORT_TEXTS.items() for text in texts])
+def test_the_letters_of_a_short_text_tell_its_encoding(encoding: str, text: str) -> None:
+    assert decode(text.encode(encoding)).text == text
 
 
 def test_lost_characters_are_counted() -> None:

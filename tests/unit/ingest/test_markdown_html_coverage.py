@@ -200,6 +200,10 @@ def test_the_declared_content_of_a_custom_element_is_shown(tmp_path: Path) -> No
     [
         ("<x-row><x-cell>12</x-cell><x-cell>34</x-cell></x-row>", "12 34"),
         ("<p>The <x-b>notice</x-b> is<x-b> 90</x-b> days</p>", "The notice is 90 days"),
+        (
+            "<p>Flow</p><svg><text>x</text><foreignObject>Ask</foreignObject><foreignObject>Wait</foreignObject></svg>End",
+            "Flow\nAsk\nWait\nEnd",
+        ),
         ("<p>Fee<svg><path/></svg>90</p>", "Fee 90"),
         ("<p>Fee<img src=a>90</p>", "Fee 90"),
         ("<p>Press <input type=image alt='Pay 90'></p>", "Press Pay 90"),

@@ -53,6 +53,21 @@ def test_a_hidden_shape_is_left_out_and_counted(tmp_path: Path) -> None:
     assert output.coverage.omitted == {"hidden shape": 2}
 
 
+def test_descriptions_of_drawn_shapes_are_read(tmp_path: Path) -> None:
+    def build(slide: Any, _: Any) -> None:
+        add_shape(slide.shapes, "", 'descr="Arrow from quay to dock"')
+        add_shape(slide.shapes, run("Berth 7"), 'descr="Berth 7"', 91)
+        slide.shapes._spTree.append(
+            parse_xml(
+                f'<p:grpSp {NAMESPACES}><p:nvGrpSpPr><p:cNvPr id="92" name="g" descr="Plan of the harbour"/>'
+                f"<p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/></p:grpSp>"
+            )
+        )
+
+    output = read(presentation(build), "pptx", tmp_path)
+    assert lines(output) == ["[image: Arrow from quay to dock]", "Berth 7", "[image: Plan of the harbour]"]
+
+
 def test_an_equation_is_latex(tmp_path: Path) -> None:
     square = "<m:sSup><m:e><m:r><m:t>c</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>"
     equation = f"<a14:m><m:oMathPara><m:oMath><m:r><m:t>E=m</m:t></m:r>{square}</m:oMath></m:oMathPara></a14:m>"

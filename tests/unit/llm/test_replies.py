@@ -62,7 +62,7 @@ def test_a_call_of_another_shape_has_no_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "choices", [["a"], [{"delta": "a"}], [{"delta": {"tool_calls": 5}}], [{"delta": {"tool_calls": ["a"]}}], 5]
+    "choices", [["a"], [{"delta": 5}], [{"delta": {"tool_calls": 5}}], [{"delta": {"tool_calls": ["a"]}}], 5]
 )
 def test_chunks_of_another_shape_say_nothing(choices: object) -> None:
     assert list(ChunkReader("here").read([{"choices": choices}])) == []

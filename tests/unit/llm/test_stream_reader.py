@@ -80,6 +80,20 @@ FORMS: dict[str, bytes] = {
     "a whole reply over many lines": b"\n" + json.dumps(whole(), indent=2).encode() + b"\n",
     "a whole reply in an event": b"data: " + json.dumps(whole()).encode() + b"\n\n",
     "after [DONE] nothing counts": STREAM + DONE + say("and more"),
+    "[DONE] in quotation marks": b"".join(HELLO[:2]) + b'data: "[DONE]"\n\n',
+    "[done] in small letters": b"".join(HELLO[:2]) + b"data: [done]\n\n",
+    "[DONE] without a field": b"".join(HELLO[:2]) + b"[DONE]\n\n",
+    "[DONE] as an event": b"".join(HELLO[:2]) + b"event: done\ndata: {}\n\n",
+    "one JSON object a line and [DONE]": b"\n".join(line[6:].strip() for line in HELLO[:2]) + b"\n[DONE]\n",
+    "the finish reason null as a word": STREAM.replace(b'"finish_reason": null', b'"finish_reason": "null"') + DONE,
+    "an index as text": HELLO[0] + HELLO[1].replace(b'"index": 0', b'"index": "0"') + STOP,
+    "an index left out now and then": HELLO[0] + HELLO[1].replace(b'"index": 0, ', b"") + STOP,
+    "texts in place of deltas": b"".join(
+        b'data: {"choices": [{"index": 0, "text": %s, "finish_reason": %s}]}\n\n' % (json.dumps(text).encode(), end)
+        for text, end in (("Hello ", b"null"), ("w\u00f6rld.", b'"stop"'))
+    ),
+    "a delta that is a text": b'data: {"choices": [{"index": 0, "delta": "Hello w\\u00f6rld."}]}\n\n' + STOP,
+    "an error after the end": STREAM + b'data: {"error": "no usage today"}\n\n' + DONE,
 }
 
 
@@ -125,6 +139,18 @@ def test_reasoning_and_refusals_are_whole_too() -> None:
     assert reply.build_reply().provider_fields == {"reasoning_content": "😀"}
 
 
+def test_a_call_in_the_form_of_a_single_one_is_read() -> None:
+    pieces = [
+        chunk({"function_call": {"name": "weather", "arguments": '{"city": '}}),
+        chunk({"function_call": {"arguments": '"Oslo"}'}}),
+    ]
+    reply = StreamedReply("m")
+    for one in read([*pieces, DONE]):
+        reply.add_chunk(one)
+    (call,) = reply.build_reply().tool_calls
+    assert (call.name, call.arguments) == ("weather", '{"city": "Oslo"}')
+
+
 def test_one_of_several_choices_is_followed() -> None:
     both = chunk({"content": "no"}).replace(b'"index": 0', b'"index": 1')
     pieces = [say("Hello "), both, say("world."), both, STOP]
@@ -152,6 +178,16 @@ def test_one_of_several_choices_is_followed() -> None:
         (b'data: {"detail": "Not authenticated"}\n\n', ModelDownError, "Not authenticated"),
         (b'{"error": {"message": "no such model", "code": 404}}', ModelError, "no such model"),
         (b'data: {"choices": [{"delta": {}, "finish_reason": "error"}]}\n\n', ModelOutputError, "did not name"),
+        (b'data: {"code": 500, "message": "worker lost"}\n\n', ModelDownError, "worker lost"),
+        (b'data: {"status": "error", "message": "no quota left"}\n\n', ModelDownError, "no quota left"),
+        (b'data: {"success": false, "message": "no quota left"}\n\n', ModelDownError, "no quota left"),
+        (b'data: {"errors": [{"message": "bad key"}]}\n\n', ModelDownError, "bad key"),
+        (b'{"message": "slow down", "code": "429"}', ModelRateLimitError, "slow down"),
+        (
+            say("half") + b'data: {"choices": [{"index": 0, "delta": {"error": "tool lost"}}]}\n\n',
+            ModelDownError,
+            "tool lost",
+        ),
         (b"<!DOCTYPE html><title>Sign\n in &amp; go</title>", ModelOutputError, "web page ('Sign in & go')"),
         (b"<html>" + b"x" * 50_000, ModelOutputError, "web page in place"),
         (b"", ModelOutputError, "with an empty body"),

@@ -63,7 +63,7 @@ _END_PARAGRAPH = (
 _BLOCKS_END_P = frozenset(_END_PARAGRAPH.split())
 _OTHER_BLOCKS = (
     "body html thead tfoot caption figcaption details summary legend select textarea center dir menu search hgroup "
-    "dialog colgroup title noscript svg"
+    "dialog colgroup title noscript svg foreignobject"
 )
 _BLOCKS = _BLOCKS_END_P | frozenset(_OTHER_BLOCKS.split())
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
@@ -155,7 +155,8 @@ class _Page:
         if tag == "iframe" and not self._reason and not _find_hiding(attributes):
             self._count_frame(attributes)
         if tag not in _VOID:
-            self._open.append((tag, self._reason or _find_reason(tag, attributes) or self._ask_sheets(tag, attributes)))
+            above = "" if tag == "foreignobject" and self._reason == _OMITTED["svg"] else self._reason
+            self._open.append((tag, above or _find_reason(tag, attributes) or self._ask_sheets(tag, attributes)))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
 

@@ -22,6 +22,9 @@ _SOURCES: Mapping[FileType, str] = {
 }
 """The module that reads the source of each type; only worker processes import them."""
 
+NATIVE_MEASURES: frozenset[FileType] = frozenset({"pdf"})
+"""The types whose source is read by native code, which a file may bring down although its reader reads it."""
+
 ReadSource = Callable[[bytes, FileType, str], SourceText]
 
 

@@ -1,5 +1,8 @@
 """The characters of a PDF in any orientation, by pdf_oxide, which shares nothing with PDFium."""
 
+import re
+from collections.abc import Iterable
+
 import pdf_oxide
 
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
@@ -11,6 +14,12 @@ _TURNED = 5.0
 _SLACK = 2.0
 """Points."""
 
+_LETTER_PAGE = (0.0, 0.0, 612.0, 792.0)
+"""The size of a page that gives none, or an empty one."""
+
+_EDGE = 0.14
+"""Share of a page's height at its top and at its foot in which a line may be a head or foot of several pages."""
+
 
 pdf_oxide.disable_logging()  # it reports every oddity of a file on standard error
 
@@ -19,29 +28,65 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
     """Counts the characters on all pages, turned ones apart. Raises OSError for other files."""
     document = pdf_oxide.PdfDocument.from_bytes(data)
     source = SourceText(unit="characters")
-    upright: list[str] = []
-    turned: list[str] = []
-    outside: list[str] = []
-    for page in range(document.page_count()):
+    pages: list[_Page] = []
+    for number in range(document.page_count()):
         try:
-            left, bottom, right, top = document.page_crop_box(page) or document.page_media_box(page)
-            characters = document.extract_chars(page)
+            pages.append(_Page(document, number))
         except RuntimeError:  # a page that the file only claims
             source.omitted["pages that cannot be opened"] += 1
-            continue
-        left, bottom, right, top = left - _SLACK, bottom - _SLACK, right + _SLACK, top + _SLACK
-        for one in characters:
-            if not (left <= one.origin_x <= right and bottom <= one.origin_y <= top):
-                outside.append(one.char)
-            elif -_TURNED <= one.rotation_degrees <= _TURNED:
-                upright.append(one.char)
-            else:
-                turned.append(one.char)
+    upright, repeated = _part_repeated_lines(pages)
     source.add_characters("text", "".join(upright))
     source.add_characters("values of form fields", "".join(_list_form_values(document)))
-    source.add_characters("turned text", "".join(turned))
-    source.omit("words outside of the page", "".join(outside))
+    source.add_characters("turned text", "".join(one for page in pages for one in page.turned))
+    source.omit("words outside of the page", "".join(one for page in pages for one in page.outside))
+    source.omit("words of repeated heads and feet of pages", " ".join(repeated))
     return source
+
+
+class _Page:
+    """The characters of a page: its lines with their heights, turned ones, and those that nobody sees."""
+
+    def __init__(self, document: pdf_oxide.PdfDocument, number: int) -> None:
+        left, bottom, right, top = _find_box(document, number)
+        self.numbers = frozenset({str(number + 1), str(document.page_count())})
+        self.turned: list[str] = []
+        self.outside: list[str] = []
+        lines: dict[int, list[tuple[float, str]]] = {}
+        for one in document.extract_chars(number):
+            if not (left <= one.origin_x <= right and bottom <= one.origin_y <= top):
+                self.outside.append(one.char)
+            elif -_TURNED <= one.rotation_degrees <= _TURNED:
+                lines.setdefault(round(one.origin_y), []).append((one.origin_x, one.char))
+            else:
+                self.turned.append(one.char)
+        edge = _EDGE * (top - bottom)
+        self.lines = {y: "".join(char for _, char in sorted(line, key=lambda one: one[0])) for y, line in lines.items()}
+        self.edges = frozenset(y for y in lines if y > top - edge or y < bottom + edge)
+
+    def hide_numbers(self, text: str) -> str:
+        """A line without the page's number and the number of pages."""
+        return re.sub(r"\d+", lambda match: "#" if match[0] in self.numbers else match[0], text)
+
+
+def _find_box(document: pdf_oxide.PdfDocument, number: int) -> tuple[float, float, float, float]:
+    """The page's sides with some slack, whichever corners the file gives."""
+    x1, y1, x2, y2 = document.page_crop_box(number) or document.page_media_box(number)
+    if x1 == x2 or y1 == y2:
+        x1, y1, x2, y2 = _LETTER_PAGE
+    return min(x1, x2) - _SLACK, min(y1, y2) - _SLACK, max(x1, x2) + _SLACK, max(y1, y2) + _SLACK
+
+
+def _part_repeated_lines(pages: Iterable[_Page]) -> tuple[list[str], list[str]]:
+    """The lines of all pages, and those at their edges that are the same, but for their numbers, on a page before."""
+    lines: list[str] = []
+    repeated: list[str] = []
+    seen: set[tuple[int, str]] = set()
+    for page in pages:
+        for y, text in page.lines.items():
+            key = (y, page.hide_numbers(text))
+            (repeated if y in page.edges and key in seen else lines).append(text)
+            seen.add(key)
+    return lines, repeated
 
 
 def _list_form_values(document: pdf_oxide.PdfDocument) -> list[str]:

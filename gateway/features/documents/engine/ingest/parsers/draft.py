@@ -71,6 +71,12 @@ class Draft:
         text = " ".join(description.split())
         self.blocks.append(Block(f"[image: {text}]" if text else "[image]", "image", page, bbox))
 
+    def add_description(self, description: str, page: int | None = None, bbox: Box | None = None) -> None:
+        """Adds the description of a drawn shape, unless the block before says the same."""
+        before = self.blocks[-1].text if self.blocks else ""
+        if description.strip() and " ".join(description.split()) != " ".join(before.split()):
+            self.add_image(description, page, bbox)
+
     def use_first_heading_as_title(self) -> None:
         """Gives a document without a title that of its first heading."""
         heading = next((block.title or block.text for block in self.blocks if block.level is not None), "")

@@ -23,8 +23,14 @@ from gateway.features.documents.engine.ingest.errors import (
 from gateway.features.documents.engine.ingest.parsers import ocr
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Box, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
-from gateway.features.documents.engine.ingest.parsers.pdf_annotations import iter_annotations
+from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
+    has_drawn_notes,
+    iter_annotations,
+    iter_descriptions,
+)
 from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
+from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
+from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import repair_trailer, strip_head
 from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
 from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
@@ -35,6 +41,8 @@ from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
     split_items,
     take_column_heads,
 )
+from gateway.features.documents.engine.ingest.parsers.pdf_xfa import list_values
+from gateway.features.documents.engine.ingest.parsers.pdfium import Pdfium, open_pdfium
 
 if TYPE_CHECKING:
     from liteparse import AnnotationRect, LayoutBlock, ParsedPage, ParseResult, TextItem
@@ -79,6 +87,15 @@ def read_pdf(source: InputFile) -> Draft:
     if source.is_repaired:
         draft.uncertainties.append("the file is cut or damaged: its table of objects was rebuilt; text may be missing")
     draft.uncertainties.extend(_describe_missing_pages(result))
+    with open_pdfium(source.data, source.password) as pdfium:
+        _read_pages(source, result, pdfium, draft)
+        _add_attachments(pdfium, draft)
+    _add_xfa(result, draft)
+    return draft
+
+
+def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None, draft: Draft) -> None:
+    leftovers = Leftovers(result.total_pages)
     unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
     reader = ocr.find_tesseract(source.ocr_languages) if unread else None
     missed: list[int] = []
@@ -90,7 +107,8 @@ def read_pdf(source: InputFile) -> Draft:
             read[page.page_num] = reader.read(picture, page.page_num)
         elif picture:
             missed.append(page.page_num)
-        draft.blocks.extend((read[page.page_num].blocks if page.page_num in read else ()) or _iter_blocks(page, source))
+        words = read[page.page_num].blocks if page.page_num in read else ()
+        draft.blocks.extend(words or _list_blocks(page, source, pdfium, leftovers))
     notes = list(ocr.describe_results(read))
     if notes and not draft.blocks:
         raise ParserEmptyError(f"{source.name} holds pictures only; {'; '.join(notes)}"[:500], reason="scanned")
@@ -98,7 +116,21 @@ def read_pdf(source: InputFile) -> Draft:
     if missed:
         _note_unread_pages(source, missed, draft)
     _note_old_ocr(result.pages, draft)
-    return draft
+
+
+def _add_attachments(pdfium: Pdfium | None, draft: Draft) -> None:
+    if pdfium is not None and (names := pdfium.list_attachments()):
+        draft.metadata["attachments"] = list(names)
+        draft.uncertainties.append(f"attachments were not read: {', '.join(names)}")
+
+
+def _add_xfa(result: "ParseResult", draft: Draft) -> None:
+    """Adds the values of a form that XFA draws, where they are not on the pages."""
+    packets = result.xfa_packets or ()
+    if not packets or any(page.form_fields for page in result.pages):
+        return
+    draft.add_text("\n".join(list_values(packets)), result.total_pages or None)
+    draft.uncertainties.append("the form is drawn by XFA, which is not read: only its filled fields are")
 
 
 def _parse_or_repair(source: InputFile) -> tuple["ParseResult", InputFile]:
@@ -137,6 +169,8 @@ def _parse(source: InputFile) -> "ParseResult":
         extract_links=False,
         include_complexity=True,
         extract_document_metadata=True,
+        extract_structure_tree=True,
+        extract_xfa_packets=True,
         continue_on_page_error=True,
         num_workers=1,
     )
@@ -215,7 +249,20 @@ def _note_old_ocr(pages: Iterable["ParsedPage"], draft: Draft) -> None:
         draft.uncertainties.append(f"the text of scanned pages {', '.join(layered)} comes from an earlier OCR")
 
 
-def _iter_blocks(page: "ParsedPage", source: InputFile) -> Iterable[Block]:
+def _list_blocks(page: "ParsedPage", source: InputFile, pdfium: Pdfium | None, leftovers: Leftovers) -> Sequence[Block]:
+    blocks = leftovers.add(page, _list_text_blocks(page, source))
+    if pdfium is not None:
+        blocks = raise_in_blocks(blocks, pdfium.list_raised(page.page_num))
+    draft = Draft(blocks=blocks)
+    if fields := list_fields(page):
+        draft.add_text("\n".join(fields), page.page_num)
+    _add_notes(page, pdfium, draft)
+    for description in iter_descriptions(page):
+        draft.add_image(description, page.page_num)
+    return draft.blocks
+
+
+def _list_text_blocks(page: "ParsedPage", source: InputFile) -> Sequence[Block]:
     draft = Draft()
     turned = list_turned_items(page)
     if turned:
@@ -228,13 +275,17 @@ def _iter_blocks(page: "ParsedPage", source: InputFile) -> Iterable[Block]:
     for note in iter_notes(turned):
         text = join_items(note)
         draft.add_text(text, page.page_num, _find_union([_find_box(item) for item in note]))
-    if fields := list_fields(page):
-        draft.add_text("\n".join(fields), page.page_num)
+    return draft.blocks
+
+
+def _add_notes(page: "ParsedPage", pdfium: Pdfium | None, draft: Draft) -> None:
     block_texts = {block.text for block in draft.blocks}
     for text, place in iter_annotations(page):
         if text not in block_texts:
             draft.add_text(text, page.page_num, _find_box(place))
-    return draft.blocks
+    if pdfium is not None and has_drawn_notes(page):
+        for text in pdfium.list_drawn_notes(page.page_num):
+            draft.add_text(text, page.page_num)
 
 
 def _find_union(boxes: Sequence[Box | None]) -> Box | None:

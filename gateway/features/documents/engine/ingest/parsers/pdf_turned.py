@@ -27,12 +27,12 @@ _GAP = 1.0
 
 def list_turned_items(page: "ParsedPage") -> list["TextItem"]:
     """The turned texts that are in none of the page's blocks."""
-    turned = [item for item in page.text_items if _get_turn(item) and item.text.strip()]
+    turned = [item for item in page.text_items if get_turn(item) and item.text.strip()]
     if not turned:
         return []
     blocks = [block for block in page.blocks or () if not is_upside_down(block, page)]
     words = Counter(word for block in blocks for text in _iter_texts(block) for word in _split(text))
-    words.subtract(word for item in page.text_items if not _get_turn(item) for word in _split(item.text))
+    words.subtract(word for item in page.text_items if not get_turn(item) for word in _split(item.text))
     left = []
     for item in turned:
         own = Counter(_split(item.text))
@@ -46,7 +46,7 @@ def list_turned_items(page: "ParsedPage") -> list["TextItem"]:
 def is_upside_down(block: "LayoutBlock", page: "ParsedPage") -> bool:
     """Whether a block is of text turned by 180 degrees only: its words are in no order."""
     box = block.bbox
-    if box is None or not any(_get_turn(item) == 2 for item in page.text_items):
+    if box is None or not any(get_turn(item) == 2 for item in page.text_items):
         return False
     inside = [
         item
@@ -54,7 +54,7 @@ def is_upside_down(block: "LayoutBlock", page: "ParsedPage") -> bool:
         if box.x <= item.x + item.width / 2 <= box.x + box.width
         and box.y <= item.y + item.height / 2 <= box.y + box.height
     ]
-    return bool(inside) and all(_get_turn(item) == 2 for item in inside)
+    return bool(inside) and all(get_turn(item) == 2 for item in inside)
 
 
 def split_items(items: Iterable["TextItem"]) -> list["TextItem"]:
@@ -104,14 +104,14 @@ def iter_notes(items: Sequence["TextItem"]) -> Iterator[list["TextItem"]]:
     groups: list[list[TextItem]] = []
     for item in sorted(items, key=_by_place):
         group = groups[-1] if groups else None
-        if group is not None and _get_turn(group[-1]) == _get_turn(item) and _is_near(group[-1], item):
+        if group is not None and get_turn(group[-1]) == get_turn(item) and _is_near(group[-1], item):
             group.append(item)
         else:
             groups.append([item])
     yield from groups
 
 
-def _get_turn(item: "TextItem") -> int:
+def get_turn(item: "TextItem") -> int:
     """By how many quarters a text is turned; 0 for upright text."""
     angle = item.rotation % 360
     return 0 if min(angle, 360 - angle) <= _TURNED else max(1, round(angle / 90))
@@ -119,7 +119,7 @@ def _get_turn(item: "TextItem") -> int:
 
 def _by_place(item: "TextItem") -> tuple[int, float, float]:
     """Lines of text turned to the left follow each other to the right, those turned to the right to the left."""
-    turn = _get_turn(item)
+    turn = get_turn(item)
     if turn == 2:
         return (turn, -round((item.y + item.height) / max(item.height, 1)), -item.x)
     width = max(item.width, 1)
@@ -140,7 +140,7 @@ def join_items(items: Sequence["TextItem"]) -> str:
 def _measure_step(before: "TextItem", item: "TextItem") -> float:
     """The points between the end of one text and the start of the next, along their direction; infinity for
     one of another line."""
-    turn = _get_turn(item)
+    turn = get_turn(item)
     if turn == 2:
         across, step = abs(before.y - item.y), before.x - (item.x + item.width)
     else:
@@ -150,7 +150,7 @@ def _measure_step(before: "TextItem", item: "TextItem") -> float:
 
 
 def _get_size(item: "TextItem") -> float:
-    return float(item.height if _get_turn(item) == 2 else item.width)
+    return float(item.height if get_turn(item) == 2 else item.width)
 
 
 def _is_near(one: "TextItem", other: "TextItem") -> bool:

@@ -18,6 +18,7 @@ from typing import Self
 import agent
 from agent.core.errors import BusyError
 from agent.core.subprocesses import close_pipes, signal_group, wait_for_exit
+from gateway.features.documents.engine.ingest.coverage import NATIVE_MEASURES
 from gateway.features.documents.engine.ingest.errors import (
     ParserCorruptError,
     ParserError,
@@ -48,6 +49,8 @@ _FILES_A_WORKER = 200
 _ENVIRONMENT_NAMES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TESSDATA_PREFIX", "TMPDIR", "SYSTEMROOT")
 """Environment variables of a worker. Keys and passwords stay outside."""
 
+_DIED = "parser died"
+
 _THREADS = {"RAYON_NUM_THREADS": "1", "TOKIO_WORKER_THREADS": "1", "OMP_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"}
 """A worker is one of several, and each thread's arena would count against its memory."""
 
@@ -72,10 +75,22 @@ class ParserPool:
 
         Raises the narrowest `ParserError`.
         """
+        request = Request(input=wanted, parser=parser, password=password)
+        try:
+            return await self._read(request)
+        except ParserCorruptError as error:
+            if error.details.get("reason") != _DIED or wanted.file_type not in NATIVE_MEASURES:
+                raise
+            try:  # it may be the measure that died
+                return await self._read(request.model_copy(update={"is_measured": False}))
+            except ParserError:
+                raise error from None
+
+    async def _read(self, request: Request) -> ParserOutput:
         async with self._places:
             worker = await self._acquire_worker()
             try:
-                reply = await worker.request(Request(input=wanted, parser=parser, password=password))
+                reply = await worker.request(request)
             except BaseException as error:  # cancellation too: the worker is in the middle of a file
                 await self._discard(worker)
                 if isinstance(error, ParserError):
@@ -231,7 +246,7 @@ class _Worker:
         code = self._process.returncode
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
         message = f"reading {name} ended the parser ({how}): too much memory, or a defect it runs into"
-        return ParserCorruptError(message, reason="parser died", signal=how)
+        return ParserCorruptError(message, reason=_DIED, signal=how)
 
 
 def _read_resident_bytes(pid: int) -> int:

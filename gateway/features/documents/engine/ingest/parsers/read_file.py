@@ -15,6 +15,8 @@ from gateway.features.documents.engine.ingest.parsers.registry import Reader, fi
 from gateway.features.documents.engine.ingest.parsers.sniff import check_input_file
 from gateway.features.documents.engine.search.models import COMPLETE_SHARE, Coverage, ParserInput, ParserOutput
 
+_MAX_MESSAGE = 500
+
 
 def read_file(
     wanted: ParserInput,
@@ -24,10 +26,12 @@ def read_file(
     parser: str | None = None,
     seconds: float = inf,
     password: str | None = None,
+    is_measured: bool = True,
 ) -> ParserOutput:
     """Reads a file with the readers of its type, or with the named one, within `seconds`.
 
-    `password` opens a protected PDF. Raises the narrowest `ParserError`, and `MemoryError` at the memory limit.
+    `password` opens a protected PDF. `is_measured`: whether its coverage is measured, by a library that the file may
+    have ended. Raises the narrowest `ParserError`, and `MemoryError` at the memory limit.
     """
     began = time.perf_counter()
     readers = list_readers(wanted.file_type, parser)
@@ -48,7 +52,9 @@ def read_file(
     chunks = make_parsed_chunks(document, draft.blocks)
     if not chunks:
         raise ParserEmptyError(f"{source.name} holds no text", reason="no text")
-    coverage = _measure(source, draft, [chunk.content for chunk in chunks])
+    coverage = _measure(source, draft, [chunk.content for chunk in chunks]) if is_measured else None
+    if not is_measured:
+        draft.uncertainties.append("how much of the file was read could not be measured (the measure ended the parser)")
     return ParserOutput(
         document_id=document,
         metadata={
@@ -89,6 +95,7 @@ def _try_readers(readers: Sequence[Reader], source: InputFile) -> tuple[Draft, R
     reader: what is unsafe for one is unsafe for all.
     """
     problems: list[str] = []
+    notes: dict[str, None] = {}
     failure: ParserError | None = None
     for reader in readers:
         try:
@@ -103,7 +110,9 @@ def _try_readers(readers: Sequence[Reader], source: InputFile) -> tuple[Draft, R
             draft.uncertainties.extend(f"read by {reader.name}, because {problem}" for problem in problems)
             return draft, reader
         problems.append(f"{reader.name} found no text")
-    raise failure or ParserEmptyError(f"{source.name} holds no text", reason="no text")
+        notes.update(dict.fromkeys(draft.uncertainties))
+    message = "; ".join([f"{source.name} holds no text", *notes])
+    raise failure or ParserEmptyError(message[:_MAX_MESSAGE], reason="no text")
 
 
 def _read(reader: Reader, source: InputFile) -> Draft:

@@ -153,6 +153,8 @@ def _is_picture(shape: "BaseShape") -> bool:
 
 def _open_groups(shape: "BaseShape") -> Iterator["BaseShape"]:
     if str(shape._element.tag).endswith("}grpSp"):
+        if _read_description(shape):
+            yield shape
         for inner in _sort_shapes(getattr(shape, "shapes", ())):
             yield from _open_groups(inner)
     else:
@@ -173,6 +175,8 @@ def _add_shape(draft: Draft, shape: "BaseShape", part: Part, page: int, bbox: Bo
         add_graphics(draft, shape._element, part, page, bbox)
         for name in shape._element.xpath(".//p:oleObj/@progId"):
             draft.uncertainties.append(f"slide {page}: an embedded object was not read ({name})")
+    if not _is_picture(shape):
+        draft.add_description(_read_description(shape), page, bbox)
 
 
 def _iter_paragraphs(frame: "TextFrame") -> Iterator[str]:
@@ -207,8 +211,13 @@ def _iter_inline(paragraph: Element) -> Iterator[str]:
 
 
 def _get_description(shape: "BaseShape") -> str:
-    descriptions = shape._element.xpath(".//p:cNvPr/@descr")
-    return str(descriptions[0]) if descriptions else shape.name
+    return _read_description(shape) or shape.name
+
+
+def _read_description(shape: "BaseShape") -> str:
+    """What somebody wrote for people who do not see the shape; empty if nobody did."""
+    own = shape._element.xpath("./*/p:cNvPr/@descr")
+    return str(own[0]) if own else ""
 
 
 def _read_rows(table: "Table") -> list[list[str]]:

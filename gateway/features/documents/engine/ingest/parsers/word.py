@@ -167,7 +167,8 @@ class _Walk:
 
     def _add_graphics(self, graphics: list[Element]) -> None:
         for graphic in graphics:
-            descriptions = [_read_description(shape) for shape in graphic.iter(qn("wp:docPr"), f"{VML}shape")]
+            shapes = graphic.iter(qn("wp:docPr"), "{*}cNvPr", f"{VML}shape")  # those of a group have their own
+            descriptions = map(_read_description, shapes)
             captions = list(filter(None, descriptions))
             if not captions and next(graphic.iter(*_PICTURES), None) is not None:
                 captions = [""]

@@ -40,6 +40,7 @@ def _serve(request: Request, limits: ParserLimits) -> Reply:
             parser=request.parser,
             seconds=limits.timeout_s,
             password=request.password,
+            is_measured=request.is_measured,
         )
     except AgentError as error:
         return Reply(problem=Problem(code=error.code, message=error.message, details=error.details))

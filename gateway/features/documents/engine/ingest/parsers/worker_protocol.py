@@ -7,11 +7,12 @@ from gateway.features.documents.engine.search.models import ParserInput, ParserO
 
 
 class Request(FrozenModel):
-    """One file to read, by which reader if not the best, and its password."""
+    """One file to read, by which reader if not the best, its password, and whether to measure how much was read."""
 
     input: ParserInput
     parser: str | None = None
     password: str | None = Field(default=None, repr=False)
+    is_measured: bool = True
 
 
 class Problem(FrozenModel):

@@ -1,0 +1,269 @@
+"""What PDFium knows of a file and liteparse does not pass on: raised figures, the words of stamps, attached files.
+
+By ctypes on the library that liteparse brings. Where that is missing nothing is found; the pages are read all the same.
+"""
+
+import contextlib
+import ctypes
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import liteparse
+
+from agent.text.superscripts import RAISED_SIGNS
+
+_TEXT_FIELDS = frozenset({20, 21})
+"""Kinds of annotations by PDFium's numbers: widgets, which liteparse reads as part of the page, and screens."""
+_LINKS = frozenset({2, 16})
+"""Links, and popups, which show the text of another annotation."""
+_STAMP = 13
+_HIDDEN = 2 | 32
+"""Flags of annotations that nobody sees: hidden, no view."""
+
+_SMALLER = 0.9
+_HIGHER = 0.2
+"""A raised figure is smaller than the text before it, and stands higher by this share of its size."""
+_NEAR = 0.35
+"""The widest gap between a figure and what is raised behind it, as a share of its size."""
+_SPACE = 0.15
+"""The narrowest gap that parts words, as a share of a line's size."""
+_CONTEXT = 12
+_MAX_CHARACTERS = 200_000
+"""Of a page; a denser one holds data, not text."""
+_MAX_ATTACHMENTS = 1000
+
+
+_P, _I, _U = ctypes.c_void_p, ctypes.c_int, ctypes.c_ulong
+_D = ctypes.POINTER(ctypes.c_double)
+_FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
+    "FPDF_InitLibrary": (None,),
+    "FPDF_LoadMemDocument64": (_P, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p),
+    "FPDF_CloseDocument": (None, _P),
+    "FPDF_LoadPage": (_P, _P, _I),
+    "FPDF_ClosePage": (None, _P),
+    "FPDFDoc_GetAttachmentCount": (_I, _P),
+    "FPDFDoc_GetAttachment": (_P, _P, _I),
+    "FPDFAttachment_GetName": (_U, _P, _P, _U),
+    "FPDFText_LoadPage": (_P, _P),
+    "FPDFText_ClosePage": (None, _P),
+    "FPDFText_CountChars": (_I, _P),
+    "FPDFText_GetCharIndexFromTextIndex": (_I, _P, _I),
+    "FPDFText_GetFontSize": (ctypes.c_double, _P, _I),
+    "FPDFText_GetCharOrigin": (_I, _P, _I, _D, _D),
+    "FPDFText_GetCharBox": (_I, _P, _I, _D, _D, _D, _D),
+    "FPDFText_GetText": (_I, _P, _I, _I, _P),
+    "FPDFPage_CountObjects": (_I, _P),
+    "FPDFPage_GetObject": (_P, _P, _I),
+    "FPDFPage_RemoveObject": (_I, _P, _P),
+    "FPDFPageObj_Destroy": (None, _P),
+    "FPDFPage_GenerateContent": (_I, _P),
+    "FPDFPage_Flatten": (_I, _P, _I),
+    "FPDFPage_GetAnnotCount": (_I, _P),
+    "FPDFPage_GetAnnot": (_P, _P, _I),
+    "FPDFPage_CloseAnnot": (None, _P),
+    "FPDFPage_RemoveAnnot": (_I, _P, _I),
+    "FPDFAnnot_GetSubtype": (_I, _P),
+    "FPDFAnnot_GetFlags": (_I, _P),
+    "FPDFAnnot_GetAP": (_U, _P, _I, _P, _U),
+    "FPDFAnnot_GetStringValue": (_U, _P, ctypes.c_char_p, _P, _U),
+}
+"""The functions of PDFium that are called: what they return, and what they take."""
+
+
+class Raised(NamedTuple):
+    """A raised text: what stands before it on the page, the text, what follows, and whether a gap parts the two."""
+
+    before: str
+    text: str
+    after: str
+    is_parted: bool
+
+
+class _Glyph(NamedTuple):
+    """A character's size, its base line, and its sides."""
+
+    size: float
+    base: float
+    left: float
+    right: float
+
+
+class Pdfium:
+    """An open file."""
+
+    def __init__(self, library: ctypes.CDLL, document: Any) -> None:
+        self._library = library
+        self._document = document
+
+    def list_attachments(self) -> list[str]:
+        """The names of the files in this file."""
+        count = min(self._library.FPDFDoc_GetAttachmentCount(self._document), _MAX_ATTACHMENTS)
+        handles = (self._library.FPDFDoc_GetAttachment(self._document, index) for index in range(max(count, 0)))
+        return [self._read_text(self._library.FPDFAttachment_GetName, one) or "unnamed" for one in handles if one]
+
+    def list_raised(self, page: int) -> list[Raised]:
+        """The figures of a page (from 1) that are raised behind another one, in the page's order."""
+        with self._open_text(page) as text:
+            return list(self._iter_raised(text)) if text else []
+
+    def list_drawn_notes(self, page: int) -> list[str]:
+        """The words that stamps and other annotations draw on a page (from 1), and the names of stamps without any.
+
+        The page is empty in this object afterwards.
+        """
+        library = self._library
+        handle = library.FPDF_LoadPage(self._document, page - 1)
+        if not handle:
+            return []
+        try:
+            names, drawn = self._keep_drawn_notes(handle)
+            if drawn:
+                for index in reversed(range(library.FPDFPage_CountObjects(handle))):
+                    one = library.FPDFPage_GetObject(handle, index)
+                    if library.FPDFPage_RemoveObject(handle, one):
+                        library.FPDFPageObj_Destroy(one)
+                library.FPDFPage_GenerateContent(handle)
+                library.FPDFPage_Flatten(handle, 0)
+        finally:
+            library.FPDF_ClosePage(handle)
+        if drawn:
+            with self._open_text(page) as text:
+                halves = self._read_all(text).encode("utf-16-le", "surrogatepass") if text else b""
+            words = " ".join(halves.decode("utf-16-le", "replace").split())
+            names += [words] if words else []
+        return names
+
+    def _keep_drawn_notes(self, page: Any) -> tuple[list[str], int]:
+        """Removes all annotations but those with a drawing and without words of their own; the names of stamps that
+        have neither, and how many are left."""
+        library = self._library
+        names: list[str] = []
+        drawn = 0
+        for index in reversed(range(library.FPDFPage_GetAnnotCount(page))):
+            note = library.FPDFPage_GetAnnot(page, index)
+            if not note:
+                continue
+            kind = library.FPDFAnnot_GetSubtype(note)
+            is_seen = kind not in _TEXT_FIELDS | _LINKS and not library.FPDFAnnot_GetFlags(note) & _HIDDEN
+            has_words = kind != _STAMP and bool(self._read_value(note, b"Contents").strip())
+            has_drawing = bool(library.FPDFAnnot_GetAP(note, 0, None, 0) > 2)
+            is_drawn = is_seen and has_drawing and not has_words
+            if kind == _STAMP and is_seen and not has_drawing and (name := self._read_value(note, b"Name")):
+                names.append(f"Stamp: {name}")
+            library.FPDFPage_CloseAnnot(note)
+            if is_drawn:
+                drawn += 1
+            else:
+                library.FPDFPage_RemoveAnnot(page, index)
+        return names[::-1], drawn
+
+    def _iter_raised(self, text: Any) -> Iterator[Raised]:
+        written = self._read_all(text)
+        place = 1
+        while place < len(written):
+            end = place
+            if written[place] in RAISED_SIGNS and written[place - 1].isdigit():
+                end = self._find_end(text, written, place)
+            if end > place:
+                yield Raised(
+                    written[max(0, place - _CONTEXT) : place],
+                    written[place:end],
+                    written[end : end + _CONTEXT],
+                    self._has_gap(text, written, end),
+                )
+            place = max(end, place + 1)
+
+    def _find_end(self, text: Any, written: str, start: int) -> int:
+        """Where the raised figure ends that begins at `start`; `start` itself if what stands there is not raised."""
+        at = self._library.FPDFText_GetCharIndexFromTextIndex(text, start)
+        measure = self._library.FPDFText_GetFontSize
+        if at < 1 or measure(text, at) > _SMALLER * measure(text, at - 1):  # most figures: two calls
+            return start
+        before, first = (self._read_glyph(text, written, place) for place in (start - 1, start))
+        rise, gap = first.base - before.base, first.left - before.right
+        if not _HIGHER * before.size <= rise < before.size or abs(gap) > _NEAR * before.size:
+            return start
+        end = start + 1
+        while end < len(written) and written[end] in RAISED_SIGNS:
+            glyph = self._read_glyph(text, written, end)
+            if abs(glyph.base - first.base) > 0.1 * first.size or abs(glyph.size - first.size) > 0.01:
+                break
+            end += 1
+        return end
+
+    def _has_gap(self, text: Any, written: str, place: int) -> bool:
+        if not written[place : place + 1].strip():
+            return False
+        last, following = (self._read_glyph(text, written, at) for at in (place - 1, place))
+        return following.left - last.right > _SPACE * last.size
+
+    def _read_glyph(self, text: Any, written: str, place: int) -> _Glyph:
+        at = self._library.FPDFText_GetCharIndexFromTextIndex(text, place)
+        x, y, left, right, bottom, top = (ctypes.c_double() for _ in range(6))
+        self._library.FPDFText_GetCharOrigin(text, at, ctypes.byref(x), ctypes.byref(y))
+        self._library.FPDFText_GetCharBox(text, at, *map(ctypes.byref, (left, right, bottom, top)))
+        return _Glyph(self._library.FPDFText_GetFontSize(text, at), y.value, left.value, right.value)
+
+    def _read_all(self, text: Any) -> str:
+        """The text of a page, a character for each of PDFium's: those beyond 16 bits are halves."""
+        count = min(self._library.FPDFText_CountChars(text), _MAX_CHARACTERS)
+        buffer = (ctypes.c_uint16 * (count + 1))()
+        length = self._library.FPDFText_GetText(text, 0, count, buffer) if count > 0 else 0
+        return "".join(map(chr, buffer[: max(0, length - 1)]))
+
+    def _read_value(self, note: Any, name: bytes) -> str:
+        return self._read_text(self._library.FPDFAnnot_GetStringValue, note, name)
+
+    def _read_text(self, function: Any, *arguments: Any) -> str:
+        """A text that PDFium writes into a buffer in UTF-16, once its length in bytes is known."""
+        length = function(*arguments, None, 0)
+        if not 2 < length < 2 * _MAX_CHARACTERS:
+            return ""
+        buffer = ctypes.create_string_buffer(length)
+        function(*arguments, buffer, length)
+        return buffer.raw.decode("utf-16-le", "replace").partition("\0")[0]
+
+    @contextlib.contextmanager
+    def _open_text(self, page: int) -> Iterator[Any]:
+        """The text of a page (from 1); None if it cannot be read."""
+        handle = self._library.FPDF_LoadPage(self._document, page - 1)
+        text = self._library.FPDFText_LoadPage(handle) if handle else None
+        try:
+            yield text
+        finally:
+            if text:
+                self._library.FPDFText_ClosePage(text)
+            if handle:
+                self._library.FPDF_ClosePage(handle)
+
+
+@contextlib.contextmanager
+def open_pdfium(data: bytes, password: str | None) -> Iterator[Pdfium | None]:
+    """The file as PDFium opens it; None if it does not, or if the library is not where liteparse has it."""
+    library = _load_library()
+    document = library and library.FPDF_LoadMemDocument64(data, len(data), password.encode() if password else None)
+    if not library or not document:
+        yield None
+        return
+    try:
+        yield Pdfium(library, document)
+    finally:
+        library.FPDF_CloseDocument(document)
+
+
+@cache
+def _load_library() -> ctypes.CDLL | None:
+    place = next((one for one in sorted(Path(liteparse.__file__).parent.glob("*pdfium.*")) if one.is_file()), None)
+    if place is None:
+        return None
+    try:
+        library = ctypes.CDLL(str(place))
+        for name, (result, *arguments) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError):  # another version
+        return None
+    library.FPDF_InitLibrary()
+    return library

@@ -1,0 +1,173 @@
+"""What a PDF shows beside its paragraphs: raised figures, heads and feet, crossed lines, stamps, attachments, values of
+XFA, descriptions of pictures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from gateway.features.documents.engine.ingest.errors import ParserEmptyError
+from gateway.features.documents.engine.ingest.parsers import ParserPool
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
+from tests.support.documents import Words, drawn_pdf, pdf, pdf_stream, protected_pdf
+
+BODY = [Words(f"Upright line {number} tells about dock {number}.", y=100 + 16 * number) for number in range(6)]
+PLAIN = b"BT /F1 11 Tf 72 600 Td (Rent is due on the third day.) Tj ET"
+FORM = "/Type/XObject/Subtype/Form/BBox[0 0 200 40]/Resources<</Font<</F1 3 0 R>>>>"
+
+
+def read(data: bytes, tmp_path: Path) -> ParserOutput:
+    path = tmp_path / "file.pdf"
+    path.write_bytes(data)
+    return read_file(ParserInput(file_path=str(path), file_type="pdf"), max_bytes=2**20)
+
+
+def lines(output: ParserOutput) -> list[str]:
+    return [chunk.content for chunk in output.chunks]
+
+
+def complete(output: ParserOutput) -> bool:
+    return output.coverage is not None and output.coverage.share == 1.0
+
+
+def rise(*pieces: str) -> bytes:
+    """A line of pieces, every second of which is raised."""
+    shown = (f"/F1 {6 if at % 2 else 11} Tf {4 if at % 2 else 0} Ts ({piece}) Tj" for at, piece in enumerate(pieces))
+    return f"BT 72 500 Td {' '.join(shown)} ET".encode()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        (("The rent is 40", "1", " euros."), "The rent is 40\u00b9 euros."),
+        (
+            ("Of 10", "3", " items and 103 parts, 12 of 10", "-12", " mol."),
+            "Of 10\u00b3 items and 103 parts, 12 of 10\u207b\u00b9\u00b2 mol.",
+        ),
+        (("103 parts, then 10", "3", ""), "103 parts, then 10\u00b3"),
+        (("A flat of 25 m", "2", " in 1903"), "A flat of 25 m2 in 1903"),
+    ],
+)
+def test_a_raised_figure_makes_no_larger_number(pieces: Sequence[str], expected: str, tmp_path: Path) -> None:
+    output = read(drawn_pdf(rise(*pieces)), tmp_path)
+    assert lines(output) == [expected]
+    assert complete(output)
+
+
+def test_a_line_that_a_watermark_crosses_is_read(tmp_path: Path) -> None:
+    output = read(pdf([*BODY, Words("DRAFT COPY", 100, 142, 50, turn=-30)]), tmp_path)
+    text = " ".join(lines(output))
+    assert all(line.text in text for line in BODY)
+    assert "DRAFT COPY" in text
+    assert complete(output)
+
+
+def test_heads_and_feet_are_read_once_and_repetitions_counted_apart(tmp_path: Path) -> None:
+    pages = [
+        [Words("Acme Ltd, contract 4711", y=14), Words(f"Body of page {at}.", y=180), Words(f"Page {at} of 4", y=754)]
+        for at in range(1, 5)
+    ]
+    output = read(pdf(*pages), tmp_path)
+    assert lines(output) == [
+        "Acme Ltd, contract 4711",
+        "Body of page 1.",
+        "Page 1 of 4",
+        *(f"Body of page {at}." for at in range(2, 5)),
+    ]
+    assert complete(output)
+    assert output.coverage is not None
+    assert output.coverage.omitted == {"words of repeated heads and feet of pages": 24}
+
+
+def test_heads_that_differ_are_all_read(tmp_path: Path) -> None:
+    pages = [[Words(f"Contract 47{at}", y=14), Words(f"Body of page {at}.", y=180)] for at in range(10, 14)]
+    text = " ".join(lines(read(pdf(*pages), tmp_path)))
+    assert all(f"Contract 47{at}" in text for at in range(10, 14))
+
+
+def stamp(entries: str, content: bytes = b"BT /F1 11 Tf 5 10 Td (APPROVED 12 May) Tj ET") -> bytes:
+    note = f"/Annots[<</Type/Annot/Subtype/Stamp/Rect[300 300 500 340]{entries}>>]"
+    return drawn_pdf(PLAIN, page_entries=note, objects=[pdf_stream(FORM, content)])
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ("/AP<</N 4 0 R>>", ["APPROVED 12 May"]),
+        ("/AP<</N 4 0 R>>/Contents(by Ann)", ["Comment: by Ann", "APPROVED 12 May"]),
+        ("/Name/Approved", ["Stamp: Approved"]),
+        ("/AP<</N 4 0 R>>/F 2", []),
+    ],
+)
+def test_the_words_of_a_stamp_are_read(entries: str, expected: list[str], tmp_path: Path) -> None:
+    assert lines(read(stamp(entries), tmp_path)) == ["Rent is due on the third day.", *expected]
+
+
+ATTACHED = {
+    "catalog": "/Names<</EmbeddedFiles<</Names[(annex.txt) 4 0 R]>>>>",
+    "objects": ["<</Type/Filespec/F(annex.txt)/UF(annex.txt)/EF<</F 5 0 R>>>>", pdf_stream("/Type/EmbeddedFile", b"x")],
+}
+
+
+def test_attachments_are_named(tmp_path: Path) -> None:
+    output = read(drawn_pdf(PLAIN, **ATTACHED), tmp_path)  # type: ignore[arg-type]
+    assert output.uncertainties == ("attachments were not read: annex.txt",)
+    assert output.metadata["attachments"] == ["annex.txt"]
+    with pytest.raises(ParserEmptyError, match=r"holds no text; attachments were not read: annex\.txt"):
+        read(drawn_pdf(b"", **ATTACHED), tmp_path)  # type: ignore[arg-type]
+
+
+def test_the_values_of_a_form_of_xfa_are_read(tmp_path: Path) -> None:
+    data = (
+        "<xfa:datasets xmlns:xfa='http://www.xfa.org/schema/xfa-data/1.0/'><xfa:data><form1>"
+        "<Tenant_name>Anna L</Tenant_name><Rent>1240</Rent><Empty/></form1></xfa:data></xfa:datasets>"
+    )
+    wait = b"BT /F1 11 Tf 72 600 Td (Please wait while the form is drawn.) Tj ET"
+    form = drawn_pdf(
+        wait, catalog="/AcroForm<</Fields[]/XFA[(datasets)4 0 R]>>", objects=[pdf_stream("", data.encode())]
+    )
+    output = read(form, tmp_path)
+    assert lines(output)[-1] == "Tenant name: Anna L\nRent: 1240"
+    assert "drawn by XFA" in output.uncertainties[0]
+
+
+def test_the_description_of_a_picture_is_read(tmp_path: Path) -> None:
+    output = read(
+        drawn_pdf(
+            b"/P<</MCID 0>> BDC " + PLAIN + b" EMC /Figure<</MCID 1>> BDC 72 300 50 50 re f EMC",
+            catalog="/MarkInfo<</Marked true>>/StructTreeRoot 4 0 R",
+            page_entries="/StructParents 0",
+            objects=[
+                "<</Type/StructTreeRoot/K 5 0 R/ParentTree 8 0 R>>",
+                "<</Type/StructElem/S/Document/P 4 0 R/K[6 0 R 7 0 R]>>",
+                "<</Type/StructElem/S/P/P 5 0 R/Pg 9 0 R/K 0/Alt(not for a paragraph)>>",
+                "<</Type/StructElem/S/Figure/P 5 0 R/Pg 9 0 R/K 1/Alt(Rents since 2019)>>",
+                "<</Nums[0[6 0 R 7 0 R]]>>",
+            ],
+        ),
+        tmp_path,
+    )
+    assert lines(output) == ["Rent is due on the third day.", "[image: Rents since 2019]"]
+
+
+def test_a_page_is_measured_whichever_corners_it_gives(tmp_path: Path) -> None:
+    data = pdf(BODY).replace(b"/MediaBox[0 0 612 792]", b"/MediaBox[612 792 0 0]")
+    assert complete(read(data, tmp_path))
+
+
+def test_a_file_that_opens_without_a_password_is_read(tmp_path: Path) -> None:
+    output = read(protected_pdf(BODY, ""), tmp_path)
+    assert "Upright line 3" in lines(output)[0]
+    assert complete(output)
+
+
+async def test_a_file_that_ends_its_measure_is_read_without_it(tmp_path: Path) -> None:
+    """A page tree that holds itself: pdf_oxide follows it until its stack ends."""
+    path = tmp_path / "loop.pdf"
+    path.write_bytes(pdf(BODY, [Words("Second page.")]).replace(b"/Kids[4 0 R 6 0 R]", b"/Kids[4 0 R 2 0 R]"))
+    async with ParserPool(processes=1) as pool:
+        output = await pool.parse(ParserInput(file_path=str(path), file_type="pdf"))
+    assert "Upright line 3" in lines(output)[0]
+    assert output.coverage is None
+    assert any("could not be measured" in note for note in output.uncertainties)
