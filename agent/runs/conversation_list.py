@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
+from agent.core.errors import BadRequestError
 from agent.core.models import RunStatus
 from agent.storage.sql import Row, SqlClient
 
@@ -24,15 +25,45 @@ _LISTED: Final = """
         GROUP BY r.conversation_id
     )
     SELECT t.id, t.first, t.last, t.open, a.title, z.room, z.status, c.metadata FROM talks t
-    JOIN runs a ON a.owner = ? AND a.conversation_id = t.id AND a.created_at = t.first
-    JOIN runs z ON z.owner = ? AND z.conversation_id = t.id AND z.created_at = t.last
+    JOIN runs a ON a.run_id = (SELECT min(r.run_id) FROM runs r
+        WHERE r.owner = ? AND r.conversation_id = t.id AND NOT r.hidden AND r.created_at = t.first)
+    JOIN runs z ON z.run_id = (SELECT max(r.run_id) FROM runs r
+        WHERE r.owner = ? AND r.conversation_id = t.id AND NOT r.hidden AND r.created_at = t.last)
     LEFT JOIN client_conversations c ON c.owner = ? AND c.id = t.id
-    WHERE t.last < ? AND (? = '' OR lower(a.title) LIKE ? ESCAPE '!'
+    WHERE (t.last < ? OR (t.last = ? AND t.id < ?)) AND (? = '' OR lower(a.title) LIKE ? ESCAPE '!'
         OR lower(coalesce(c.metadata, '')) LIKE ? ESCAPE '!'
         OR EXISTS (SELECT 1 FROM turns u WHERE u.owner = ? AND u.conversation_id = t.id
             AND lower(u.text) LIKE ? ESCAPE '!'))
-    ORDER BY t.last DESC LIMIT ?"""
-"""Selects the listed conversations. The parts of a text are compared in lower case, as far as the database knows it."""
+    ORDER BY t.last DESC, t.id DESC LIMIT ?"""
+"""Selects the listed conversations, each once. The parts of a text are compared in lower case, as far as the database
+knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPosition:
+    """A place in the list: below the conversation `id`, last used at `updated_at`. The id decides between conversations
+    of one moment. It needs no conversation to be there: one that was deleted or used since leaves no gap.
+    """
+
+    updated_at: float
+    id: str = ""
+
+    def format(self) -> str:
+        """The position as clients send it back."""
+        return f"{self.updated_at!r}~{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ListPosition":
+        """The position of a `next`; those of earlier versions were times. Raises `BadRequestError` for another text."""
+        at, _, conversation_id = text.partition("~")
+        try:
+            return cls(float(at), conversation_id)
+        except ValueError as error:
+            raise BadRequestError("before: it is the `next` of another page", param="before") from error
+
+
+TOP: Final = ListPosition(1e18)
+"""Above all conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +81,11 @@ class ListedConversation:
     updated_at: float
     metadata: dict[str, str]
 
+    @property
+    def position(self) -> ListPosition:
+        """The place just below it."""
+        return ListPosition(self.updated_at, self.id)
+
 
 class ConversationList:
     """Lists conversations by owner. Methods raise `StoreError`."""
@@ -58,11 +94,9 @@ class ConversationList:
         self._statements = statements
 
     async def list_newest(
-        self, owner: str, *, limit: int, before: float | None = None, query: str = ""
+        self, owner: str, *, limit: int, before: ListPosition = TOP, query: str = ""
     ) -> list[ListedConversation]:
-        """Conversations whose last run began before `before`, newest first. With `query`, those that hold it in
-        their titles or messages.
-        """
+        """Conversations below `before`, newest first. With `query`, those that hold it in their titles or messages."""
         wanted = query.strip()[:MAX_QUERY_CHARS].lower()
         like = "%" + "".join(f"!{sign}" if sign in "!%_" else sign for sign in wanted) + "%"
         rows = await self._statements.read(
@@ -72,7 +106,9 @@ class ConversationList:
             owner,
             owner,
             owner,
-            before or 1e18,
+            before.updated_at,
+            before.updated_at,
+            before.id,
             wanted,
             like,
             like,
@@ -80,8 +116,7 @@ class ConversationList:
             like,
             limit,
         )
-        conversations = {str(row[0]): _parse_row(row) for row in rows}  # two runs of one moment are one conversation
-        return list(conversations.values())
+        return [_parse_row(row) for row in rows]
 
 
 def _parse_row(row: Row) -> ListedConversation:
