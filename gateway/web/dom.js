@@ -139,6 +139,13 @@ export function moment(text) {
 /** Formats a count: `1 step`, `2 steps`. */
 export const count = (number, word) => `${number.toLocaleString()} ${word}${number === 1 ? "" : "s"}`;
 
+/** Returns a map from `by(one)` to those that have it, in their order. */
+export function groupBy(all, by) {
+  const groups = new Map();
+  for (const one of all) groups.set(by(one), [...(groups.get(by(one)) ?? []), one]);
+  return groups;
+}
+
 /** Converts snake case to words. */
 export const words = (name) => String(name).replaceAll("_", " ");
 
