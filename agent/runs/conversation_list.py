@@ -10,6 +10,7 @@ from typing import Final
 
 from agent.core.errors import BadRequestError
 from agent.core.models import RunStatus
+from agent.core.surrogates import to_storable_text
 from agent.storage.sql import Row, SqlClient
 
 OLD_PAGE_IDS: Final = "web-"
@@ -57,7 +58,7 @@ class ListPosition:
         """The position of a `next`; those of earlier versions were times. Raises `BadRequestError` for another text."""
         at, _, conversation_id = text.partition("~")
         try:
-            return cls(float(at), conversation_id)
+            return cls(float(at), to_storable_text(conversation_id))
         except ValueError as error:
             raise BadRequestError("before: it is the `next` of another page", param="before") from error
 
@@ -97,7 +98,7 @@ class ConversationList:
         self, owner: str, *, limit: int, before: ListPosition = TOP, query: str = ""
     ) -> list[ListedConversation]:
         """Conversations below `before`, newest first. With `query`, those that hold it in their titles or messages."""
-        wanted = query.strip()[:MAX_QUERY_CHARS].lower()
+        wanted = to_storable_text(query.strip()[:MAX_QUERY_CHARS].lower())
         like = "%" + "".join(f"!{sign}" if sign in "!%_" else sign for sign in wanted) + "%"
         rows = await self._statements.read(
             _LISTED,

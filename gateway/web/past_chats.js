@@ -15,7 +15,7 @@ export function pastChats({ gone }) {
   const more = button("Older", () => load(next), { kind: "plain" });
   const fresh = el("a.button.fresh", { href: "#/chat" }, icon("plus"), "New chat");
   const element = el("details.past", { open: !matchMedia("(max-width: 60rem)").matches },
-    el("summary", {}, "Chats"),
+    el("summary", {}, "Chats", icon("open")),
     el("div.shelf", {}, el("div.seek", {}, fresh, search),
       el("nav.scroll", { "aria-label": "Past chats" }, list, more)));
   const narrow = matchMedia("(max-width: 60rem)");

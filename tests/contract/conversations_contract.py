@@ -148,5 +148,8 @@ class ConversationsContract:
         assert sorted(listed) == [f"web-{number}" for number in range(7)]
         newest = await conversations.list_newest("local", limit=7, before=ListPosition.parse("1800000000.1"))
         assert newest == [], "a time alone, as earlier versions gave it"
+        odd = ListPosition.parse("1800000000.2~a\ud800\x00")
+        assert len(await conversations.list_newest("local", limit=9, before=odd)) == 7
+        assert await conversations.list_newest("local", limit=9, query="a\ud800\x00") == []
         with pytest.raises(BadRequestError, match="before"):
             ListPosition.parse("yesterday~web-1")

@@ -43,6 +43,13 @@ Figures are *rounded*.
 """
 ANSWER = "document.querySelector('.answer:last-of-type .prose')?.innerText ?? ''"
 IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
+CODE = REPORT.split("```")[1].removeprefix("python\n")
+CLIPBOARD = """(() => {
+    window.copied = [];
+    navigator.clipboard.writeText = async (text) => window.copied.push(text);
+    document.addEventListener("copy", () => window.copied.push(document.activeElement.value));
+})()"""
+"""Keeps what is copied, in either way."""
 LONGEST_PAUSE = """(() => {
     window.longestPause = 0;
     let last = performance.now();
@@ -131,6 +138,13 @@ async def test_a_message_has_versions_and_a_chat_a_name(devtools: str, serve: Se
         assert await page.text(".pager") == "2 / 2"
         await picture(page, "chat", ("phone", "tablet", "desk"))
         await picture(page, "chat", dark=True)
+        await page.evaluate(CLIPBOARD)
+        await page.click("button[title='Copy code']")
+        await page.click("button[title='Copy answer']")
+        await page.becomes("window.copied", [CODE, REPORT.strip()])
+        await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without TLS
+        await page.click("button[title='Copy message']")
+        await page.until("window.copied[2] === 'Show the report'")
         await page.click("button[title='Earlier version']")
         await page.until("document.querySelector('.mine').innerText === 'Describe the harbour'")
         await page.click("button[title='Later version']")
