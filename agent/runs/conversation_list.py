@@ -16,7 +16,10 @@ from agent.storage.sql import Row, SqlClient
 OLD_PAGE_IDS: Final = "web-"
 """Began the ids that the web page chose before the gateway made them."""
 MAX_QUERY_CHARS: Final = 200
-_LISTED: Final = """
+_FIRST: Final = "owner = ? AND conversation_id = t.id AND NOT hidden ORDER BY created_at, run_id LIMIT 1"
+_LAST: Final = "owner = ? AND conversation_id = t.id AND NOT hidden ORDER BY created_at DESC, run_id DESC LIMIT 1"
+_NOTES: Final = "SELECT c.metadata FROM client_conversations c WHERE c.owner = ? AND c.id = t.id"
+_LISTED: Final = f"""
     WITH talks AS (
         SELECT r.conversation_id AS id, min(r.created_at) AS first, max(r.created_at) AS last,
             sum(CASE WHEN r.terminal THEN 0 ELSE 1 END) AS open
@@ -24,18 +27,18 @@ _LISTED: Final = """
             r.conversation_id LIKE ? OR EXISTS (
                 SELECT 1 FROM client_conversations c WHERE c.owner = r.owner AND c.id = r.conversation_id))
         GROUP BY r.conversation_id
+    ), page AS (
+        SELECT t.* FROM talks t
+        WHERE (t.last < ? OR (t.last = ? AND t.id < ?)) AND (? = ''
+            OR (SELECT lower(title) FROM runs WHERE {_FIRST}) LIKE ? ESCAPE '!'
+            OR lower(({_NOTES})) LIKE ? ESCAPE '!'
+            OR EXISTS (SELECT 1 FROM turns u WHERE u.owner = ? AND u.conversation_id = t.id
+                AND lower(u.text) LIKE ? ESCAPE '!'))
+        ORDER BY t.last DESC, t.id DESC LIMIT ?
     )
-    SELECT t.id, t.first, t.last, t.open, a.title, z.room, z.status, c.metadata FROM talks t
-    JOIN runs a ON a.run_id = (SELECT min(r.run_id) FROM runs r
-        WHERE r.owner = ? AND r.conversation_id = t.id AND NOT r.hidden AND r.created_at = t.first)
-    JOIN runs z ON z.run_id = (SELECT max(r.run_id) FROM runs r
-        WHERE r.owner = ? AND r.conversation_id = t.id AND NOT r.hidden AND r.created_at = t.last)
-    LEFT JOIN client_conversations c ON c.owner = ? AND c.id = t.id
-    WHERE (t.last < ? OR (t.last = ? AND t.id < ?)) AND (? = '' OR lower(a.title) LIKE ? ESCAPE '!'
-        OR lower(coalesce(c.metadata, '')) LIKE ? ESCAPE '!'
-        OR EXISTS (SELECT 1 FROM turns u WHERE u.owner = ? AND u.conversation_id = t.id
-            AND lower(u.text) LIKE ? ESCAPE '!'))
-    ORDER BY t.last DESC, t.id DESC LIMIT ?"""
+    SELECT t.id, t.first, t.last, t.open, (SELECT title FROM runs WHERE {_FIRST}),
+        (SELECT room FROM runs WHERE {_LAST}), (SELECT status FROM runs WHERE {_LAST}), ({_NOTES})
+    FROM page t ORDER BY t.last DESC, t.id DESC"""  # noqa: S608 - constants
 """Selects the listed conversations, each once. The parts of a text are compared in lower case, as far as the database
 knows it."""
 
@@ -102,21 +105,11 @@ class ConversationList:
         like = "%" + "".join(f"!{sign}" if sign in "!%_" else sign for sign in wanted) + "%"
         rows = await self._statements.read(
             _LISTED,
-            owner,
-            f"{OLD_PAGE_IDS}%",
-            owner,
-            owner,
-            owner,
-            before.updated_at,
-            before.updated_at,
-            before.id,
-            wanted,
-            like,
-            like,
-            owner,
-            like,
-            limit,
-        )
+            owner, f"{OLD_PAGE_IDS}%",
+            before.updated_at, before.updated_at, before.id,
+            wanted, owner, like, owner, like, owner, like, limit,
+            owner, owner, owner, owner,
+        )  # fmt: skip
         return [_parse_row(row) for row in rows]
 
 
