@@ -8,13 +8,18 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
+from agent.core.errors import BadRequestError
 from agent.core.models import RunStatus
+from agent.core.surrogates import to_storable_text
 from agent.storage.sql import Row, SqlClient
 
 OLD_PAGE_IDS: Final = "web-"
 """Began the ids that the web page chose before the gateway made them."""
 MAX_QUERY_CHARS: Final = 200
-_LISTED: Final = """
+_FIRST: Final = "owner = ? AND conversation_id = t.id AND NOT hidden ORDER BY created_at, run_id LIMIT 1"
+_LAST: Final = "owner = ? AND conversation_id = t.id AND NOT hidden ORDER BY created_at DESC, run_id DESC LIMIT 1"
+_NOTES: Final = "SELECT c.metadata FROM client_conversations c WHERE c.owner = ? AND c.id = t.id"
+_LISTED: Final = f"""
     WITH talks AS (
         SELECT r.conversation_id AS id, min(r.created_at) AS first, max(r.created_at) AS last,
             sum(CASE WHEN r.terminal THEN 0 ELSE 1 END) AS open
@@ -22,17 +27,47 @@ _LISTED: Final = """
             r.conversation_id LIKE ? OR EXISTS (
                 SELECT 1 FROM client_conversations c WHERE c.owner = r.owner AND c.id = r.conversation_id))
         GROUP BY r.conversation_id
+    ), page AS (
+        SELECT t.* FROM talks t
+        WHERE (t.last < ? OR (t.last = ? AND t.id < ?)) AND (? = ''
+            OR (SELECT lower(title) FROM runs WHERE {_FIRST}) LIKE ? ESCAPE '!'
+            OR lower(({_NOTES})) LIKE ? ESCAPE '!'
+            OR EXISTS (SELECT 1 FROM turns u WHERE u.owner = ? AND u.conversation_id = t.id
+                AND lower(u.text) LIKE ? ESCAPE '!'))
+        ORDER BY t.last DESC, t.id DESC LIMIT ?
     )
-    SELECT t.id, t.first, t.last, t.open, a.title, z.room, z.status, c.metadata FROM talks t
-    JOIN runs a ON a.owner = ? AND a.conversation_id = t.id AND a.created_at = t.first
-    JOIN runs z ON z.owner = ? AND z.conversation_id = t.id AND z.created_at = t.last
-    LEFT JOIN client_conversations c ON c.owner = ? AND c.id = t.id
-    WHERE t.last < ? AND (? = '' OR lower(a.title) LIKE ? ESCAPE '!'
-        OR lower(coalesce(c.metadata, '')) LIKE ? ESCAPE '!'
-        OR EXISTS (SELECT 1 FROM turns u WHERE u.owner = ? AND u.conversation_id = t.id
-            AND lower(u.text) LIKE ? ESCAPE '!'))
-    ORDER BY t.last DESC LIMIT ?"""
-"""Selects the listed conversations. The parts of a text are compared in lower case, as far as the database knows it."""
+    SELECT t.id, t.first, t.last, t.open, (SELECT title FROM runs WHERE {_FIRST}),
+        (SELECT room FROM runs WHERE {_LAST}), (SELECT status FROM runs WHERE {_LAST}), ({_NOTES})
+    FROM page t ORDER BY t.last DESC, t.id DESC"""  # noqa: S608 - constants
+"""Selects the listed conversations, each once. The parts of a text are compared in lower case, as far as the database
+knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPosition:
+    """A place in the list: below the conversation `id`, last used at `updated_at`. The id decides between conversations
+    of one moment. It needs no conversation to be there: one that was deleted or used since leaves no gap.
+    """
+
+    updated_at: float
+    id: str = ""
+
+    def format(self) -> str:
+        """The position as clients send it back."""
+        return f"{self.updated_at!r}~{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ListPosition":
+        """The position of a `next`; those of earlier versions were times. Raises `BadRequestError` for another text."""
+        at, _, conversation_id = text.partition("~")
+        try:
+            return cls(float(at), to_storable_text(conversation_id))
+        except ValueError as error:
+            raise BadRequestError("before: it is the `next` of another page", param="before") from error
+
+
+TOP: Final = ListPosition(1e18)
+"""Above all conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +85,11 @@ class ListedConversation:
     updated_at: float
     metadata: dict[str, str]
 
+    @property
+    def position(self) -> ListPosition:
+        """The place just below it."""
+        return ListPosition(self.updated_at, self.id)
+
 
 class ConversationList:
     """Lists conversations by owner. Methods raise `StoreError`."""
@@ -58,30 +98,19 @@ class ConversationList:
         self._statements = statements
 
     async def list_newest(
-        self, owner: str, *, limit: int, before: float | None = None, query: str = ""
+        self, owner: str, *, limit: int, before: ListPosition = TOP, query: str = ""
     ) -> list[ListedConversation]:
-        """Conversations whose last run began before `before`, newest first. With `query`, those that hold it in
-        their titles or messages.
-        """
-        wanted = query.strip()[:MAX_QUERY_CHARS].lower()
+        """Conversations below `before`, newest first. With `query`, those that hold it in their titles or messages."""
+        wanted = to_storable_text(query.strip()[:MAX_QUERY_CHARS].lower())
         like = "%" + "".join(f"!{sign}" if sign in "!%_" else sign for sign in wanted) + "%"
         rows = await self._statements.read(
             _LISTED,
-            owner,
-            f"{OLD_PAGE_IDS}%",
-            owner,
-            owner,
-            owner,
-            before or 1e18,
-            wanted,
-            like,
-            like,
-            owner,
-            like,
-            limit,
-        )
-        conversations = {str(row[0]): _parse_row(row) for row in rows}  # two runs of one moment are one conversation
-        return list(conversations.values())
+            owner, f"{OLD_PAGE_IDS}%",
+            before.updated_at, before.updated_at, before.id,
+            wanted, owner, like, owner, like, owner, like, limit,
+            owner, owner, owner, owner,
+        )  # fmt: skip
+        return [_parse_row(row) for row in rows]
 
 
 def _parse_row(row: Row) -> ListedConversation:

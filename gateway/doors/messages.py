@@ -16,7 +16,7 @@ from pydantic import Field
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import Event, RunCreated
 from agent.core.models import ENDED_STATUSES, AgentRequest, DeferredModel, JsonObject, RunStatus
-from agent.runs.conversation_list import MAX_QUERY_CHARS
+from agent.runs.conversation_list import MAX_QUERY_CHARS, TOP, ListPosition
 from agent.runs.conversation_tree import Branches
 from agent.runs.sessions import build_unknown_conversation_error
 from agent.storage.conversation_path import ROOT
@@ -57,7 +57,7 @@ class ConversationEntries(DeferredModel):
     """Conversations, newest first. Pass `next` as `before` for older ones."""
 
     data: list[ConversationEntry]
-    next: float | None = None
+    next: str | None = None
 
 
 class Message(DeferredModel):
@@ -133,11 +133,12 @@ async def list_conversations(
     stepgate: Gateway,
     caller: CurrentCaller,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    before: Annotated[float | None, Query(description="`next` of the page before")] = None,
+    before: Annotated[str | None, Query(max_length=300, description="`next` of the page before")] = None,
     query: Annotated[str, Query(max_length=MAX_QUERY_CHARS, description="words of titles and messages")] = "",
 ) -> ConversationEntries:
     """List conversations that were made here, the most recently used first."""
-    newest = await stepgate.conversation_list.list_newest(caller.owner, limit=limit, before=before, query=query)
+    begin = ListPosition.parse(before) if before else TOP
+    newest = await stepgate.conversation_list.list_newest(caller.owner, limit=limit, before=begin, query=query)
     data = [
         ConversationEntry(
             id=one.id,
@@ -150,7 +151,7 @@ async def list_conversations(
         )
         for one in newest
     ]
-    return ConversationEntries(data=data, next=newest[-1].updated_at if len(newest) == limit else None)
+    return ConversationEntries(data=data, next=newest[-1].position.format() if len(newest) == limit else None)
 
 
 @router.get("/{conversation_id}/messages", responses=OPENAI_ERRORS)
@@ -158,7 +159,7 @@ async def list_messages(
     conversation_id: str,
     stepgate: Gateway,
     caller: CurrentCaller,
-    limit: Annotated[int, Query(ge=1, le=MAX_EXCHANGES, description="most exchanges")] = 30,
+    limit: Annotated[int, Query(ge=0, le=MAX_EXCHANGES, description="most exchanges; 0: only the head")] = 30,
     before: Annotated[str | None, Query(max_length=250, description="only messages before this one")] = None,
     render: RenderMode | None = None,
 ) -> MessageList:

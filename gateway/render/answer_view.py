@@ -9,12 +9,13 @@ connection, from the beginning of the answer, and never stored.
 import asyncio
 import contextlib
 import json
+import textwrap
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from time import monotonic
 from typing import Any, Final
 
 from agent.core import events as ev
-from agent.core.models import JsonObject
+from agent.core.models import JsonObject, PlanStep
 from agent.core.run_reducer import fold
 from agent.policy.approval import format_question
 from agent.runs.response import build_response
@@ -28,6 +29,9 @@ BLOCK_SECONDS: Final = 0.06
 """The least time between two renderings of a growing answer."""
 MAX_BLOCK_SECONDS: Final = 0.5
 """The longest that a growing answer waits for its rendering, which takes a quarter of the time at most."""
+MAX_LINE_CHARS: Final = 120
+"""The longest line that says what is being done."""
+WRITING: Final = "Writing the answer"
 _SHOWN_AT: Final = (
     ev.PlanProposed, ev.StepStarted, ev.StepJudged, ev.ApprovalRequested, ev.ApprovalDecided, ev.RunWaiting,
     ev.SubAgentStarted, ev.SubAgentFinished, ev.CancelRequested,
@@ -119,19 +123,35 @@ class AnswerFrames:
         return _format("blocks", {"restart": False, "blocks": made})
 
     def _describe(self, event: ev.Event) -> str | None:
-        """Returns what is being done now, in words of the task where its plan has some."""
+        """What is being done now, in words of the task: the request's, or those of the step."""
         body = event.body
         line = self._lines.format_event(event)
+        if isinstance(body, ev.RequestUnderstood) and body.route == "plan":
+            return _shorten(f"Planning: {body.question}")
+        if isinstance(body, ev.PlanProposed):
+            work = [step for step in body.plan.steps if step.is_work]
+            return f"Planned: {'; '.join(describe_step(step) for step in work[:3])}" if work else line
         if isinstance(body, ev.StepStarted):
             plan_step = self._lines.find_step(event.step_id)
             if plan_step is not None:
-                step = plan_step[1]
-                return "Writing the answer" if step.is_completion else step.intent or line
+                return describe_step(plan_step[1])
         if isinstance(body, ev.ToolCalled):
             return None
         if isinstance(body, ev.AnswerStarted):
-            return "Writing the answer"
+            return WRITING
         return line
+
+
+def describe_step(step: PlanStep) -> str:
+    """What a step does: its intent; without one, its tool with the first text that it is given."""
+    if step.is_completion:
+        return WRITING
+    given = [value for value in step.args.values() if isinstance(value, str) and value.strip()]
+    return _shorten(step.intent or ": ".join([step.title.replace("_", " "), *given[:1]]))
+
+
+def _shorten(text: str) -> str:
+    return textwrap.shorten(text, MAX_LINE_CHARS, placeholder=" …")
 
 
 async def _read_with_pauses(events: AsyncGenerator[ev.Event, None], pause_s: float) -> AsyncIterator[ev.Event | None]:

@@ -24,12 +24,13 @@ export function askWith(asker) {
 }
 
 /** Returns the response of a successful request; asks for a missing key, once for all waiting requests. A `quiet` one, which
- * nobody waits for, asks nothing. Throws `Failure`. */
-export async function request(path, { method = "GET", body, accept = "application/json", signal, last = "", quiet = false } = {}) {
+ * nobody waits for, asks nothing. `once` is the same for a request that is sent again, which is done once. Throws `Failure`. */
+export async function request(path, { method = "GET", body, accept = "application/json", signal, last = "", once = "", quiet = false } = {}) {
   for (;;) {
     const sent = key.get();
     const headers = { accept };
     if (last) headers["last-event-id"] = last;
+    if (once) headers["idempotency-key"] = once;
     if (sent) headers.authorization = `Bearer ${sent}`;
     const isForm = body instanceof FormData; // the browser writes its type
     if (body !== undefined && !isForm) headers["content-type"] = "application/json";
@@ -54,7 +55,10 @@ export async function request(path, { method = "GET", body, accept = "applicatio
 export const get = async (path, options) => (await request(path, options)).json();
 
 /** Posts an object and returns the JSON response. */
-export const post = async (path, body = {}) => (await request(path, { method: "POST", body })).json();
+export const post = async (path, body = {}, options = {}) => (await request(path, { ...options, method: "POST", body })).json();
+
+/** A new value for `once`. */
+export const makeOnce = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Sends an object by another method; returns the JSON response, or null if there is none. */
 export async function send(method, path, body) {

@@ -42,12 +42,15 @@ export function attachments({ own, read }) {
   async function addPicture(file) {
     const { item, state } = chip(file.name, "picture");
     try {
-      const url = await shrink(file);
-      item.prepend(el("img", { src: url, alt: "" }));
-      pictures.push({ item, url });
+      keep(item, await shrink(file), file.name);
     } catch {
       state.textContent = "cannot be shown";
     }
+  }
+
+  function keep(item, url, name) {
+    item.prepend(el("img", { src: url, alt: "" }));
+    pictures.push({ item, url, name });
   }
 
   async function addFile(file) {
@@ -73,8 +76,9 @@ export function attachments({ own, read }) {
   return {
     element,
     add: (files) => files.forEach((file) => (/^image\/(png|jpe?g|webp|gif)$/.test(file.type) ? addPicture(file) : addFile(file))),
-    get pictures() {
-      return pictures.map((one) => one.url);
+    /** Whether a picture is attached. */
+    get hasPictures() {
+      return pictures.length > 0;
     },
     /** Says that answers come from `what` only, with a button that ends it by `free()`; not without a collection. */
     limit(collection, what = "", free = null) {
@@ -88,14 +92,16 @@ export function attachments({ own, read }) {
       warning.textContent = text;
       warning.hidden = false;
     },
-    /** Empties the tray and returns its pictures. */
+    /** Empties the tray and returns its pictures, each with its `url` and its `name`. */
     take() {
-      const taken = pictures.map((one) => one.url);
+      const taken = pictures;
       pictures = [];
       chips.replaceChildren();
       draw();
       return taken;
     },
+    /** Puts back pictures that were taken: they could not be sent. */
+    giveBack: (taken) => taken.forEach(({ url, name }) => keep(chip(name, "picture").item, url, name)),
   };
 }
 

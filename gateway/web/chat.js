@@ -1,7 +1,7 @@
 /** Chat: the messages of a conversation, which the gateway keeps. The page loads them, and follows what has not ended. */
 
 import { alarm, answer } from "./answer.js";
-import { errorText, get, post, send } from "./api.js";
+import { errorText, get, makeOnce, post, send } from "./api.js";
 import { attachments } from "./attachments.js";
 import { composer } from "./composer.js";
 import { note, ownCollection, pathOf } from "./conversation.js";
@@ -22,7 +22,7 @@ const scroll = el("div.scroll", {}, el("div.column", {}, hero, el("h1.hidden", {
 const tray = attachments({ own: async () => ownCollection(await begin(chat)), read: readInto });
 const box = composer({
   label: "Message", placeholder: "Send a message", send: say, stop, aside: [rooms, models], attach: tray.add, tray: tray.element,
-  canSend: () => tray.pictures.length > 0,
+  canSend: () => tray.hasPictures,
 });
 const past = pastChats({ gone: (id) => id === chat.id && (location.hash = "#/chat") });
 
@@ -34,6 +34,7 @@ let chat = { id: "", previous: null, head: null };
 let current = null; // { id, reply } of the answer that is being written
 let following = new AbortController();
 let isSending = false;
+let unsure = null; // { chat, body, once } of a message that may have arrived although no answer came back
 let opened = Promise.resolve(); // once the chat of the address is loaded: a message sent before waits for it
 const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus() });
 
@@ -106,7 +107,7 @@ async function look() {
   const shown = chat;
   const isIdle = () => chat === shown && shown.id && !current && !isSending && !log.querySelector(".edit");
   if (document.hidden || !view.checkVisibility() || !isIdle()) return;
-  const found = await get(`${pathOf(shown.id)}/messages?limit=1`, { quiet: true }).catch(() => null); // the next look may succeed
+  const found = await get(`${pathOf(shown.id)}/messages?limit=0`, { quiet: true }).catch(() => null); // the next look may succeed
   if (!found || found.head === shown.head || !isIdle()) return;
   await reload({ keep: true });
   past.refresh();
@@ -180,12 +181,14 @@ async function watch(id, reply) {
 /** Sends a message at the end of the chat. The first one makes the chat, whose id is in the address at once. */
 async function say(text) {
   await opened.catch(() => {}); // it says itself what failed
-  if (tray.pictures.length && !start.sees()) {
+  if (tray.hasPictures && !start.sees()) {
     tray.warn(start.describeVision());
     return giveBack(text);
   }
-  const images = tray.take();
+  const pictures = tray.take();
+  const images = pictures.map((one) => one.url);
   hero.hidden = true;
+  for (const one of log.querySelectorAll(".unsent")) one.remove(); // the same message as a rule
   const isReply = current !== null; // to a run that waits
   const asked = question({ text, images });
   const reply = answer({ grown: stick });
@@ -197,25 +200,40 @@ async function say(text) {
   isSending = true;
   try {
     await begin(here);
-    const sent = await post(`${pathOf(here.id)}/messages`, { content: text, images, room: start.target() });
+    const sent = await deliver(here, { content: text, images, room: start.target() });
     if (chat !== here) return past.refresh(); // another chat was opened meanwhile; this one goes on
     if (isReply && sent.run_id === replyRun()) return; // its own stream goes on
     if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster
     replace(asked, reply.element, sent);
   } catch (error) {
     if (chat === here) box.busy(false);
+    giveBack(text, pictures);
     if (isReply) return log.append(alarm(errorText(error)));
     reply.fail(error);
-    giveBack(text);
+    for (const one of [asked, reply.element]) one.classList.add("unsent");
   } finally {
     isSending = false;
   }
 }
 
+/** Sends a message. One whose connection was lost may have arrived: sent again, it is not there twice. */
+async function deliver(here, message) {
+  const body = JSON.stringify(message);
+  const once = unsure?.chat === here && unsure.body === body ? unsure.once : makeOnce();
+  unsure = null;
+  try {
+    return await post(`${pathOf(here.id)}/messages`, message, { once });
+  } catch (error) {
+    if (error.code === "unreachable") unsure = { chat: here, body, once };
+    throw error;
+  }
+}
+
 /** Puts a message that was not sent back into its box. */
-function giveBack(text) {
+function giveBack(text, pictures = []) {
   box.box.value ||= text;
   box.grow();
+  tray.giveBack(pictures);
 }
 
 const replyRun = () => current?.id.replace(/^msg_/, "").replace(/-assistant$/, "");

@@ -7,6 +7,7 @@ import { readAgain, readings } from "./document_jobs.js";
 import { pipelineForm } from "./document_pipeline.js";
 import { button, count, el, fill, icon, moment } from "./dom.js";
 
+const PAGE = 200; // documents that are listed at once
 const list = el("ul.items");
 const stage = el("div.stage");
 export const view = el("section.view.split.both", { "aria-label": "Documents" },
@@ -116,13 +117,11 @@ function said({ passages, pages, coverage, uncertainties = [] }) {
 
 async function files(collection) {
   const path = `v1/collections/${encodeURIComponent(collection)}`;
-  const [detail, { data }, mayChange] = await Promise.all([get(path), get(`${path}/documents`), may("ingest")]);
-  const row = (one) => el("li", {}, el("a.item.row-of", { href: address(collection, one.document_id) },
-    el("b.cut", {}, one.title || one.name), el("span.quiet.cut", {}, `${one.name} · ${said(one)}`), bar(one.coverage)));
+  const [detail, mayChange] = await Promise.all([get(path), may("ingest")]);
   return [
     el("a.back.always", { href: "#/documents" }, "All collections"),
     el("header", {}, el("h1", {}, collection),
-      el("p.facts", {}, el("span", {}, count(data.length, "document")), detail.template && el("span", {}, `pipeline ${detail.template}`),
+      el("p.facts", {}, el("span", {}, count(detail.documents, "document")), detail.template && el("span", {}, `pipeline ${detail.template}`),
         detail.embedder && el("span", {}, `vectors by ${detail.embedder}`), detail.updated_at && el("span", {}, moment(detail.updated_at)))),
     el("div.row", {}, button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
       mayChange && readAgain(detail, () => show(collection)),
@@ -130,8 +129,26 @@ async function files(collection) {
     uploader(() => collection, () => show(collection)),
     await readings(collection, () => shown === collection && show(collection)),
     mayChange && await pipelineForm(detail, () => show(collection)),
-    el("section", {}, el("h2", {}, "Files"), data.length ? el("ul.items", {}, data.map(row)) : el("p.quiet", {}, "None yet.")),
+    el("section", {}, el("h2", {}, "Files"), await listing(collection, detail.documents)),
   ];
+}
+
+/** The documents of a collection, page by page. */
+async function listing(collection, total) {
+  const rows = el("ul.items");
+  const row = (one) => el("li", {}, el("a.item.row-of", { href: address(collection, one.document_id) },
+    el("b.cut", {}, one.title || one.name), el("span.quiet.cut", {}, `${one.name} · ${said(one)}`), bar(one.coverage)));
+  const load = async () => {
+    const offset = rows.childElementCount;
+    const { data } = await get(`v1/documents?${new URLSearchParams({ collection, limit: PAGE, offset })}`);
+    if (rows.childElementCount !== offset) return; // pressed twice
+    rows.append(...data.map(row));
+    more.hidden = data.length < PAGE || rows.childElementCount >= total;
+    more.lastChild.textContent = `Show more of ${count(total, "document")}`;
+  };
+  const more = button("Show more", load, { kind: "plain" });
+  await load();
+  return rows.childElementCount ? [rows, more] : el("p.quiet", {}, "None yet.");
 }
 
 /** How much of a file was read, as a bar; nothing where it cannot be counted. */

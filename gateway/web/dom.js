@@ -12,7 +12,7 @@ const ICONS = {
   open: "M9 6l6 6-6 6",
   close: "M6 6l12 12M18 6L6 18",
   plus: "M12 5v14M5 12h14",
-  key: "M14 10a4 4 0 10-3.5 4L12 16h2v2h2v2h4v-3l-6.3-6.3z",
+  key: "M8 11a4 4 0 100 8 4 4 0 000-8zM11 12l9-9M16 7l3 3",
   folder: "M3 7a1 1 0 011-1h5l2 2h8a1 1 0 011 1v9a1 1 0 01-1 1H4a1 1 0 01-1-1z",
   site: "M12 3a9 9 0 100 18 9 9 0 000-18zM3 12h18M12 3c5 6 5 12 0 18M12 3c-5 6-5 12 0 18",
   drive: "M8 4h8l6 10-4 6H6l-4-6zM8 4l6 10h8M16 4l-6 10-4 6",
@@ -138,6 +138,13 @@ export function moment(text) {
 
 /** Formats a count: `1 step`, `2 steps`. */
 export const count = (number, word) => `${number.toLocaleString()} ${word}${number === 1 ? "" : "s"}`;
+
+/** Returns a map from `by(one)` to those that have it, in their order. */
+export function groupBy(all, by) {
+  const groups = new Map();
+  for (const one of all) groups.set(by(one), [...(groups.get(by(one)) ?? []), one]);
+  return groups;
+}
 
 /** Converts snake case to words. */
 export const words = (name) => String(name).replaceAll("_", " ");

@@ -9,7 +9,7 @@ import { growing, showHtml } from "./html.js";
 import { citationList, citing } from "./panel.js";
 import { graph } from "./plan.js";
 import { runActions } from "./run_actions.js";
-import { timeline } from "./timeline.js";
+import { lasted, timeline } from "./timeline.js";
 import { trace } from "./trace.js";
 
 /** Shows a run in `stage` and follows it until it ends or `signal` aborts. Calls `changed()` when it has ended. */
@@ -138,8 +138,8 @@ function prompt({ purpose, model, messages, reply }) {
     el("div.inside.flush", {}, Array.isArray(messages) ? messages.map((one) => said(one.role, text(one.content ?? one.tool_calls ?? ""))) : said("sent", messages), said("reply", reply)));
 }
 
-function facts({ status, did_nothing: idle, room, owner, forked_from: origin, created_at: created, response: { steps, metadata } }) {
-  const ends = steps.map((step) => (new Date(step.started_at) - new Date(created)) / 1000 + (step.duration ?? 0));
+function facts(run) {
+  const { status, did_nothing: idle, room, owner, forked_from: origin, created_at: created, response: { steps, metadata } } = run;
   const { usage, runtime } = metadata;
   return el("p.facts", {},
     el("span", {}, el(`span.dot.${idle ? "idle" : status}`), idle ? "nothing was done" : words(status === "partial" ? metadata.status : status)),
@@ -147,7 +147,7 @@ function facts({ status, did_nothing: idle, room, owner, forked_from: origin, cr
     owner !== "local" && el("span", {}, `for ${owner}`),
     origin && el("a", { href: `#/runs/${origin}` }, "forked from another run"),
     el("span", {}, moment(created)),
-    ends.length > 0 && !OPEN.has(status) && el("span", {}, seconds(Math.max(0, ...ends))),
+    steps.length > 0 && !OPEN.has(status) && el("span", {}, seconds(lasted(run))),
     usage?.total_tokens > 0 && el("span", {}, count(usage.total_tokens, "token")),
     usage?.cost_usd > 0 && el("span", {}, `$${usage.cost_usd.toFixed(4)}`),
     runtime?.mode && el("span", {}, runtime.mode === "llm" ? "by a model" : "by rules"));

@@ -78,7 +78,7 @@ export async function copy(text, button) {
   const label = button.getAttribute("aria-label") ?? button.title;
   let word = "Copied";
   try {
-    await navigator.clipboard.writeText(text);
+    await write(text);
   } catch {
     word = "Cannot copy here";
   }
@@ -89,6 +89,19 @@ export async function copy(text, button) {
     button.replaceChildren(...before);
     button.title = label ?? "";
   }, 1400);
+}
+
+/** Puts a text into the clipboard. Without TLS, browsers know only the old way. Throws where neither is allowed. */
+async function write(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const focused = document.activeElement;
+  const area = el("textarea.hidden", { value: text, readOnly: true });
+  document.body.append(area);
+  area.select();
+  const isDone = document.execCommand("copy");
+  area.remove();
+  focused?.focus();
+  if (!isDone) throw new Error("the browser does not allow it");
 }
 
 /** Asks for the HTML of a text, together with the others of this moment. */

@@ -56,7 +56,7 @@ function configured(one) {
   }, { kind: "plain" });
   return el("li.cardrow", {},
     el("div", {}, el("b", { title: one.model }, el(`span.dot.${STATES[one.state]}`), short(one.model)),
-      el("span.quiet", {}, [one.product || one.base_url || one.file, `for ${one.roles.join(" and ")} work`, one.source === "environment" && "set by the environment", one.has_key && "with a key"].filter(Boolean).join(" · ")),
+      el("span.quiet", {}, [one.product || one.base_url || one.file, one.roles.length > 1 ? "for all work" : one.roles[0] === "fast" ? "for fast work" : "for hard work", one.source === "environment" && "set by the environment", one.has_key && "with a key"].filter(Boolean).join(" · ")),
       one.reason && el(one.state === "unused" ? "span.quiet" : "span.problem", {}, one.reason)),
     one.source === "file" && away);
 }
@@ -64,8 +64,9 @@ function configured(one) {
 function onThisMachine({ found, configured: used, not_searched: obstacle }) {
   if (obstacle) return el("p.quiet", {}, `Not searched: ${obstacle}`);
   if (!found.length)
-    return el("p.quiet", {}, `${used.length ? "No other" : "None"} was found. Ollama, LM Studio, llama.cpp, vLLM and Jan are found while they run; nothing is used before you choose it.`,
-      button("Look again", show, { kind: "plain", picture: "again" }));
+    return [
+      el("p.quiet", {}, `${used.length ? "No other" : "None"} was found. Ollama, LM Studio, llama.cpp, vLLM and Jan are found while they run; nothing is used before you choose it.`),
+      el("div.row", {}, button("Look again", show, { picture: "again" }))];
   return el("ul.cardlist", {}, found.map(offer));
 }
 

@@ -15,7 +15,7 @@ export function pastChats({ gone }) {
   const more = button("Older", () => load(next), { kind: "plain" });
   const fresh = el("a.button.fresh", { href: "#/chat" }, icon("plus"), "New chat");
   const element = el("details.past", { open: !matchMedia("(max-width: 60rem)").matches },
-    el("summary", {}, "Chats"),
+    el("summary", {}, "Chats", icon("open")),
     el("div.shelf", {}, el("div.seek", {}, fresh, search),
       el("nav.scroll", { "aria-label": "Past chats" }, list, more)));
   const narrow = matchMedia("(max-width: 60rem)");
@@ -35,10 +35,12 @@ export function pastChats({ gone }) {
   async function load(before) {
     const wanted = new URLSearchParams({ limit: PAGE });
     if (before) wanted.set("before", before);
-    if (search.value.trim()) wanted.set("query", search.value.trim());
+    const words = search.value.trim();
+    if (words) wanted.set("query", words);
     const page = await get(`v1/conversations?${wanted}`);
-    const isSame = shown === search.value.trim();
-    shown = search.value.trim();
+    if (words !== search.value.trim() || (before && before !== next)) return; // of other words, or pressed twice
+    const isSame = shown === words;
+    shown = words;
     if (before) rows = rows.concat(page.data);
     else if (!isSame || !page.next || rows.length <= PAGE) rows = page.data;
     else return void (rows = renewed(page.data), draw()); // older ones that were asked for stay
@@ -104,8 +106,9 @@ export function pastChats({ gone }) {
   function rename(row, box, popup) {
     const field = el("input", { value: row.title, maxLength: 200, "aria-label": "Name of the chat" });
     const keep = async () => {
-      if (field.value.trim() && field.value.trim() !== row.title)
-        await note(row.id, { title: field.value.trim() }).catch(() => {}); // the list shows the name that it has
+      const title = field.value.trim();
+      if (title && title !== row.title)
+        await note(row.id, { title }).then(() => (row.title = title), () => {}); // the list shows the name that it has
       field.blur();
       refresh();
     };
@@ -151,6 +154,7 @@ export function pastChats({ gone }) {
     await send("DELETE", pathOf(row.id));
     await send("DELETE", `v1/collections/${ownCollection(row.id)}`).catch(() => {}); // as a rule it has no files of its own
     press.closest(".popup").hidePopover();
+    rows = rows.filter((one) => one.id !== row.id); // older ones are not listed anew
     await refresh();
     gone(row.id);
   }

@@ -1,7 +1,7 @@
 /** Beside a pipeline conversation: its pipeline, its uncertainties, and the form to apply it. */
 
 import { get, post, errorText } from "./api.js";
-import { button, count, el, fill, icon, pause, words } from "./dom.js";
+import { button, count, el, fill, groupBy, icon, pause, words } from "./dom.js";
 
 const RANKS = ["blocking", "notable", "info"];
 const PICTURES = { blocking: "blocked", notable: "warning", info: "info" };
@@ -53,7 +53,7 @@ export function workbench({ conversationId, asked, changed, say }) {
   /** One banner for each severity; identical messages are one line. */
   function bannerOf(rank, found) {
     if (!found.length) return null;
-    const lines = grouped(found);
+    const lines = groupBy(found, (one) => one.message);
     const line = ([message, same]) => el("li", {}, el("span", {}, message), leaveOut(same[0], rank),
       rank !== "info" && el("button.button.small", { type: "button", onclick: (event) => settle(event, same) }, "Resolved"));
     return el(`div.banner.${rank}`, { role: rank === "blocking" ? "alert" : "status" },
@@ -178,7 +178,7 @@ function patternOf(name) {
 
 /** The pipeline from source to index; alternative parsers are side by side. */
 function drawn({ nodes, template }, analysed) {
-  const rows = [...grouped(nodes, (node) => node.kind)];
+  const rows = [...groupBy(nodes, (node) => node.kind)];
   const box = (node) => el("li.node", {}, el("b", {}, words(node.plugin)),
     node.file_types.length > 0 && el("span.tag", {}, node.file_types.join(", ")),
     Object.entries(node.options).map(([option, value]) => el("span.quiet", {}, `${words(option)} ${[value].flat().join(", ")}`)));
@@ -206,10 +206,4 @@ function drawnJob({ status, collection, progress, report, failure, next }, asked
     (report?.skipped ?? []).length > 0 && el("p.quiet", {}, `${count(report.skipped.length, "file")} could not be read.`),
     status === "done" && button("Ask about it", () => asked(collection), { picture: "send" }),
   ].filter(Boolean);
-}
-
-function grouped(found, by = (one) => one.message) {
-  const groups = new Map();
-  for (const one of found) groups.set(by(one), [...(groups.get(by(one)) ?? []), one]);
-  return groups;
 }

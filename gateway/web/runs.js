@@ -2,7 +2,8 @@
 
 import { me } from "./access.js";
 import { get, errorText } from "./api.js";
-import { button, count, el, fill, moment, words } from "./dom.js";
+import { comparison } from "./compare.js";
+import { attempt, button, count, el, fill, moment, words } from "./dom.js";
 import { explore } from "./explorer.js";
 import { short } from "./models.js";
 
@@ -35,6 +36,7 @@ let rows = [];
 let next = "";
 let shown = "";
 let following = null;
+let looks = 0; // at the list's beginning so far: only the newest is shown
 let timer = 0;
 
 export async function show(id = "", other = "") {
@@ -48,8 +50,10 @@ export async function show(id = "", other = "") {
   const { signal } = following;
   if (!other) return explore(stage, id, { signal, changed: refresh, offers: compareWith });
   const sides = [el("div.stage"), el("div.stage")];
-  fill(stage, el("div.compare", {}, sides));
-  await Promise.all([explore(sides[0], id, { signal, changed: refresh }), explore(sides[1], other, { signal, changed: refresh })]);
+  const table = el("div.differences");
+  fill(stage, el("div.compare", {}, table, sides));
+  const compare = async () => fill(table, await comparison([id, other], signal));
+  await Promise.all([attempt(table, compare), explore(sides[0], id, { signal, changed: refresh }), explore(sides[1], other, { signal, changed: refresh })]);
 }
 
 /** Stops updating when the view is closed. */
@@ -95,7 +99,6 @@ function later() {
 }
 
 function refresh() {
-  rows = [];
   return load("");
 }
 
@@ -109,8 +112,10 @@ async function load(before) {
   if (costs.value) wanted.set("min_cost_usd", costs.value);
   if (search.value.trim()) wanted.set("query", search.value.trim());
   if (span.value) wanted.set("since", new Date(Date.now() - Number.parseInt(span.value, 10) * DAY_MS).toISOString());
+  const look = (looks += before ? 0 : 1);
   try {
     const page = await get(`v1/runs?${wanted}`);
+    if (before ? before !== next : look !== looks) return; // pressed twice, or filtered otherwise meanwhile
     rows = before ? rows.concat(page.data) : page.data;
     next = page.next ?? "";
     const isFiltered = [...wanted.keys()].some((name) => !["limit", "before"].includes(name));

@@ -1,7 +1,7 @@
 /** The queue: lanes with their jobs, the workers that take them, and dead letters to retry or discard. */
 
 import { get, post, request } from "./api.js";
-import { el, fill, moment, pause, seconds, table } from "./dom.js";
+import { el, fill, groupBy, moment, pause, seconds, table } from "./dom.js";
 import { actions, part } from "./studio_forms.js";
 
 export const title = "Queue";
@@ -60,7 +60,7 @@ function drawLanes(lanes) {
 /** One row a process, with the lanes that it takes. */
 function drawWorkers(workers, lease) {
   if (!workers.length) return el("p.problem", {}, "No process takes jobs: start `stepgate worker`.");
-  const processes = Map.groupBy(workers, (one) => one.name);
+  const processes = groupBy(workers, (one) => one.name);
   return table("Workers", ["Process", "Slots in use", "Heartbeat"], [...processes].map(([name, taken]) => {
     const silent = Math.max(...taken.map((one) => one.silent_seconds));
     const lanes = taken.map((one) => el("span", {}, `${one.lane} ${one.running} of ${one.slots}`));

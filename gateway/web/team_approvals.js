@@ -2,16 +2,17 @@
 
 import { approval } from "./answer.js";
 import { get, post } from "./api.js";
-import { el, fill, moment } from "./dom.js";
+import { el, fill, groupBy, moment } from "./dom.js";
 import { showMarkdown } from "./html.js";
 
 const LOOK_MS = 15_000;
 let counted = null;
-let known = new Set();
+let known = null; // what waited at the last look
+let inbox = null; // { stage, head } of the view, once it was shown
 
 /** Calls `draw(number)` with how many questions are open, again and again. */
 export function watchApprovals(draw) {
-  const look = () => document.hidden || list({ quiet: true }).catch(() => draw(0));
+  const look = () => (document.hidden && !mayNotify()) || lookAgain().catch(() => draw(0));
   look();
   if (counted) return; // watched already, with another key
   counted = draw;
@@ -19,18 +20,28 @@ export function watchApprovals(draw) {
   document.addEventListener("visibilitychange", look);
 }
 
+/** Looks what waits, and shows it where the view is open and something has changed. */
+async function lookAgain() {
+  const before = known;
+  const data = await list({ quiet: true });
+  const isSame = before?.size === known.size && data.every((one) => before.has(one.id));
+  if (!isSame && inbox?.head.checkVisibility()) show(inbox.stage, data);
+}
+
 async function list({ quiet = false } = {}) {
   const { data } = await get("v1/approvals", { quiet });
   counted?.(data.length);
-  const fresh = data.filter((one) => !known.has(one.id));
-  if (known.size || fresh.length < data.length) fresh.forEach(notify);
+  const before = known;
   known = new Set(data.map((one) => one.id));
+  if (before) data.filter((one) => !before.has(one.id)).forEach(notify); // at the first look the person sees the number
   return data;
 }
 
+const mayNotify = () => window.Notification?.permission === "granted";
+
 /** Tells a person who looks elsewhere, if they have allowed it. */
 function notify(one) {
-  if (document.hasFocus() || window.Notification?.permission !== "granted") return;
+  if (document.hasFocus() || !mayNotify()) return;
   const note = new Notification("Stepgate waits for you", { body: one.reason || one.room, tag: one.id });
   note.onclick = () => {
     window.focus();
@@ -39,10 +50,14 @@ function notify(one) {
 }
 
 export async function approvals(stage) {
-  const data = await list();
-  const runs = Map.groupBy ? Map.groupBy(data, (one) => one.run_id) : grouped(data);
+  show(stage, await list());
+}
+
+function show(stage, data) {
+  const runs = groupBy(data, (one) => one.run_id);
+  inbox = { stage, head: el("h1", {}, "Approvals") };
   fill(stage,
-    el("h1", {}, "Approvals"),
+    inbox.head,
     asksToNotify(),
     runs.size ? el("ul.cardlist", {}, [...runs].map(([runId, asked]) => question(runId, asked, stage)))
       : el("p.quiet", {}, "Nothing waits for you. What an agent may not do without a person is asked here and in its chat."));
@@ -66,10 +81,4 @@ function asksToNotify() {
   if (!window.Notification || Notification.permission !== "default") return null;
   const press = el("button.button.plain", { type: "button", onclick: async () => (await Notification.requestPermission(), press.remove()) }, "Notify me in this browser");
   return el("div.row", {}, press);
-}
-
-function grouped(data) {
-  const found = new Map();
-  for (const one of data) found.set(one.run_id, [...(found.get(one.run_id) ?? []), one]);
-  return found;
 }

@@ -16,6 +16,7 @@ export async function audit(stage) {
   async function load(before) {
     const wanted = new URLSearchParams({ limit: 100, ...(kind && { action: kind }), ...(before && { before }) });
     const page = await get(`v1/audit?${wanted}`);
+    if (before !== next) return; // pressed twice
     next = page.next;
     more.hidden = !next;
     body.append(...page.data.map((one) => tableRow([

@@ -43,15 +43,18 @@ function form(stage) {
       el("label.check", {}, el("input", { type: "checkbox", name: "scopes", value: scope, checked: USUAL.has(scope) }), el("span", {}, el("b", {}, scope), ` ${word}`)))),
     el("div.pair", {}, field("Tokens in all", { name: "budget_tokens", type: "number", min: 1, placeholder: "no limit" }),
       field("Cost in all, USD", { name: "budget_usd", type: "number", min: 0.01, step: "any", placeholder: "no limit" }),
-      field("Requests a minute", { name: "requests_per_minute", type: "number", min: 1, placeholder: "no limit" })),
+      field("Requests a minute", { name: "requests_per_minute", type: "number", min: 1, placeholder: "no limit" }),
+      field("Valid until", { name: "expires_on", type: "date" })),
     el("div.row", {}, el("button.button.primary", { type: "submit" }, icon("key"), "Make the key")));
 
   async function make(event) {
     event.preventDefault();
     const given = new FormData(made);
     const limits = Object.fromEntries(["budget_tokens", "budget_usd", "requests_per_minute"].filter((name) => given.get(name)).map((name) => [name, Number(given.get(name))]));
+    const day = given.get("expires_on");
+    const expires = day ? { expires_at: new Date(`${day}T23:59:59`).toISOString() } : {};
     try {
-      const { text } = await post("v1/admin/keys", { owner: given.get("owner"), name: given.get("name"), scopes: given.getAll("scopes"), limits });
+      const { text } = await post("v1/admin/keys", { owner: given.get("owner"), name: given.get("name"), scopes: given.getAll("scopes"), limits, ...expires });
       await keys(stage);
       stage.querySelector(".made")?.replaceChildren(shownOnce(text));
     } catch (error) {

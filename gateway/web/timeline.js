@@ -2,6 +2,12 @@
 
 import { count, el, seconds, words } from "./dom.js";
 
+/** The seconds from a run's beginning to the end of its last step. */
+export function lasted({ created_at: created, response: { steps } }) {
+  const ends = steps.map((step) => (new Date(step.started_at) - new Date(created)) / 1000 + (step.duration ?? 0));
+  return Math.max(0, ...ends);
+}
+
 /** The time line; null for a run without times. `chosen(id)` is called for a pressed step. */
 export function timeline({ created_at: created, model_calls: calls = [], response: { steps } }, chosen) {
   const begin = new Date(created).getTime();

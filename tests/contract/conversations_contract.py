@@ -5,9 +5,12 @@ from typing import Protocol
 
 import pytest
 
+from agent.core.errors import BadRequestError
 from agent.core.events import RunCreated
 from agent.core.models import AgentRequest, Room
+from agent.runs.conversation_list import TOP, ConversationList, ListPosition
 from agent.storage.journal import ConversationStore, Journal
+from gateway.bootstrap_database import Storage, build_statements
 
 
 class Stores(Protocol):
@@ -127,3 +130,26 @@ class ConversationsContract:
         assert await store.conversations.find_last_run("local", "chat", parent="run_2") == "run_2"
         assert await store.conversations.find_last_run("local", "chat", parent="root") is None
         assert await store.conversations.find_last_run("bob", "chat") is None
+
+    async def test_the_list_is_paged_past_conversations_of_one_moment(self, store: Storage) -> None:
+        statements = build_statements(store)
+        for number in range(14):
+            request = AgentRequest(prompt="?", conversation_id=f"web-{number // 2}")  # two runs each
+            body = RunCreated(request=request, room=Room(id="r"), owner="local")
+            await store.journal.create_run(f"run_{number}", body, worker=None, lease_s=1)
+        await statements.write("UPDATE runs SET created_at = 1800000000.1 WHERE run_id <> 'run_0'")
+        conversations = ConversationList(statements)
+        listed: list[str] = []
+        position = TOP
+        while page := await conversations.list_newest("local", limit=3, before=position):
+            assert len(page) == 3 or len(listed) == 6, "only the last page is not full"
+            listed += [one.id for one in page]
+            position = ListPosition.parse(page[-1].position.format())
+        assert sorted(listed) == [f"web-{number}" for number in range(7)]
+        newest = await conversations.list_newest("local", limit=7, before=ListPosition.parse("1800000000.1"))
+        assert newest == [], "a time alone, as earlier versions gave it"
+        odd = ListPosition.parse("1800000000.2~a\ud800\x00")
+        assert len(await conversations.list_newest("local", limit=9, before=odd)) == 7
+        assert await conversations.list_newest("local", limit=9, query="a\ud800\x00") == []
+        with pytest.raises(BadRequestError, match="before"):
+            ListPosition.parse("yesterday~web-1")

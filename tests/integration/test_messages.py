@@ -210,7 +210,11 @@ async def test_a_followed_answer_is_complete_after_a_lost_connection(serve: Serv
         views = [data for name, data in frames if name == "view"]
         assert views[-1]["status"] == "succeeded"
         assert "".join(shown.values()).split() == views[-1]["html"].split(), "as the whole is rendered at the end"
-        assert any(data["text"] == "Writing the answer" for name, data in frames if name == "progress")
+        lines = [data["text"] for name, data in frames if name == "progress"]
+        assert "Planning: Compute 6*7 and describe" in lines
+        assert "Planned: use calculator" in lines
+        assert "use calculator" in lines
+        assert "Writing the answer" in lines
         stored = (await client.get(f"/v1/conversations/{chat}/messages?render=html")).json()["data"][1]
         assert stored["view"]["html"] == views[-1]["html"]
         assert stored["view"]["steps"] == views[-1]["steps"]
@@ -272,6 +276,8 @@ async def test_a_long_chat_comes_in_pages(serve: Serve) -> None:
         for number in range(5):
             await send(client, chat, f"question {number}")
         page = (await client.get(f"/v1/conversations/{chat}/messages?limit=2")).json()
+        bare = (await client.get(f"/v1/conversations/{chat}/messages?limit=0")).json()
+        assert (bare["data"], bare["head"], bare["previous"]) == ([], page["head"], None)
         assert [one["content"] for one in page["data"][::2]] == ["question 3", "question 4"]
         earlier = await client.get(f"/v1/conversations/{chat}/messages?limit=2&before={page['previous']}")
         assert [one["content"] for one in earlier.json()["data"][::2]] == ["question 1", "question 2"]

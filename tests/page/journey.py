@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.support.browser import Page, open_page
+from tests.support.doc_pictures import list_shown_pictures
 
 SIZES = {"phone": (390, 844), "tablet": (800, 1000), "desk": (1280, 860)}
 PICTURES = os.environ.get("PAGE_PICTURES", "")
-"""The folder that pictures are written to; none without it."""
+"""The folder for the pictures that the documentation shows; without it they stay as they are."""
 VIEWS_FOLDER = os.environ.get("PAGE_VIEWS", "")
-"""The same for pictures of every view, to be looked at and not kept."""
+"""The folder for all pictures, to be looked at and not kept; none without it."""
 
 
 @asynccontextmanager
@@ -51,16 +52,21 @@ async def reload(page: Page) -> None:
     raise AssertionError("the page was not loaded again")
 
 
-async def picture(
-    page: Page, name: str, sizes: tuple[str, ...] = ("desk",), *, dark: bool = False, folder: str = PICTURES
-) -> None:
-    """Keep what is seen, at these widths; and see that nothing reaches beyond the window."""
+async def picture(page: Page, name: str, sizes: tuple[str, ...] = ("desk",), *, dark: bool = False) -> None:
+    """Take a picture of what is seen, at these widths; and see that nothing reaches beyond the window."""
     for size in sizes:
         width, height = SIZES[size]
         await page.look_like(width, height, dark=dark)
         await page.until(f"document.documentElement.scrollWidth <= {width}")
-        if folder:
-            suffix = ("" if size == "desk" else f"-{size}") + ("-dark" if dark else "")
+        suffix = ("" if size == "desk" else f"-{size}") + ("-dark" if dark else "")
+        file = f"page-{name}{suffix}.png"
+        folders = [VIEWS_FOLDER, PICTURES if file in list_shown_pictures() else ""]
+        if any(folders):
             seen = await page.screenshot()
-            await asyncio.to_thread((Path(folder) / f"page-{name}{suffix}.png").write_bytes, seen)
+            await asyncio.to_thread(_write, [Path(folder) / file for folder in folders if folder], seen)
     await page.look_like(*SIZES["desk"])
+
+
+def _write(paths: list[Path], seen: bytes) -> None:
+    for path in paths:
+        path.write_bytes(seen)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import Serve, model_server, serve
-from tests.page.journey import SIZES, VIEWS_FOLDER, page_at, picture, reload
+from tests.page.journey import SIZES, page_at, picture, reload
 from tests.support.axe import NEEDS_NPM, find_barriers
 from tests.support.browser import BROWSER_TEST, running_chromium
 from tests.support.script import plans, says, script
@@ -104,7 +104,6 @@ async def test_no_view_has_a_barrier(devtools: str, serve: Serve, size: str, is_
                 barriers[view] = found
             if await page.evaluate(UNREACHABLE):
                 barriers.setdefault(view, []).append("a table is cut off")
-            name = view.replace("/", "-")[:22]
-            await picture(page, name, (size,), dark=is_dark, folder=VIEWS_FOLDER)
+            await picture(page, f"view-{view.replace('/', '-')[:22]}", (size,), dark=is_dark)
         page.faults.clear()  # the browser reports the 409 of a gateway without a queue
     assert not barriers, "\n".join(f"{view}: {one}" for view, found in barriers.items() for one in found)

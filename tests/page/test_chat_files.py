@@ -42,8 +42,12 @@ async def test_a_file_belongs_to_its_chat(devtools: str, serve: Serve) -> None:
         assert sent.status_code == 201, sent.text
         async with page_at(devtools, url) as page:
             await choose_room(page, "knowledge")
-            await page.evaluate(drop("mine.md", "# Devices\n\nLost devices go to the red desk upstairs.\n"))
-            await page.until("document.querySelector('.attached .file')?.innerText.includes('1 passage in this chat')")
+            for _ in range(2):  # the same file twice, before it was read
+                await page.evaluate(drop("mine.md", "# Devices\n\nLost devices go to the red desk upstairs.\n"))
+            states = "[...document.querySelectorAll('.attached .file .quiet')].map((one) => one.innerText).sort()"
+            await page.becomes(states, ["1 passage in this chat", "already in this chat"])
+            own = [one for one in (await client.get("/v1/collections")).json()["data"] if one["name"] != "shared"]
+            assert [one["documents"] for one in own] == [1]
             await page.until(f"({LIMIT}).includes('the files of this chat')")
             assert (await page.evaluate("location.hash")).startswith("#/chat/conv_")
             await picture(page, "attached", ("phone", "desk"))

@@ -76,6 +76,37 @@ async def test_a_chat_has_a_model_of_its_own(devtools: str, serve: Serve) -> Non
             await page.until(f"({ANSWER}).includes('I am small')")
 
 
+async def test_a_model_is_connected_by_its_address_and_one_that_is_down_is_a_banner(
+    devtools: str, serve: Serve
+) -> None:
+    form = ".models .form:has(input[name=base_url])"
+    async with serve(model_profile="capable", llm_retries=0) as url, page_at(devtools, url, "#/models") as page:
+        async with model_endpoint(list_of("remote"), key="right", answer=say_model) as endpoint:
+            await page.until("document.querySelectorAll('.models .form').length === 2")
+            await page.write(f"{form} input[name=base_url]", endpoint.url)
+            await page.write(f"{form} input[name=api_key]", "wrong")
+            await page.click(f"{form} .primary")
+            await page.until("document.querySelector('.models .banner')?.innerText.includes('401')")
+            assert "wrong" not in await page.text(".models .banner"), "a key is not repeated"
+            await page.write(f"{form} input[name=api_key]", "right")
+            await page.click(f"{form} .primary")
+            await page.until("document.querySelector('.models .cardrow')?.innerText.includes('with a key')")
+            await page.evaluate("location.hash = '#/chat'")
+            await send(page, "Who are you?")
+            await page.until(f"({ANSWER}).includes('I am remote')")
+        await send(page, "Still there?")
+        await page.until("document.querySelector('.answer:last-of-type .banner')", 60_000)
+        for _ in range(60):
+            await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+            if await page.evaluate("document.querySelector('#notice .banner')?.innerText.includes('does not answer')"):
+                break
+            await asyncio.sleep(1)
+        await page.until("document.querySelector('#state').innerText.includes('model down')")
+        await picture(page, "model-down", ("phone", "desk"))
+        await page.click("#notice a.button")
+        await page.until("document.querySelector('.models .cardrow .dot.failed')", 60_000)
+
+
 async def test_a_model_file_that_cannot_be_used_says_why(devtools: str, serve: Serve, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"not a model")

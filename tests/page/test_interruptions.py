@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from tests.integration.conftest import Serve, model_server, serve
 from tests.page.journey import page_at, send
 from tests.support.browser import BROWSER_TEST, running_chromium
-from tests.support.script import says, script
+from tests.support.script import plans, says, script
 
 __all__ = ["model_server", "serve"]  # fixtures
 
@@ -17,6 +18,26 @@ ANSWER = "document.querySelector('.answer:last-of-type .prose')?.innerText ?? ''
 QUESTIONS = "[...document.querySelectorAll('.mine')].map((one) => one.innerText)"
 IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 OFFLINE = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+LOSE_ANSWERS = """(() => {
+    const real = window.fetch;
+    window.losing = true;
+    window.fetch = async (path, options) => {
+        const response = await real(path, options);
+        if (window.losing && options?.method === "POST" && path.endsWith("/messages")) throw new TypeError("lost");
+        return response;
+    };
+})()"""
+"""The gateway gets messages, but what it answers to them is lost."""
+LOOK_ELSEWHERE = """(() => {
+    window.notes = [];
+    window.Notification = class {
+        static permission = "granted";
+        constructor(title, { tag }) { window.notes.push(tag); }
+    };
+    document.hasFocus = () => false;
+    Object.defineProperty(document, "hidden", { get: () => true });
+})()"""
+"""The person has allowed notifications, and looks at another tab."""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +86,59 @@ async def test_a_button_says_what_it_could_not_do(devtools: str, serve: Serve) -
         await page.until("document.querySelector('.popup:popover-open') === null")
         assert await page.evaluate("document.querySelector('.popup .problem') === null")
         page.faults.clear()  # the browser reports the requests that it could not send
+
+
+async def test_a_message_that_may_have_arrived_is_sent_again_and_is_there_once(devtools: str, serve: Serve) -> None:
+    dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    attach = f"""(() => {{
+        const data = new DataTransfer();
+        const bytes = Uint8Array.from(atob("{dot}"), (one) => one.charCodeAt(0));
+        data.items.add(new File([bytes], "dot.png", {{ type: "image/png" }}));
+        const drop = new DragEvent("drop", {{ dataTransfer: data, bubbles: true }});
+        document.querySelector(".chat .composer").dispatchEvent(drop);
+    }})()"""
+    async with serve(script(says("A red dot."))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        room = {"id": "eyes", "name": "Eyes", "planning": False, "vision": True}
+        assert (await client.post("/v1/rooms", json=room)).status_code == 201
+        async with page_at(devtools, url) as page:
+            await page.evaluate(LOSE_ANSWERS)
+            await page.evaluate(attach)
+            await page.until("document.querySelector('.attached .picture img')")
+            await send(page, "What is this?", "eyes")
+            await page.until("document.querySelector('.answer .banner')?.innerText.includes('cannot be reached')")
+            await page.until("document.querySelector('.attached .picture img')")
+            assert await page.evaluate("document.querySelector('.chat textarea').value") == "What is this?"
+            await page.evaluate("window.losing = false")
+            await page.press("Enter")
+            await page.until(f"{IS_DONE} && ({ANSWER}).includes('A red dot')")
+            await page.becomes(QUESTIONS, ["What is this?"])
+            chat = str(await page.evaluate("location.hash")).rsplit("/", 1)[1]
+            stored = (await client.get(f"/v1/conversations/{chat}/messages")).json()["data"]
+            assert [one["role"] for one in stored] == ["user", "assistant"]
+            assert len(stored[0]["images"]) == 1
+            await send(page, "What is this?", "eyes")  # the same words again are another message
+            await page.until("document.querySelectorAll('.answer[aria-busy=false]').length === 2")
+
+
+async def test_who_looks_elsewhere_is_notified_of_what_waits(devtools: str, serve: Serve) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}, about="Compute"),
+        says("It is 42."),
+    )  # fmt: skip
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        room = {"id": "careful", "name": "Careful", "approval": "always", "supervision": "checks"}
+        assert (await client.post("/v1/rooms", json=room)).status_code == 201
+        async with page_at(devtools, url, "#/team/approvals") as page:
+            await page.until("document.querySelector('.team')?.innerText.includes('Nothing waits for you')")
+            await page.evaluate(LOOK_ELSEWHERE)
+            await client.post("/v1/agent", json={"prompt": "Compute it, please", "room": "careful"})
+            asked = (await client.get("/v1/approvals")).json()["data"]
+            await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+            await page.becomes("window.notes", [one["id"] for one in asked])
+            await page.until("document.querySelector('.count')?.innerText === '1'")
+            await page.until("document.querySelector('.team .decision')?.checkVisibility()")
+            await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+            await page.becomes("window.notes", [one["id"] for one in asked])
 
 
 async def test_without_javascript_the_page_says_what_it_needs(devtools: str, serve: Serve) -> None:

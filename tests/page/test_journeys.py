@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 
 import httpx
@@ -42,6 +43,13 @@ Figures are *rounded*.
 """
 ANSWER = "document.querySelector('.answer:last-of-type .prose')?.innerText ?? ''"
 IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
+CODE = REPORT.split("```")[1].removeprefix("python\n")
+CLIPBOARD = """(() => {
+    window.copied = [];
+    navigator.clipboard.writeText = async (text) => window.copied.push(text);
+    document.addEventListener("copy", () => window.copied.push(document.activeElement.value));
+})()"""
+"""Keeps what is copied, in either way."""
 LONGEST_PAUSE = """(() => {
     window.longestPause = 0;
     let last = performance.now();
@@ -130,6 +138,13 @@ async def test_a_message_has_versions_and_a_chat_a_name(devtools: str, serve: Se
         assert await page.text(".pager") == "2 / 2"
         await picture(page, "chat", ("phone", "tablet", "desk"))
         await picture(page, "chat", dark=True)
+        await page.evaluate(CLIPBOARD)
+        await page.click("button[title='Copy code']")
+        await page.click("button[title='Copy answer']")
+        await page.becomes("window.copied", [CODE, REPORT.strip()])
+        await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without TLS
+        await page.click("button[title='Copy message']")
+        await page.until("window.copied[2] === 'Show the report'")
         await page.click("button[title='Earlier version']")
         await page.until("document.querySelector('.mine').innerText === 'Describe the harbour'")
         await page.click("button[title='Later version']")
@@ -277,7 +292,7 @@ async def test_runs_are_searched_timed_and_compared(devtools: str, serve: Serve)
         plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}, about="Compute"),
         says("It is 42.", to="completion"), says("Fine."),
     )  # fmt: skip
-    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+    async with serve(model, keep_prompts=7) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         for prompt, room in (("Compute it, please", "stepgate"), ("Hello", "chat")):
             await client.post("/v1/agent", json={"prompt": prompt, "room": room})
         async with page_at(devtools, url, "#/runs") as page:
@@ -289,8 +304,24 @@ async def test_runs_are_searched_timed_and_compared(devtools: str, serve: Serve)
             assert "15 tokens" in await page.text(".timeline")
             await page.until("document.querySelector('.run .prose p')")
             await picture(page, "run", ("phone", "tablet", "desk"))
+            all_parts = "[...document.querySelectorAll('.run section')]"
+            sent = f"{all_parts}.find((one) => one.innerText.includes('models were sent'))"
+            await page.until(f"{sent}?.querySelectorAll('details').length === 2")
+            await page.evaluate(f"{sent}.querySelector('summary').click()")
+            await page.until(f"{sent}.innerText.includes('Compute it, please')")
             await page.write("[aria-label=Runs] input", "")
             await page.until("document.querySelectorAll('[aria-label=Runs] .item').length === 2")
+            await page.click("[aria-label=Runs] .item:not([aria-current])")
+            pick = "document.querySelector('.run select[aria-label=\"Compare with\"]')"
+            await page.until(f"{pick}?.options.length === 2")
+            await page.evaluate(f"{pick}.selectedIndex = 1, {pick}.dispatchEvent(new Event('change'))")
+            await page.until("document.querySelectorAll('.compare .timeline').length === 2")
+            table = await page.text(".differences")
+            assert re.search(r"Tools\s+none\s+calculator", table), table
+            different = "[...document.querySelectorAll('.differences td:nth-child(2) b')].map((one) => one.innerText)"
+            assert "chat" in await page.evaluate(different), "the rooms differ"
+            assert "succeeded" not in await page.evaluate(different)
+            await picture(page, "compare", ("phone", "desk"))
 
 
 async def test_long_chats_long_answers_and_other_scripts(devtools: str, serve: Serve) -> None:

@@ -22,6 +22,8 @@ FLAGS = (
     "--disable-extensions", "--hide-scrollbars", "--remote-debugging-port=0",
 )  # fmt: skip
 WAIT_MS = 30_000
+MISSES = 5
+"""How often an element may move away from the mouse."""
 _ENTER = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
 _ESCAPE = {"key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}
 KEYS = {"Enter": _ENTER, "Escape": _ESCAPE}
@@ -103,22 +105,31 @@ class Page:
 
     async def click(self, selector: str) -> None:
         """Press the first visible element that is selected, with a mouse, in its middle, once it stands still there and
-        nothing covers it."""
-        place = await self.until(
-            f"""(() => {{
-                const all = [...document.querySelectorAll({json.dumps(selector)})];
-                const one = all.find((found) => found.checkVisibility() && !found.disabled);
-                if (!one) return null;
-                one.scrollIntoView({{ block: "center" }});
-                const at = one.getBoundingClientRect();
-                const [x, y] = [at.left + at.width / 2, at.top + at.height / 2];
-                const stood = window.lastSeen === `${{x}} ${{y}}`;
-                window.lastSeen = `${{x}} ${{y}}`;
-                return stood && one.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
-            }})()"""
-        )
-        for kind in ("mousePressed", "mouseReleased"):
-            await self.send("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+        nothing covers it; once more if it moved away from the mouse meanwhile."""
+        aim = f"""(() => {{
+            const all = [...document.querySelectorAll({json.dumps(selector)})];
+            const one = all.find((found) => found.checkVisibility() && !found.disabled);
+            if (!one) return null;
+            one.scrollIntoView({{ block: "center" }});
+            const at = one.getBoundingClientRect();
+            const [x, y] = [at.left + at.width / 2, at.top + at.height / 2];
+            const stood = window.lastSeen === `${{x}} ${{y}}`;
+            window.lastSeen = `${{x}} ${{y}}`;
+            if (!stood || !one.contains(document.elementFromPoint(x, y))) return null;
+            window.isPressed = false;
+            one.addEventListener("click", () => (window.isPressed = true), {{ capture: true, once: true }});
+            return [x, y];
+        }})()"""
+        for _ in range(MISSES):
+            x, y = await self.until(aim)
+            for kind in ("mousePressed", "mouseReleased"):
+                await self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            try:
+                if await self.evaluate("window.isPressed !== false"):
+                    return
+            except AssertionError:
+                return  # it led to another page
+        raise AssertionError(f"{selector} moved away from the mouse {MISSES} times")
 
     async def write(self, selector: str, text: str) -> None:
         """Write into a field, instead of what it holds."""

@@ -8,6 +8,7 @@ from gateway.api_reference_page import load_document, make_anchor
 from gateway.cli import COMMANDS
 from gateway.feature_loader import load_features
 from gateway.reference_pages import PAGES
+from tests.support.doc_pictures import IMAGES, list_shown_pictures
 from tests.support.processes import ROOT
 
 
@@ -41,6 +42,10 @@ def test_the_readme_is_short_and_shows_three_pictures() -> None:
     assert len(re.findall(r"^!\[", text, re.MULTILINE)) == 3
     for target in re.findall(r"\]\(([^)#:]+)", text):
         assert (ROOT / target).exists(), target
+
+
+def test_each_picture_of_the_documentation_is_shown_by_a_page() -> None:
+    assert sorted(path.name for path in IMAGES.iterdir()) == sorted(list_shown_pictures())
 
 
 def test_no_file_names_an_index_or_a_path_of_some_machine() -> None:
