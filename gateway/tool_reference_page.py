@@ -42,7 +42,21 @@ An unknown toolset is refused with the known ones (HTTP 400, or at the start).
 
 | toolset | for | tools |
 | --- | --- | --- |
-{toolsets}"""
+{toolsets}
+## A pipeline over several calls
+
+The tools of `pipelines` work on what a conversation holds: its source, the analysis, the proposed pipeline and its
+validation. Each result has a `conversation_id`; pass it to the calls that continue. A conversation of
+`/api/v2/agent/conversations` is continued in the same way.
+
+1. `spawn_source_analyzer` with `source_id` (a source's id, a path, a URL) and `user_intent`
+2. `build_pipeline` with a `template` or a `pipeline`, and `conversation_id`; without the first step also `source_id`
+3. `spawn_pipeline_validator` with the `pipeline`, `sample_count` and `conversation_id`
+4. `apply_pipeline` with `collection_name`, `force` and `conversation_id`
+
+Where the client has a session (protocol versions before 2026), its calls meet without the argument too. A new name
+begins another conversation.
+"""
 
 
 def build_mcp_tools_page() -> str:

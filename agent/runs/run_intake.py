@@ -59,9 +59,10 @@ class ApprovalText:
 
 @dataclass(frozen=True, slots=True)
 class HiddenRequest:
-    """A request whose run appears in no list and belongs to no conversation.
+    """A request whose run appears in no list and adds nothing to a conversation.
 
-    A client's background prompt (for a title, tags), or a single tool call over MCP.
+    A client's background prompt (for a title, tags), or a single tool call over MCP, whose tool may work on what a
+    conversation holds.
     """
 
     request: AgentRequest
@@ -90,6 +91,14 @@ class RoomConversations(Protocol):
 
     async def get_id_for_chat(self, chat_id: str, *, owner: str) -> str:
         """The id of the conversation of a chat or session; creates it at first use."""
+        ...
+
+    async def get_id_for_call(self, name: str | None, *, owner: str, may_start: bool) -> str:
+        """The id of the conversation that a single tool call names; None: of a new one.
+
+        A name that is unknown starts one if `may_start`. Raises `NotFoundError`, and `ConflictError` while it is being
+        answered.
+        """
         ...
 
     async def find_id(self, name: str, *, owner: str) -> str | None:
@@ -231,7 +240,7 @@ class RunIntake:
 
     async def _accept_hidden(self, caller: Principal, request: HiddenRequest, run_id: str | None) -> AcceptedRun:
         room = self.service.admit(request.request, caller.owner)
-        return await self._start(caller, request.request, room, run_id, hidden=True)
+        return await self._start(caller, request.request, room, run_id, hidden=True, one_off=True)
 
     async def _accept_replies(self, caller: Principal, request: ApprovalReplies, _: str | None) -> AcceptedRun:
         return await submit_replies(self.service, caller, request.run_id, request.replies)

@@ -95,6 +95,8 @@ class SubAgent(ABC, Generic[In, Out]):
     BORROWS: ClassVar[tuple[str, ...]] = ()
     CHANGES_THINGS: ClassVar[bool] = False
     """Whether it may borrow tools that change something."""
+    KEEPS_RESULTS: ClassVar[bool] = False
+    """Whether a feature's conversation keeps its results."""
     IS_ANSWER: ClassVar[bool] = False
     """Whether its summary is the answer for people, so that its failure fails the call that started it."""
     MAX_TURNS: ClassVar[int] = 20

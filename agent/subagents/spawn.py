@@ -42,6 +42,7 @@ class SpawnTool:
             keywords=kind.KEYWORDS,
             is_opt_in=True,
             uses_subagents=True,
+            conversation="starts" if kind.KEEPS_RESULTS else "none",
             always_raises_errors=kind.IS_ANSWER,
         )
 

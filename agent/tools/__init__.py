@@ -2,7 +2,16 @@
 
 from agent.tools.flat_schema import build_flat_schema
 from agent.tools.registry import ToolRegistry
-from agent.tools.spec import READ_ONLY, READ_ONLY_WEB, PlanHints, ToolAnnotations, ToolSpec, UserSource, declare_roles
+from agent.tools.spec import (
+    READ_ONLY,
+    READ_ONLY_WEB,
+    ConversationUse,
+    PlanHints,
+    ToolAnnotations,
+    ToolSpec,
+    UserSource,
+    declare_roles,
+)
 from agent.tools.tool import (
     CallOtherTool,
     CompleteMessages,
@@ -18,6 +27,7 @@ from agent.tools.tool import (
 )
 
 __all__ = [
+    "ConversationUse",
     "READ_ONLY",
     "READ_ONLY_WEB",
     "CallOtherTool",

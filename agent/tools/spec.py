@@ -14,6 +14,9 @@ from agent.tools.flat_schema import build_flat_schema
 
 UserSource = Literal["files", "collections", "memories", "runs"]
 """What the user owns and tools read; `runs` are the earlier ones of the conversation."""
+ConversationUse = Literal["none", "starts", "continues"]
+"""Whether a tool works on what a feature's conversation holds: it may be the first call of one, or needs what earlier
+calls have left there."""
 
 
 class ToolAnnotations(BaseModel):
@@ -113,6 +116,8 @@ class ToolSpec:
     effect, and what they promise is often wrong."""
     requires_approval: bool = False
     """Whether every call needs approval, whatever the room says. The operator can set it."""
+    conversation: ConversationUse = "none"
+    """Outside of chats, such as over MCP, the caller names the conversation; see `ConversationUse`."""
     uses_subagents: bool = False
     """Whether it works through sub-agents. It does not count as a parallel call: its sub-agents would wait for it."""
     always_raises_errors: bool = False

@@ -15,7 +15,15 @@ from agent.core.subagent_result import SubAgentResult
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.text.own_words import OwnWords
 from agent.tools.flat_schema import build_flat_schema
-from agent.tools.spec import NO_ROLES, READ_ONLY, PlanHints, ToolAnnotations, ToolSpec, UserSource
+from agent.tools.spec import (
+    NO_ROLES,
+    READ_ONLY,
+    ConversationUse,
+    PlanHints,
+    ToolAnnotations,
+    ToolSpec,
+    UserSource,
+)
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -210,6 +218,7 @@ class TypedTool(ABC, Generic[In, Out]):
     is_opt_in: ClassVar[bool] = False
     requires_approval: ClassVar[bool] = False
     uses_subagents: ClassVar[bool] = False
+    conversation: ClassVar[ConversationUse] = "none"
     hints: ClassVar[PlanHints] = PlanHints()
     argument_roles: ClassVar[Mapping[str, ArgumentRole]] = NO_ROLES
     reads: ClassVar[tuple[UserSource, ...]] = ()
@@ -240,6 +249,7 @@ class TypedTool(ABC, Generic[In, Out]):
             is_opt_in=self.is_opt_in,
             requires_approval=self.requires_approval,
             uses_subagents=self.uses_subagents,
+            conversation=self.conversation,
             always_raises_errors=not self.annotations.open_world,  # web pages report failures as text
             hints=self.hints,
             argument_roles=self.argument_roles,

@@ -34,7 +34,7 @@ from mcp_tools.server.approval import (
 )
 from mcp_tools.server.current_principal import get_current_principal
 from mcp_tools.server.progress import HEARTBEAT_SECONDS, StepProgress
-from mcp_tools.server.sessions import Context
+from mcp_tools.server.sessions import Context, get_session_name
 from mcp_tools.server.user_input import build_input_request, get_input_question, get_question_key, parse_answer
 
 CallResult = types.CallToolResult | types.InputRequiredResult | JsonObject
@@ -64,6 +64,11 @@ class ClientCall:
     def protocol_version(self) -> str:
         """The protocol version of the client."""
         return self._context.protocol_version
+
+    @property
+    def session_name(self) -> str | None:
+        """A name for the client's session; None for a client without one."""
+        return get_session_name(self._context)
 
     @property
     def can_elicit(self) -> bool:

@@ -25,6 +25,7 @@ from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry, ToolSpec
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import can_elicit
+from mcp_tools.server.call_conversations import add_argument
 from mcp_tools.server.client_call import CallResult, ClientCall
 from mcp_tools.server.current_principal import get_current_owner, get_current_principal, set_principal
 from mcp_tools.server.log_messages import set_level
@@ -173,7 +174,7 @@ class _Handlers:
         if (schema := get_search_tool_schema(name)) is not None:
             return schema
         registry = self._get_dependencies().registry
-        return registry.get(name).spec.input_schema if name in registry else None
+        return add_argument(registry.get(name).spec) if name in registry else None
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> CallResult:
         """Executes a call. Failures are results with `is_error`, which a model can act on."""

@@ -6,6 +6,7 @@ a request. With the log, a client can resume a broken stream.
 Era 2026 has neither sessions nor resumption; its requests pass through unchanged.
 """
 
+import secrets
 from collections import deque
 from dataclasses import dataclass
 from math import inf
@@ -25,6 +26,7 @@ from mcp.server.streamable_http import (
 )
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import JSONRPCMessage
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agent.core.principal import Principal
 
@@ -40,6 +42,7 @@ MAX_CALLER_SESSIONS = 100
 """Simultaneous sessions of one key, or of all callers without a key together."""
 IDLE_SECONDS = 30 * 60
 """Seconds without a request after which a session ends; an open stream is a request."""
+_SESSION_NAME = "session_name"
 RETRY_MS = 1_000
 """How long a client whose stream was closed should wait before it resumes."""
 
@@ -144,6 +147,14 @@ class SessionManager(StreamableHTTPSessionManager):
         assert transport.idle_scope is not None
         transport.idle_scope.cancel()
         return True
+
+
+def get_session_name(context: Context) -> str | None:
+    """A name for the client's session that no other session has; None in era 2026, which has no sessions."""
+    if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return None
+    name: str = get_connection(context).state.setdefault(_SESSION_NAME, f"mcp_{secrets.token_hex(16)}")
+    return name
 
 
 def get_connection(context: Context) -> Connection:

@@ -4,6 +4,7 @@ So hundreds of tools do not fill every client's context.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -15,6 +16,7 @@ from agent.runs.run_intake import RunIntake
 from agent.tools import READ_ONLY, ToolAnnotations, ToolRegistry, ToolSpec, build_flat_schema
 from agent.tools.catalogue import CatalogueIndex
 from mcp_tools.server.agent_tools import AGENT_TOOLS
+from mcp_tools.server.call_conversations import add_argument
 from mcp_tools.server.client_call import CallResult, ClientCall
 from mcp_tools.server.content import make_text_content
 from mcp_tools.server.pagination import PAGE_SIZE
@@ -136,7 +138,8 @@ def _find_tools(specs: list[ToolSpec], wanted: FindInput) -> FoundTools:
     for spec in specs:  # a matching name counts more than a matching description
         scores[spec.name] += 100.0 if wanted.query.lower() in spec.name else 0.0
     ranked = [spec for spec in sorted(specs, key=lambda spec: (-scores[spec.name], spec.name)) if scores[spec.name]]
-    return FoundTools(tools=FoundTool.from_records(ranked[: wanted.limit]), of=len(specs))
+    chosen = [replace(spec, input_schema=add_argument(spec)) for spec in ranked[: wanted.limit]]
+    return FoundTools(tools=FoundTool.from_records(chosen), of=len(specs))
 
 
 def _format_found_tools(found: FoundTools) -> str:

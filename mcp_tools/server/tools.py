@@ -12,6 +12,7 @@ from pydantic import JsonValue, ValidationError
 from agent.core.errors import AgentError, ToolUnknownError
 from agent.core.events import ToolReturned
 from agent.core.models import AgentRequest, JsonObject
+from agent.core.run_reducer import fold
 from agent.core.value_faults import describe_first_fault
 from agent.runs.response import build_response
 from agent.runs.run_intake import HiddenRequest, RunIntake
@@ -19,6 +20,7 @@ from agent.tools import Tool, ToolAnnotations, ToolSpec, build_flat_schema
 from agent.tools.flat_schema import ANY_VALUE
 from mcp_tools.server.agent_tools import AGENT_TOOLS, AgentTool, AgentToolCall, RunReport
 from mcp_tools.server.approval import get_open_question
+from mcp_tools.server.call_conversations import add_argument, add_conversation, add_result, take_conversation
 from mcp_tools.server.client_call import CallResult, ClientCall
 from mcp_tools.server.content import convert_blocks, make_text_content
 from mcp_tools.server.current_principal import get_current_owner, get_current_principal
@@ -102,11 +104,15 @@ async def call_registered_tool(
     intake: RunIntake, tool: Tool, arguments: dict[str, Any], client_call: ClientCall, room: str | None = None
 ) -> CallResult:
     """Executes a call of a registered tool as a hidden run, through the same gateway as every other tool call."""
-    name = tool.spec.name
-    request = AgentRequest(metadata={"tool_calls": [{"tool": name, "args": arguments}]}, room=room)
     try:
         run_id = client_call.resumed_run_id
         if run_id is None:
+            args, conversation = await take_conversation(intake, tool.spec, arguments, client_call.session_name)
+            request = AgentRequest(
+                metadata={"tool_calls": [{"tool": tool.spec.name, "args": args}]},
+                room=room,
+                conversation_id=conversation,
+            )
             run_id = (await intake.accept(get_current_principal(), HiddenRequest(request))).run_id
         else:
             client_call.answer_open_request(run_id)
@@ -139,7 +145,8 @@ async def call_registered_tool(
         content = convert_blocks(
             await intake.service.get_blob_content(returned.content_blob), client_call.protocol_version, whole=whole
         )
-    return types.CallToolResult(content=content, structured_content=structured)
+    result = types.CallToolResult(content=content, structured_content=structured)
+    return add_conversation(result, fold(run_id, events).request.conversation_id)
 
 
 def _format_respond_hint(run_id: str, approval_ids: Sequence[str]) -> str:
@@ -168,8 +175,8 @@ def describe_registered_tool(spec: ToolSpec) -> types.Tool:
     return types.Tool(
         name=spec.name,
         description=spec.description,
-        input_schema=_simplify_schema(spec.input_schema),
-        output_schema=spec.output_schema,
+        input_schema=_simplify_schema(add_argument(spec)),
+        output_schema=add_result(spec),
         annotations=to_mcp_annotations(spec.annotations),
         _meta={**spec.meta} or None,
     )

@@ -61,10 +61,48 @@ async def test_questions_and_settings_are_read_by_commands(serve: Serve) -> None
             "mcp": "server",
             "prompts": "prompt",
             "tools": "tool",
+            "show me the secrets": "AGENT_LLM_API_KEY",
+            "show the mcp servers": "server",
+            "list all the prompts": "prompt",
+            "inspect the incident room": "Triage of an incident",
+            "inspect tool calculator": "room:stepgate may use tool:calculator",
         }.items():
             answered = await send(client, message)
             assert answered["status"] == "succeeded", answered
             assert said in answered["answer"], answered["answer"]
+
+
+@pytest.mark.row("S002-42")
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ("create a room called Tool room for tools", "Tool room for tools"),
+        ("create room called Tool room", "Tool room"),
+        ("new Help Desk room", "Help Desk"),
+        ("create a room: Desk", "Desk"),
+        ('make room "Room for all, and more"', "Room for all, and more"),
+    ],
+)
+async def test_the_name_is_what_stands_beside_the_word_room(serve: Serve, message: str, name: str) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        asked = await send(client, message)
+        assert (asked["status"], asked["intents"][0]["entities"]) == ("awaiting_approval", {"name": name})
+
+
+@pytest.mark.row("S002-04", "S002-08")
+async def test_an_edit_may_be_written_with_its_words(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await decide(client, url, await send(client, "create room Desk"))
+        for message, name in {
+            "edit the room desk: name One": "One",
+            "edit room desk set name to Two": "Two",
+            "edit room desk name = Three": "Three",
+        }.items():
+            done = await decide(client, url, await send(client, message))
+            assert done["status"] == "succeeded", done
+            assert (await client.get("/v1/rooms/desk")).json()["name"] == name
+        gone = await decide(client, url, await send(client, "delete the desk room"))
+        assert gone["status"] == "succeeded", gone
 
 
 @pytest.mark.row("S002-04")
@@ -82,7 +120,8 @@ async def test_a_command_that_fails_says_why_and_changes_nothing(serve: Serve, t
 
 @pytest.mark.parametrize(
     "message",
-    ["make a room and give it the calculator", "make a room", "delete everything", "which rooms are there?",
+    ["make a room and give it the calculator", "make a room", "delete everything", "delete the room", "show me",
+     "which rooms are there?",
      "create room Red, create room Blue", "find me a good restaurant for tonight", "rooms\ndelete room a"],
 )  # fmt: skip
 async def test_free_text_is_no_command_and_is_told_the_commands(serve: Serve, tmp_path: Path, message: str) -> None:

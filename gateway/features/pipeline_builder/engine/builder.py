@@ -125,6 +125,22 @@ class PipelineBuilder:
         await self._findings.name_source(conversation, words)
         return await self.get(conversation.id, conversation.owner)
 
+    async def require_source(self, conversation: Conversation, words: str) -> Conversation:
+        """The conversation with this source: sets it if there is none yet.
+
+        Raises `BadRequestError` if it is about another source, and what finding the source raises.
+        """
+        self.require_active(conversation)
+        if conversation.source_id is None:
+            return await self.name_source(conversation, words.strip())
+        if not await self._findings.is_about(conversation, words.strip()):
+            raise BadRequestError(
+                f"this conversation is about {conversation.source_id}; begin another one for another source",
+                agent_id="builder",
+                param="source_id",
+            )
+        return conversation
+
     def make_result_keeper(self, agent_id: str) -> KeepResult:
         """The callback that stores this sub-agent's results, see `KeepResult`. It does nothing outside
         conversations."""
@@ -221,7 +237,11 @@ class PipelineBuilder:
             )
         source = await self.get_source(conversation)
         if source is None:
-            raise BadRequestError("the conversation's source no longer exists", agent_id="builder")
+            raise BadRequestError(
+                "there is nothing to read: this conversation has no source, or it was removed. Name it by source_id "
+                "(spawn_source_analyzer, build_pipeline), or begin another conversation about a source",
+                agent_id="builder",
+            )
         await self._library.check_ingest(conversation.owner, collection, source.request, pipeline)
         if collection in await self._library.list_collections(conversation.owner):
             raise ConflictError(
@@ -272,8 +292,8 @@ class PipelineBuilder:
             ended = "was abandoned"
         return ConversationNotActiveError(
             f"Conversation is not active: {conversation.id} {ended}. What you can do: {ask}begin another conversation, "
-            "in a new chat, or from this one's pipeline: POST /api/v2/agent/conversations "
-            f'{{"from_conversation": "{conversation.id}"}}',
+            "in a new chat (over MCP: under a new conversation_id), or from this one's pipeline: POST "
+            f'/api/v2/agent/conversations {{"from_conversation": "{conversation.id}"}}',
             agent_id="builder",
             status=conversation.status,
             collection=collection or None,

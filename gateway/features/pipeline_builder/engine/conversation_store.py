@@ -31,6 +31,8 @@ _SELECTED = CONVERSATION_COLUMNS.replace(
 )
 _BLOCKING = "severity = 'blocking' AND resolved = 0"
 MESSAGE_CHARS = 2_000
+CONVERSATION_PREFIX = "conv_"
+"""What the ids of conversations begin with. A chat's id could too, but then names a chat of this gateway."""
 
 
 class BuilderConversationStore:
@@ -52,7 +54,7 @@ class BuilderConversationStore:
     ) -> Conversation:
         """Creates a conversation, optionally with another one's results. Returns the existing one of the same chat."""
         now = self._clock()
-        conversation_id = f"conv_{secrets.token_hex(16)}"
+        conversation_id = f"{CONVERSATION_PREFIX}{secrets.token_hex(16)}"
         chat = to_storable_text(chat_id) if chat_id is not None else None
         rows = await self._statements.write(
             "INSERT INTO agent_conversations (id, owner, chat_id, source_id, status, current_pipeline, "

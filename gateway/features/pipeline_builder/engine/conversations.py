@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from agent.core.errors import AgentError, BadRequestError, ConflictError, RateLimitError, StoreError
+from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError, RateLimitError, StoreError
 from agent.core.models import AgentRequest, JsonObject, Room
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
@@ -23,6 +23,7 @@ from agent.runs.run_intake import RequestHandler
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.conversation_completion import ConversationCompletion
+from gateway.features.pipeline_builder.engine.conversation_store import CONVERSATION_PREFIX
 from gateway.features.pipeline_builder.engine.errors import LLMNotConfiguredError
 from gateway.features.pipeline_builder.engine.messages import WINDOW_SECONDS, ConversationMessage, list_chat_history
 from gateway.features.pipeline_builder.engine.records import Conversation, ConversationStatus
@@ -179,6 +180,21 @@ class BuilderConversations:
             owner, chat_id=chat_id
         )
         return (await self.get(conversation.id, owner=owner)).id
+
+    async def get_id_for_call(self, name: str | None, *, owner: str, may_start: bool) -> str:
+        """The id of the conversation that a single tool call names; see `RoomConversations`."""
+        stored = await self.builder.store.get(name, owner) if name is not None else None
+        if stored is None and (not may_start or (name is not None and name.startswith(CONVERSATION_PREFIX))):
+            raise NotFoundError(
+                f"there is no conversation {(name or '')[:100]!r}; name one that an earlier call returned",
+                agent_id="builder",
+            )
+        if stored is None:
+            return (await self.builder.store.add(owner, chat_id=name)).id
+        conversation = await self.get(stored.id, owner=owner)
+        if conversation.run_id is not None:
+            raise self._make_busy_error(conversation)
+        return conversation.id
 
     async def send_request(
         self,

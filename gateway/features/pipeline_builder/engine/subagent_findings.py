@@ -122,6 +122,12 @@ class SubAgentFindings:
                     how, by = uncertainty.resolved_by or "user_confirmed", uncertainty.resolver or uncertainty.origin
                     await self._store.resolve(made, how=how, resolver=by, note=uncertainty.note or "")
 
+    async def is_about(self, conversation: Conversation, words: str) -> bool:
+        """Whether these words name the source that the conversation has."""
+        return conversation.source_id is not None and await self._is_same_source(
+            words, conversation.source_id, conversation
+        )
+
     async def _is_same_source(self, words: str, source_id: str, conversation: Conversation) -> bool:
         """Whether these words name the conversation's source; empty words do."""
         if not words or words == source_id:

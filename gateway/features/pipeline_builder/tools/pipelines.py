@@ -116,6 +116,7 @@ class ConversationTool(TypedTool[In, Out]):
     """The base of the tools that work on the pipeline of the call's conversation."""
 
     is_opt_in = True
+    conversation = "starts"
 
     def __init__(self, builder: PipelineBuilder) -> None:
         super().__init__()
@@ -142,6 +143,7 @@ class PipelineStateTool(ConversationTool[NoInput, StateOutput]):
         "validation, and open uncertainties."
     )
     keywords = ("pipeline", "state")
+    conversation = "continues"
 
     async def run(self, args: NoInput, context: ToolContext) -> StateOutput:
         """Reads the stored conversation."""
@@ -173,6 +175,11 @@ class BuildInput(DeferredModel):
         default=None, description='instead of a template: {"nodes": [{"id", "kind", "plugin", "options"}], "edges": '
         '[{"from_node", "to_node"}]}, from a source over parsers, chunker and embedder to an index',
     )  # fmt: skip
+    source_id: str = Field(
+        default="",
+        max_length=4_000,
+        description="what it reads, if this conversation has no source yet: a source's id, a path, a URL, gdrive:<id>",
+    )
 
 
 class BuildOutput(DeferredModel):
@@ -202,6 +209,8 @@ class BuildPipelineTool(ConversationTool[BuildInput, BuildOutput]):
             if pipeline is None:
                 raise ToolInputError("give a template or a pipeline", agent_id=self.name)
             conversation = await self._builder.find_conversation_for_call(context)
+            if args.source_id.strip():
+                conversation = await self._builder.require_source(conversation, args.source_id)
             await self._builder.propose_pipeline(conversation, pipeline)
         return BuildOutput(conversation_id=conversation.id, pipeline=pipeline.model_dump(mode="json"))
 
@@ -238,6 +247,7 @@ class ApplyPipelineTool(ConversationTool[ApplyInput, ApplyOutput]):
     )
     annotations = APPLY_ANNOTATIONS
     argument_roles = declare_roles(collection_name="where", force="other")
+    conversation = "continues"
     keywords = ("apply", "pipeline", "collection")
     hints = PlanHints(
         commands=PIPELINE_APPLICATION,

@@ -5,6 +5,7 @@ says anything beside one command is none of them.
 """
 
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from agent.core.models import IntentCategory
@@ -17,7 +18,10 @@ _SENTENCE = frozenset(
 )
 """Words that turn a bare name into a request of its own."""
 _MARKERS = frozenset({"called", "named"})
-_ID = r"[\w][\w.:/-]*"
+_WITHIN_MARKED_NAMES = frozenset({"for", "to", "from"})
+"""Such words that a name after a marker may hold: `called Tool room for tools`."""
+_ID = r"(?!(?:a|all|an|it|me|room|that|the|this|tool|prompt)(?![\w.:/-]))\w(?:[\w.:/-]*\w)?"
+"""An id; an article or a pronoun alone is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +46,40 @@ def _form(pattern: str, category: IntentCategory, tool: str) -> _Form:
     return _Form(re.compile(pattern, re.IGNORECASE | re.DOTALL), category, tool)
 
 
+_LIST = r"(?:(?:list|show)\s+(?:me\s+)?)?(?:all\s+)?(?:the\s+)?"
+_SHOW = r"(?:inspect|show)\s+(?:me\s+)?(?:the\s+)?"
+_DELETE = r"(?:delete|remove)\s+(?:the\s+)?"
 _FORMS = (
-    _form(r"(?:(?:list|show)\s+)?(?:the\s+|all\s+)?rooms", "room_management", "rooms_list"),
-    _form(rf"(?:show|inspect)\s+room\s+(?P<room_id>{_ID})", "room_management", "room_show"),
-    _form(rf"(?:delete|remove)\s+(?:the\s+)?room\s+(?P<room_id>{_ID})", "room_management", "room_delete"),
+    _form(f"{_LIST}rooms", "room_management", "rooms_list"),
+    _form(rf"{_SHOW}room\s+(?P<room_id>{_ID})", "room_management", "room_show"),
+    _form(rf"{_SHOW}(?P<room_id>{_ID})\s+room", "room_management", "room_show"),
+    _form(rf"{_DELETE}room\s+(?P<room_id>{_ID})", "room_management", "room_delete"),
+    _form(rf"{_DELETE}(?P<room_id>{_ID})\s+room", "room_management", "room_delete"),
     _form(
-        rf"edit\s+(?:the\s+)?room\s+(?P<room_id>{_ID})\s+(?P<field>[a-z_]+(?:\.[\w-]+)*)"
+        rf"edit\s+(?:the\s+)?room\s+(?P<room_id>{_ID}):?\s+(?:set\s+)?(?P<field>[a-z_]+(?:\.[\w-]+)*)"
         r"(?:\s+to\s+|\s*[=:]\s*|\s+)(?P<value>\S.*)",
         "room_management",
         "room_edit",
     ),
-    _form(r"(?:(?:list|show)\s+)?(?:the\s+|all\s+)?tools", "tool_generation", "tools_list"),
-    _form(rf"generate\s+tool\s+(?P<name>{_ID}?)\s*:\s*(?P<description>.+)", "tool_generation", "tool_generate"),
+    _form(f"{_LIST}tools", "tool_generation", "tools_list"),
+    _form(
+        rf"generate\s+(?:a\s+)?tool\s+(?P<name>{_ID}?)\s*:\s*(?P<description>.+)", "tool_generation", "tool_generate"
+    ),
     _form(rf"apply\s+(?:the\s+)?tool\s+(?P<name>{_ID})", "tool_generation", "tool_apply"),
     _form(rf"discard\s+(?:the\s+)?tool\s+(?P<name>{_ID})", "tool_generation", "tool_discard"),
+    _form(rf"show\s+(?:me\s+)?(?:the\s+)?tool\s+(?P<name>{_ID})", "tool_generation", "tool_show"),
+    # Before the forms of the graph, in which `secrets` would be the name of something.
+    _form(f"{_LIST}secrets", "config", "list_secrets"),
+    _form(rf"{_LIST}mcp(?:\s+servers)?", "config", "mcp_servers_list"),
+    _form(f"{_LIST}prompts", "config", "prompts_list"),
+    _form(rf"{_SHOW}prompt\s+(?P<name>{_ID})", "config", "prompt_show"),
     _form(r"(?:find|search)\s+(?:for\s+)?(?P<query>\S.*)", "query", "search_entities"),
-    _form(rf"(?:inspect|show)\s+(?P<entity_id>{_ID})", "query", "get_entity_details"),
-    _form(r"(?:(?:list|show)\s+)?(?:the\s+|all\s+)?secrets", "config", "list_secrets"),
-    _form(r"(?:(?:list|show)\s+)?(?:the\s+|all\s+)?mcp(?:\s+servers)?", "config", "mcp_servers_list"),
-    _form(r"(?:(?:list|show)\s+)?(?:the\s+|all\s+)?prompts", "config", "prompts_list"),
+    _form(rf"{_SHOW}(?:tool\s+|skill\s+|collection\s+)?(?P<entity_id>{_ID})", "query", "get_entity_details"),
 )
 FORMS = (
     "rooms", "show room ID", "create room NAME", "edit room ID FIELD VALUE", "delete room ID", "tools",
-    "generate tool NAME: DESCRIPTION", "apply tool NAME", "discard tool NAME", "find WORDS", "inspect NAME", "secrets",
-    "mcp", "prompts",
+    "generate tool NAME: DESCRIPTION", "show tool NAME", "apply tool NAME", "discard tool NAME", "find WORDS",
+    "inspect NAME", "secrets", "mcp", "prompts", "show prompt NAME",
 )  # fmt: skip
 """How people write them."""
 
@@ -100,23 +114,25 @@ def _read_new_room(text: str) -> str | None:
     if at is None:
         return None
     before, after = rest[:at], rest[at + 1 :]
-    if after and after[0].casefold() in _MARKERS:
+    is_marked = bool(after) and after[0].casefold() in _MARKERS
+    if is_marked:
         after = after[1:]
     if bool(before) == bool(after):  # no name, or one on either side
         return None
-    return _read_name(" ".join(before or after))
+    return _read_name(" ".join(before or after), is_marked=is_marked)
 
 
-def _read_name(text: str) -> str | None:
+def _read_name(text: str, *, is_marked: bool = False) -> str | None:
     unquoted = _unquote(text)
     words = unquoted.split()
-    if unquoted == text and (len(words) > MAX_NAME_WORDS or any(_is_of_sentence(word) for word in words)):
+    ending = _SENTENCE - _WITHIN_MARKED_NAMES if is_marked else _SENTENCE
+    if unquoted == text and (len(words) > MAX_NAME_WORDS or any(_is_of_sentence(word, ending) for word in words)):
         return None
     return unquoted or None
 
 
-def _is_of_sentence(word: str) -> bool:
-    return word.casefold() in _SENTENCE or word.endswith((",", ";"))
+def _is_of_sentence(word: str, sentence_words: AbstractSet[str]) -> bool:
+    return word.casefold() in sentence_words or word.endswith((",", ";"))
 
 
 def _unquote(text: str) -> str:

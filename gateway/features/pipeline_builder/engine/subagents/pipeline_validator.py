@@ -87,6 +87,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
     )
     KEYWORDS = ("validate", "pipeline", "test", "dry", "run", "samples")
     MAX_TURNS: ClassVar[int] = 25
+    KEEPS_RESULTS: ClassVar[bool] = True
     Task = ValidationTask
     Final = ValidationFinal
 

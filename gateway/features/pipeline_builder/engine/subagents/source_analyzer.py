@@ -66,6 +66,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
     )
     KEYWORDS = ("source", "folder", "analyse", "analyze", "files", "documents", "index")
     MAX_TURNS: ClassVar[int] = 30
+    KEEPS_RESULTS: ClassVar[bool] = True
     Task = SourceTask
     Final = AnalysisFinal
 
