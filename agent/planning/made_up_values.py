@@ -119,11 +119,19 @@ def holds_made_up_address(inputs: JsonValue, request: PlanningRequest) -> bool:
 
     A small model that finds nothing more to call fetches pages of hosts that it makes up."""
     values = inputs.values() if isinstance(inputs, dict) else ()
-    hosts = [urlsplit(value).hostname for value in values if isinstance(value, str) and _WEB.match(value)]
+    hosts = [_read_host(value) for value in values if isinstance(value, str)]
     if not any(hosts):
         return False
     said = "\n".join((*_list_known_texts(request), request.instructions, request.room.system_prompt)).casefold()
-    return any(host is not None and not _is_named(host, said) for host in hosts)
+    return any(host and not _is_named(host, said) for host in hosts)
+
+
+def _read_host(value: str) -> str:
+    """The host of a URL; "" for other texts."""
+    try:
+        return (urlsplit(value).hostname or "") if _WEB.match(value) else ""
+    except ValueError:
+        return ""
 
 
 def _is_named(host: str, said: str) -> bool:

@@ -68,6 +68,7 @@ def decide(*calls: JsonValue) -> JsonObject:
         ("What is on the page of Acme Tools?", "https://acme-tools.example/", True),
         ("Is it a leap year?", "not a url", True),
         ("Is it a leap year?", "https://", True),
+        ("Is it a leap year?", "https://[", True),
     ],
 )
 def test_a_page_of_a_host_that_nobody_named_is_not_read(question: str, url: str, stays: bool) -> None:
