@@ -43,6 +43,8 @@ class Planned:
     """The earlier message whose words the searches of this one use."""
     messages: tuple[JsonObject, ...] = ()
     """The planner's conversation, if a completion is to continue it."""
+    repeats_model: bool = False
+    """Whether a plan by rules repeats calls of an earlier reply of the model: they may hold all that it has read."""
     unreachable: ModelUnreachableError | None = None
     """The error of an unreachable model. A completion would not reach the model either."""
 
