@@ -5,6 +5,7 @@ one answers, and one real call before one is saved.
 import asyncio
 import os
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,12 +77,8 @@ def format_offer(endpoint: FoundEndpoint) -> str:
     """The line that offers the first model of a found endpoint."""
     model = endpoint.models[0]
     more = f" (and {len(endpoint.models) - 1} more)" if len(endpoint.models) > 1 else ""
-    command = f"stepgate models use {_quote(model.name)}"
+    command = f"stepgate models use {shlex.quote(model.name)}"
     return f"Use {model.short_name}{more} from {endpoint.product} on this machine: {command}"
-
-
-def _quote(name: str) -> str:
-    return name if re.fullmatch(r"[\w./:@+-]+", name) else f"'{name}'"
 
 
 async def check_configured(live: LiveModels) -> list[CheckedModel]:
