@@ -130,6 +130,10 @@ def test_a_folder_that_is_gone_can_be_removed(tmp_path: Path, papers: Path) -> N
     assert not remove_root(settings, str(papers))
 
 
+def test_the_home_of_an_unknown_user_is_on_no_list(tmp_path: Path) -> None:
+    assert not remove_root(settings_at(tmp_path), "~nobody-of-this-name/papers")
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"roots": ["docs"]}', '{"roots": 1}', json.dumps({"roots": [1]})])
 def test_a_broken_list_lets_nothing_be_read(tmp_path: Path, text: str) -> None:
     saved = tmp_path / "file_roots.json"

@@ -146,8 +146,7 @@ class WebhookSender:
             await cancel_and_wait(task)
             if self._sending:
                 _, late = await asyncio.wait(self._sending, timeout=STOP_SECONDS)
-                for attempt in late:
-                    attempt.cancel()
+                await cancel_and_wait(*late)
 
     async def _send_due(self) -> None:
         trouble = ThrottledLog(log, "webhooks cannot be read from the store")
