@@ -27,7 +27,7 @@ from mcp.shared.exceptions import MCPError
 
 from agent.core import events as ev
 from agent.core.cancellation import cancel_and_wait
-from agent.core.errors import AgentError
+from agent.core.errors import AgentError, NotFoundError
 from agent.run_context.run import Run
 from agent.runs.service import AgentService
 from agent.tools import ToolRegistry
@@ -90,12 +90,26 @@ class ChangeNotifier:
         if len(uris) > MAX_URIS:
             raise MCPError(types.INVALID_PARAMS, f"{len(uris)} resources are too many; at most {MAX_URIS} a stream")
         owner, counted = get_current_owner(), int(bool(wanted.resources_list_changed))
+        uris = [uri for uri in uris if await self._is_readable(uri)]
+        params = params.model_copy(update={"notifications": wanted.model_copy(update={"resource_subscriptions": uris})})
         with self.follow_runs(uris):
             self._list_listeners[owner] += counted
             try:
                 return await self._listen(context, params)
             finally:
                 self._list_listeners[owner] -= counted
+
+    async def _is_readable(self, uri: str) -> bool:
+        """Whether a URI is not that of somebody else's run, whose changes are nobody else's business."""
+        run_id = parse_run_uri(uri)
+        try:
+            if run_id is not None:
+                await self._service().get_run(run_id, owner=get_current_owner())
+        except NotFoundError:
+            return False
+        except AgentError as error:  # as in `_follow_run`
+            log.debug("run %s is not looked up: %s", run_id, error.message)
+        return True
 
     @contextmanager
     def follow_runs(self, uris: Sequence[str]) -> Iterator[None]:

@@ -16,6 +16,7 @@ from mcp.server.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types import LoggingMessageNotificationParams
 
+from agent.core.cancellation import cancel_and_wait
 from agent.tools import ToolRegistry
 from mcp_tools.server import subscriptions as server_changes
 from tests.conformance import run
@@ -89,7 +90,7 @@ async def test_the_runs_of_the_owner_who_listens_are_watched(serve: Serve, tmp_p
     assert type(following.result()).__name__ == "ResourcesListChanged"
 
 
-async def test_an_owner_hears_of_a_run_that_somebody_else_has_asked_for(serve: Serve, tmp_path: Path) -> None:
+async def test_the_owner_of_a_run_hears_of_it_and_nobody_else(serve: Serve, tmp_path: Path) -> None:
     async with (
         serve(SLOW, require_key="always") as url,
         client_of_owner(url, tmp_path, "anna") as anna,
@@ -99,10 +100,13 @@ async def test_an_owner_hears_of_a_run_that_somebody_else_has_asked_for(serve: S
         report = f"run://{started['run_id']}/report"
         async with (
             asyncio.timeout(20),
-            bob.listen(resource_subscriptions=[report]),
+            bob.listen(resource_subscriptions=[report]) as others,
             anna.listen(resource_subscriptions=[report]) as events,
         ):
             assert await anext(aiter(events)) == ResourceUpdated(report)
+            waiting = asyncio.ensure_future(anext(aiter(others)))
+            assert not (await asyncio.wait([waiting], timeout=0.5))[0]
+            await cancel_and_wait(waiting)
 
 
 async def test_a_stopping_gateway_lets_its_listeners_go(tmp_path: Path) -> None:
