@@ -152,13 +152,8 @@ class WebhookSender:
         trouble = ThrottledLog(log, "webhooks cannot be read from the store")
         while True:
             self._wake.clear()
-            try:
+            with trouble.guard():
                 await self._start_attempts()
-                trouble.record_recovery()
-            except StoreError as error:
-                trouble.record_failure(error.message, error.code)
-            except Exception:  # the next look must come in any case
-                log.exception("looking for due webhooks failed")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()
