@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError, CollectionLockedError, NotFoundError, StoreError
 from agent.storage.leases import LeaseLostError, hold_lease, keep_renewed
 from agent.storage.sql import UnchangedError
@@ -17,7 +18,7 @@ from gateway.features.documents.engine.ingest.batches import Batch, BatchItem, B
 from gateway.features.documents.engine.ingest.collection_lock import CollectionLock
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor, ProcessedDocument
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
-from gateway.features.documents.engine.ingest.index_writer import IndexWriter, PreparedDocument
+from gateway.features.documents.engine.ingest.index_writer import IndexWriter, PreparedDocument, make_writer
 from gateway.features.documents.engine.ingest.ingest_resources import IngestResources
 from gateway.features.documents.engine.ingest.jobs import Job
 from gateway.features.documents.engine.search.documents import Document
@@ -128,17 +129,9 @@ class BatchReader:
         await lock.acquire()
         renewal = asyncio.create_task(lock.keep_renewing(), name=f"hold {batch.name}")
         try:
-            yield IndexWriter(
-                resources.documents,
-                resources.lexical,
-                resources.vectors,
-                resources.embedder,
-                lock,
-                self.sets,
-                self.vector_failure,
-            )
+            yield make_writer(resources, lock, self.sets, self.vector_failure)
         finally:
-            renewal.cancel()
+            await cancel_and_wait(renewal)
 
     async def _prepare(self, batch: Batch, writer: IndexWriter) -> tuple[list[PreparedDocument], BatchResult]:
         """Parses the documents of a batch, a few at a time, in order. One that cannot be read is skipped."""
