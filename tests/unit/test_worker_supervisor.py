@@ -13,6 +13,10 @@ from agent.core.settings import Settings
 from gateway.features.fleet.serve_workers.worker_supervisor import WorkerSupervisor
 
 
+def count_open_files() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[WorkerSupervisor]:
     sockets = [socket.socket(), socket.socket()]
@@ -31,9 +35,9 @@ async def test_a_worker_for_which_no_process_can_be_made_is_tried_again_later(
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
-    before = len(os.listdir("/proc/self/fd"))
+    before = count_open_files()
     assert await supervisor._start(1) == 1
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert count_open_files() == before
 
 
 async def test_no_worker_is_started_once_the_signal_has_come(

@@ -30,9 +30,10 @@ SOURCE_PREFIX = "corpus:"
 """Prefix of the source ids of corpus documents; the document id follows."""
 TEMPLATE = "windows"
 """The pipeline template that splits like a corpus: windows of 900 characters with 120 of overlap."""
-BATCH_DOCUMENTS = 200
+BATCH_DOCUMENTS = 128
 BATCH_CHARS = 400_000
-"""The size of one write: large enough to be fast, small enough for memory."""
+"""The size of one write: large enough to be fast, small enough for memory, and for statements of less than a thousand
+parameters, as older SQLite versions allow."""
 
 
 @dataclass(slots=True)
