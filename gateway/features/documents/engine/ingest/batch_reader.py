@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.core.cancellation import cancel_and_wait
+from agent.core.concurrent_calls import gather_all
 from agent.core.errors import AgentError, CollectionLockedError, NotFoundError, StoreError
 from agent.storage.leases import LeaseLostError, hold_lease, keep_renewed
 from agent.storage.sql import UnchangedError
@@ -138,13 +139,11 @@ class BatchReader:
         stored_by_source = await self.resources.documents.get_by_sources(
             self.job.owner, self.job.collection, [item.source for item in batch.items]
         )
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._parse(batch, index)) for index in range(len(batch.items))]
+        parsed = await gather_all(self._parse(batch, index) for index in range(len(batch.items)))
         prepared: list[PreparedDocument] = []
         skipped: list[SkippedItem] = []
         notes: list[str] = []
-        for item, task in zip(batch.items, tasks, strict=True):
-            made = task.result()
+        for item, made in zip(batch.items, parsed, strict=True):
             if isinstance(made, SkippedItem):
                 skipped.append(made)
                 continue
