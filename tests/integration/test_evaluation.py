@@ -232,6 +232,16 @@ def test_the_command_refuses_what_it_cannot_do(
     assert message in error.message
 
 
+def test_a_baseline_of_other_tasks_is_refused_before_the_first_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_baseline(tmp_path / "other.json", Report(results=(TaskResult(id="other", family="f", is_right=True),)))
+    error = CliRunner().invoke(app, ["eval", "--task", "follow-up-number", "--compare", "other.json"]).exception
+    assert isinstance(error, ConfigError)
+    assert "other.json has none of the chosen tasks" in error.message
+
+
 def test_the_command_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(EXTRAS, "eval", Extra(("no_such_module",), "", pip=EXTRAS["eval"].pip))
