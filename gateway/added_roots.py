@@ -1,6 +1,7 @@
 """Adding folders to those that may be read, as the command line and the page on this machine do it. No tool does."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -50,8 +51,10 @@ def add_root(settings: Settings, written: str) -> Path:
 def remove_root(settings: Settings, written: str) -> bool:
     """Takes an added folder off the list, whether it still exists or not; False if it is not on it."""
     added = AddedRoots(settings.added_roots_path)
-    current = added.read()
-    remaining = [root for root in current if root != Path(written).expanduser()]
+    current, folder = added.read(), Path(written.strip())
+    with suppress(RuntimeError):  # the home of a user that does not exist
+        folder = folder.expanduser()
+    remaining = [root for root in current if root != folder]
     if len(remaining) < len(current):
         added.write(remaining)
     return len(remaining) < len(current)

@@ -22,7 +22,7 @@ class Dispatch:
     register_worker: Callable[[RunWorker[Run]], None] | None = None
     """Has jobs of runs handled by this process's worker."""
     refresh_metrics: Callable[[], Awaitable[None]] | None = None
-    """Called before the metrics are shown. Raises `StoreError`."""
+    """Called before the metrics are shown."""
 
 
 def build_dispatch(context: BuildContext, host: FeatureHost) -> Dispatch:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import ConfigError, StoreError
 from agent.core.settings import Settings
+from agent.core.throttled_log import ThrottledLog
 from agent.net import SafeClient
 from agent.rooms import Rooms
 from agent.storage.audit import AuditLog
@@ -111,20 +112,23 @@ class ForeignServers:
             log.warning("changes of the rooms' MCP servers are not applied yet: %s", error.message)
 
     async def _follow_file(self) -> None:
+        trouble = ThrottledLog(log, "changes of the MCP servers are not applied yet")
         while True:
             await asyncio.sleep(FILE_POLL_SECONDS)
-            await self.refresh_after_change()
-            version = await asyncio.to_thread(self._read_version)
-            if version == self._applied_version:
-                continue
-            try:
-                await self._apply_file()
-            except ConfigError as error:
-                log.warning("%s; the MCP servers stay as they were", error.message)
-            except StoreError as error:
-                log.warning("changes of %s are not applied yet: %s", self._path, error.message)
-                continue
-            self._applied_version = version
+            with trouble.guard():
+                await self.refresh()
+                await self._apply_changes()
+
+    async def _apply_changes(self) -> None:
+        """Applies the file if it has changed; one that cannot be read is logged once. Raises `StoreError`."""
+        version = await asyncio.to_thread(self._read_version)
+        if version == self._applied_version:
+            return
+        try:
+            await self._apply_file()
+        except ConfigError as error:
+            log.warning("%s; the MCP servers stay as they were", error.message)
+        self._applied_version = version
 
     async def _apply_file(self) -> None:
         """Applies the file. Raises `ConfigError` if it cannot be read, and `StoreError`."""

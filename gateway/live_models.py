@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 
 from agent.core.errors import AgentError, ConfigError
 from agent.core.settings import Settings
+from agent.core.throttled_log import ThrottledLog
 from agent.llm.measured_models import MeasuredModels
 from agent.llm.port import ModelClient
 from agent.llm.saved_models import SavedModel, SavedModels, get_stamp
@@ -52,9 +53,11 @@ class LiveModels:
 
     async def watch(self) -> None:
         """Takes up changes until it is cancelled."""
+        trouble = ThrottledLog(log, "changes of the saved models cannot be taken up")
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            await self.refresh()
+            with trouble.guard():
+                await self.refresh()
 
     async def refresh(self) -> None:
         """Takes up the saved list and what was measured, if they have changed.

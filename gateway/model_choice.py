@@ -5,14 +5,18 @@ one answers, and one real call before one is saved.
 import asyncio
 import os
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from agent.core.errors import AgentError, ModelError, RequestError
+from pydantic import ValidationError
+
+from agent.core.errors import AgentError, BadRequestError, ModelError, RequestError
 from agent.core.settings import Settings
+from agent.core.value_faults import describe_first_fault
 from agent.llm.discovery import FoundEndpoint, discover_endpoints, find_obstacle
 from agent.llm.saved_models import Role, SavedModel
 from agent.llm.sdk import LiteLLMClient
@@ -76,12 +80,8 @@ def format_offer(endpoint: FoundEndpoint) -> str:
     """The line that offers the first model of a found endpoint."""
     model = endpoint.models[0]
     more = f" (and {len(endpoint.models) - 1} more)" if len(endpoint.models) > 1 else ""
-    command = f"stepgate models use {_quote(model.name)}"
+    command = f"stepgate models use {shlex.quote(model.name)}"
     return f"Use {model.short_name}{more} from {endpoint.product} on this machine: {command}"
-
-
-def _quote(name: str) -> str:
-    return name if re.fullmatch(r"[\w./:@+-]+", name) else f"'{name}'"
 
 
 async def check_configured(live: LiveModels) -> list[CheckedModel]:
@@ -177,6 +177,20 @@ async def choose_model(live: LiveModels, entry: SavedModel, key: str | None) -> 
         raise ModelTrialError(f"{place} cannot be used, so nothing was saved: {trial.reason}")
     await live.save(entry, key)
     return trial
+
+
+def make_endpoint_entry(
+    base_url: str, model: str, roles: tuple[Role, ...], *, name: str | None = None, product: str = ""
+) -> SavedModel:
+    """The entry of a model at an endpoint. Raises `BadRequestError` for an address or a name that cannot be used."""
+    try:
+        chosen = name or make_endpoint_name(base_url, product)
+        return SavedModel(name=chosen, model=model, base_url=base_url, roles=roles, product=product)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise BadRequestError(describe_first_fault(error), param=where or None) from error
+    except ValueError as error:  # brackets in which there is no address
+        raise BadRequestError(f"base_url: {base_url!r} is not an address", param="base_url") from error
 
 
 def make_file_entry(file: Path, roles: tuple[Role, ...], name: str | None) -> SavedModel:

@@ -69,7 +69,7 @@ async def _check_models(stepgate: "Stepgate") -> ComponentStatus:
 
 
 def _check_gateway(stepgate: "Stepgate") -> ComponentStatus:
-    custody = stepgate.service.worker
-    if custody.draining:
+    worker = stepgate.service.worker
+    if worker.draining:
         return ComponentStatus(False, "draining: the gateway is stopping")
-    return ComponentStatus(True, f"{custody.live_count} runs in progress")
+    return ComponentStatus(True, f"{worker.live_count} runs in progress")

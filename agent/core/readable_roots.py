@@ -2,12 +2,11 @@
 
 import contextlib
 import json
-import os
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, overload
 
+from agent.core.atomic_write import write_atomically
 from agent.core.errors import ConfigError
 
 MAX_ADDED: Final = 50
@@ -39,16 +38,10 @@ class AddedRoots:
         """Replaces the file at once. Raises `ConfigError` if it cannot be written."""
         if len(roots) > MAX_ADDED:
             raise ConfigError(f"at most {MAX_ADDED} folders are added; remove one first")
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(json.dumps({"roots": [str(root) for root in roots]}, indent=1) + "\n", "utf-8")
-            draft.replace(self.path)
+            write_atomically(self.path, json.dumps({"roots": [str(root) for root in roots]}, indent=1) + "\n")
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
 
 
 class ReadableRoots(Sequence[Path]):

@@ -1,8 +1,11 @@
 """`ThrottledLog`: logs a problem that lasts when it starts, now and then with a count, and when it is over."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
+
+from agent.core.errors import AgentError
 
 REMIND_SECONDS = 300.0
 """How long a problem lasts before it is logged again."""
@@ -19,14 +22,28 @@ class ThrottledLog:
         self._times = 0
         self._began = self._told = 0.0
 
-    def record_failure(self, why: str, kind: str = "") -> None:
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Logs what the body raises, and lets the loop go on: its task would end without a word. A defect is logged
+        with its trace.
+        """
+        try:
+            yield
+        except AgentError as error:
+            self.record_failure(error.message, error.code)
+        except Exception as error:  # noqa: BLE001 - the border of a loop: a defect ends one turn of it
+            self.record_failure(f"a defect of Stepgate: {error!r}", type(error).__name__, defect=error)
+        else:
+            self.record_recovery()
+
+    def record_failure(self, why: str, kind: str = "", *, defect: Exception | None = None) -> None:
         """Records one more failure. Logs at once if its `kind` (an error code) differs from the last one."""
         now = self._clock()
         if self._kind is None:
             self._began, self._times = now, 0
         self._times += 1
         if self._kind != kind:
-            self._log.error("%s: %s", self._what, why)
+            self._log.error("%s: %s", self._what, why, exc_info=defect)
         elif now - self._told >= REMIND_SECONDS:
             self._log.error("%s for %d s, %d times so far: %s", self._what, now - self._began, self._times, why)
         else:

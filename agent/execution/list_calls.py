@@ -4,13 +4,13 @@ Changes are made one after the other, and the first failure ends the step: what 
 again. Reading calls run at the same time.
 """
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from pydantic import JsonValue
 
+from agent.core.concurrent_calls import gather_all
 from agent.core.errors import ReferenceMissingError, ToolInputError
 from agent.core.events import EventDraft, StepOutput, ToolReturned
 from agent.core.models import JsonObject
@@ -163,15 +163,7 @@ class ListCalls:
     async def _make_calls(self, tool: Tool, calls: list[JsonObject]) -> list[ToolReturned]:
         """The results of the calls; of changes, up to the first failure."""
         if tool.spec.effect == "read":
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [
-                        group.create_task(self._make_call(tool, args, place))
-                        for place, args in enumerate(calls, start=1)
-                    ]
-            except BaseExceptionGroup as failures:  # callers handle the first cause, not groups
-                raise failures.exceptions[0] from None
-            return [task.result() for task in tasks]
+            return await gather_all(self._make_call(tool, args, place) for place, args in enumerate(calls, start=1))
         returned: list[ToolReturned] = []
         for place, args in enumerate(calls, start=1):
             one = self._find_done(tool, args) or await self._make_call(tool, args, place)

@@ -4,11 +4,11 @@ The calls of a turn run concurrently. A call outside the scope, or one that fail
 recorded. Refusals and failures raise nothing; they are results for the model.
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from agent.core.concurrent_calls import gather_all
 from agent.core.errors import ToolError
 from agent.core.events import AssistantTurn, EventDraft, StepOutput, ToolRefused, ToolReturned
 from agent.core.models import JsonObject, Source
@@ -86,13 +86,8 @@ class ToolTurns:
         """
         first = self._count + 1
         self._count += len(calls)
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._execute_call(call, first, place)) for place, call in enumerate(calls)]
-        except BaseExceptionGroup as failures:  # callers handle the first cause, not groups
-            raise failures.exceptions[0] from None
-        call_results = [task.result() for task in tasks]
-        if None in call_results:  # after the group, so that the other calls are not cancelled
+        call_results = await gather_all(self._execute_call(call, first, place) for place, call in enumerate(calls))
+        if None in call_results:  # after the others, so that they are not cancelled
             raise ApprovalPendingError
         return [
             {"role": "tool", "tool_call_id": call.id, "content": text}

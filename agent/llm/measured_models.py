@@ -1,12 +1,10 @@
 """`MeasuredModels`: what was measured of models, in a JSON file of the data folder."""
 
-import contextlib
-import os
-import secrets
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from agent.core.atomic_write import write_atomically
 from agent.core.errors import ConfigError
 from agent.llm.profile import MeasuredModel
 
@@ -34,13 +32,7 @@ class MeasuredModels:
     def save(self, record: MeasuredModel) -> None:
         """Stores a record in place of an earlier one of the same model. Raises `ConfigError`."""
         others = [one for one in self.read() if (one.base_url, one.model) != (record.base_url, record.model)]
-        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(_RECORDS.dump_json([record, *others][:MAX_MEASURED], indent=2))
-            draft.replace(self._path)
+            write_atomically(self._path, _RECORDS.dump_json([record, *others][:MAX_MEASURED], indent=2))
         except OSError as error:
             raise ConfigError(f"{self._path} cannot be written: {error.strerror}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)

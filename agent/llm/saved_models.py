@@ -4,9 +4,6 @@ Each entry serves the roles `fast`, `high` or both; within a role the first one 
 The file holds no key: an entry names a credential.
 """
 
-import contextlib
-import os
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -14,6 +11,7 @@ from typing import Annotated, Literal, Self
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
+from agent.core.atomic_write import write_atomically
 from agent.core.bounded_yaml import YamlError, load_yaml_mapping
 from agent.core.errors import ConfigError
 from agent.core.model_endpoints import NAME
@@ -91,16 +89,10 @@ class SavedModels:
             "# Models of this gateway, in the order in which they are asked. `stepgate models` and the page write it.\n"
         )
         text = head + yaml.safe_dump({"models": listed}, sort_keys=False, allow_unicode=True)
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(text, "utf-8")
-            draft.replace(self.path)
+            write_atomically(self.path, text)
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
 
     def put_first(self, entry: SavedModel) -> None:
         """Saves an entry at the head of the list, in place of one with the same name. The roles that it does not serve

@@ -170,6 +170,16 @@ def strip_thinking(text: str) -> str:
     return text
 
 
+def read_first_object(text: str) -> object:
+    """The first JSON object of a reply behind its thinking, whatever follows. Raises `PlanInvalidError`."""
+    body = strip_thinking(text.strip())
+    try:
+        value, _ = json.JSONDecoder().raw_decode(body, max(body.find("{"), 0))
+    except (ValueError, RecursionError) as error:
+        raise PlanInvalidError(["the reply holds no JSON object"]) from error
+    return value
+
+
 def _looks_like_plan(value: object) -> bool:
     if isinstance(value, dict):
         return "steps" in value or "plan" in value

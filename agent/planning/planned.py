@@ -41,6 +41,8 @@ class Planned:
     """The events that propose a plan which was made before, with what is done of it. They are recorded as they are."""
     follows: str = ""
     """The earlier message whose words the searches of this one use."""
+    repeats_model: bool = False
+    """Whether a plan by rules repeats calls of an earlier reply of the model: they may hold all that it has read."""
     unreachable: ModelUnreachableError | None = None
     """The error of an unreachable model. A completion would not reach the model either."""
 

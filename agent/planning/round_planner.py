@@ -58,6 +58,9 @@ from agent.planning.validate import format_problems
 from agent.prompts import render
 from agent.tools.catalogue import CatalogueIndex
 
+CORRECTED = "the error of a call names the value that was meant"
+"""Why a round was made by rules although a model plans."""
+
 
 class RoundPlanner:
     """Plans in rounds with a model. Falls back to rules if no first decision can be had."""
@@ -272,9 +275,11 @@ def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> 
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
     args = divide_parts(request.open_parts, (), made.steps, made.steps, request.catalogue.index)
-    plan = made.model_copy(update={"steps": (*made.steps, build_plan_more(request.used_ids, made.steps, args))})
+    more = build_plan_more(request.used_ids, made.steps, args)
+    source: dict[str, object] = {"origin": "rules", "origin_reason": CORRECTED}
+    plan = made.model_copy(update={"steps": (*made.steps, more), **source})
     notes = tuple(f"{call.tool} is called again with the values that its error names" for call in calls)
-    return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=notes)
+    return Planned(append_new_steps(plan, request), "rules", "rules", adjusted=notes, repeats_model=True)
 
 
 def _is_first_decision(request: PlanningRequest) -> bool:

@@ -41,7 +41,7 @@ def find_server_problems(room: Room) -> Iterator[str]:
 
 
 def may_use_credential(owner: str, name: str) -> bool:
-    """Whether rooms of this owner may name the credential: shared rooms all, others those of their owner."""
+    """Whether rooms and sources of this owner may name the credential: shared ones all, others those of their owner."""
     # Owners' names may hold slashes: "a/b/token" belongs to "a/b", not to "a".
     return owner == LOCAL_OWNER or name.rpartition("/")[0] == owner
 

@@ -8,7 +8,6 @@ import base64
 import json
 import os
 import re
-import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
+from agent.core.atomic_write import write_atomically
 from agent.core.errors import RequestError
 from agent.core.models import JsonObject
 from agent.core.value_faults import describe_faults
@@ -279,16 +279,10 @@ class Credentials:
 
     def _write_entries(self, entries: JsonObject) -> None:
         """Replaces the file at once, readable by its owner only."""
-        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            draft.touch(mode=0o600, exist_ok=False)
-            draft.write_text(json.dumps(entries, indent=2, ensure_ascii=False) + "\n", "utf-8")
-            draft.replace(self._path)
+            write_atomically(self._path, json.dumps(entries, indent=2, ensure_ascii=False) + "\n", mode=0o600)
         except OSError as error:
             raise CredentialError(f"{self._path} cannot be written: {error.strerror}") from error
-        finally:
-            draft.unlink(missing_ok=True)
 
     def _parse_entry(self, name: str, entry: object) -> Credential:
         where = f"the credential {name!r} in {self._path}"

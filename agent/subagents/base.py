@@ -4,9 +4,8 @@ A feature registers its sub-agents, one class each. A sub-agent knows no run: `a
 the model, makes the calls, keeps the time, and reports results back.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
@@ -61,20 +60,6 @@ class ToolCalls(Protocol):
     def __call__(self, tool: str, args: JsonObject) -> Awaitable[CallResult]:
         """Makes one call, numbered now and executed when awaited. Never raises for a tool's failure."""
         ...
-
-
-async def gather_calls(calls: Iterable[Awaitable[CallResult]]) -> list[CallResult]:
-    """Makes calls concurrently; returns their results in order."""
-
-    async def made(call: Awaitable[CallResult]) -> CallResult:
-        return await call
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(made(call)) for call in calls]
-    except BaseExceptionGroup as failures:  # the first cause, as the rest of the engine knows it
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]
 
 
 class SubAgent(ABC, Generic[In, Out]):

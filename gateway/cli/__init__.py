@@ -4,6 +4,7 @@ This module imports only what `--help` needs. The module of a command is importe
 them take a quarter of a second. What a command needs to work is imported when it runs: the gateway takes a second.
 """
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import Annotated
@@ -162,7 +163,15 @@ def main() -> None:
     except Exception as error:
         from agent.core.errors import AgentError  # noqa: PLC0415 - loads Pydantic
 
-        if not isinstance(error, AgentError):
+        message = error.message if isinstance(error, AgentError) else _describe_file_error(error)
+        if message is None:
             raise
-        print(f"stepgate: {error.message}", file=sys.stderr)
+        print(f"stepgate: {message}", file=sys.stderr)
         raise SystemExit(1) from None
+
+
+def _describe_file_error(error: Exception) -> str | None:
+    """What is wrong with a file or folder, such as one that may not be written; None for other errors."""
+    if not isinstance(error, OSError) or error.filename is None or error.strerror is None:
+        return None
+    return f"{os.fsdecode(error.filename)}: {error.strerror}"

@@ -17,6 +17,7 @@ from gateway.cli.after_answer import finish_after_answer
 from gateway.cli.interrupts import Interrupts
 from gateway.cli.progress import follow_run
 from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.terminal_input import read_line
 from gateway.quiet_interrupt import INTERRUPTED_EXIT_CODE
 
 if TYPE_CHECKING:
@@ -51,10 +52,11 @@ def ask(
             run = await stepgate.intake.accept(principal, request)
             while True:
                 following = asyncio.create_task(follow_run(stepgate.service, run, quiet=as_json))
-                interrupted = not await _finishes_before(interrupts.first, following)
-                if interrupted and await _cancel_run(stepgate, run.run_id):
+                reply = None
+                if await _finishes_before(interrupts.first, following):
+                    reply = await _ask_for_decision(following, run.run_id, interrupts.first, as_json=as_json)
+                if interrupts.first.is_set() and await _cancel_run(stepgate, run.run_id):
                     return await _wait_for_cancel(stepgate, run.run_id, following, interrupts)
-                reply = await _ask_for_decision(following, run.run_id, as_json=as_json)
                 if reply is None:
                     code = await _print_result(following, as_json=as_json)
                     row = await stepgate.service.get_run(run.run_id)
@@ -67,9 +69,9 @@ def ask(
 
 
 async def _ask_for_decision(
-    following: "asyncio.Task[AgentResponse]", run_id: str, *, as_json: bool
+    following: "asyncio.Task[AgentResponse]", run_id: str, interrupted: asyncio.Event, *, as_json: bool
 ) -> "tuple[Decision, str] | None":
-    """Asks the person at the terminal for their decision; None if the run does not wait or nobody can answer."""
+    """Asks the person at the terminal for their decision; None if the run does not wait or nobody answers."""
     if following.exception() is not None or following.result().metadata.get("status") != WAITING_STATUS:
         return None
     if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -79,9 +81,11 @@ async def _ask_for_decision(
     from agent.policy.approval import parse_decision  # noqa: PLC0415 - loaded with the engine
 
     lazy_rich.Console(stderr=True).print(lazy_rich.Markdown(following.result().response))
-    reply = ""
-    while not reply.strip():
-        reply = await asyncio.to_thread(input, "approve, reject, or describe a change: ")
+    reply: str | None = ""
+    while reply is not None and not reply.strip():
+        reply = await read_line("approve, reject, or describe a change: ", interrupted)
+    if reply is None:
+        return None
     decision, text = parse_decision(reply)
     return DECISIONS[decision], text
 

@@ -31,10 +31,14 @@ def backup(
     if not data.is_dir():
         raise BadRequestError(f"there is no data folder {data}; AGENT_DATA_DIR names another", param="folder")
     target.mkdir(mode=0o700, parents=True)
-    if settings.database_path.exists():
-        # First the database: a file uploaded meanwhile is then superfluous in the copy, but none is missing.
-        _copy_database(settings.database_path, target / settings.database_path.name)
-    _copy_files(data, target, settings)
+    try:
+        if settings.database_path.exists():
+            # First the database: a file uploaded meanwhile is then superfluous in the copy, but none is missing.
+            _copy_database(settings.database_path, target / settings.database_path.name)
+        _copy_files(data, target, settings)
+    except BaseException:  # half a copy would be taken for a backup
+        shutil.rmtree(target, ignore_errors=True)
+        raise
     target.chmod(0o700)  # whatever the mode of the data folder is
     typer.echo(f"{data} is backed up in {target}")
     if settings.database_url is not None:
@@ -50,11 +54,12 @@ def restore(
     saved = source / path.name
     if not source.is_dir() or (settings.database_url is None and not saved.is_file()):
         raise BadRequestError(f"{folder} is not a folder made by `stepgate backup`", param="folder")
+    if source == settings.data_dir.resolve():
+        raise BadRequestError(f"{folder} is the data folder itself; name a folder made by `stepgate backup`")
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.database_url is None:
         _check_database(saved)
-        aside = _move_database_aside(path)
-        shutil.copyfile(saved, path)
+        aside = _replace_database(path, saved)
         if aside is not None:
             typer.echo(f"the previous database is in {aside}", err=True)
     _copy_files(source, settings.data_dir.resolve(), settings)
@@ -104,6 +109,25 @@ def _check_database(saved: Path) -> None:
         problem = str(error)
     if problem != "ok":
         raise StoreError(f"{saved} is damaged ({problem}); nothing was changed: use another backup", agent_id="store")
+
+
+def _replace_database(path: Path, saved: Path) -> Path | None:
+    """Puts a copy of the saved database in place of the current one. Returns the folder to which that one was moved.
+
+    Raises `StoreError` if there is no room for the copy, and `ConflictError` while a process has the database open;
+    nothing was changed then.
+    """
+    draft = path.with_name(f"{path.name}.restored")
+    try:
+        shutil.copyfile(saved, draft)
+        draft.chmod(0o600)
+        aside = _move_database_aside(path)
+        draft.replace(path)
+    except OSError as error:
+        raise StoreError(f"{saved} cannot be copied to {path}: {error.strerror}", agent_id="store") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return aside
 
 
 def _move_database_aside(path: Path) -> Path | None:

@@ -29,9 +29,8 @@ def add(folder: _Folder) -> None:
     """Allow files in a folder to be read, in a running gateway at once. Never a whole home folder or a hidden one."""
     from gateway.added_roots import RootRefusedError, add_root  # noqa: PLC0415 - not needed for `--help`
 
-    path = Path(folder).expanduser()
     try:
-        added = add_root(load_command_settings(), str(path.absolute()))
+        added = add_root(load_command_settings(), _complete(folder))
     except RootRefusedError as error:
         typer.echo(error.message, err=True)
         raise typer.Exit(1) from error
@@ -43,7 +42,12 @@ def remove(folder: _Folder) -> None:
     """Remove a folder that was added. What collections have read from it stays."""
     from gateway.added_roots import remove_root  # noqa: PLC0415 - not needed for `--help`
 
-    if not remove_root(load_command_settings(), str(Path(folder).expanduser().absolute())):
+    if not remove_root(load_command_settings(), _complete(folder)):
         typer.echo(f"{folder} was not added; stepgate file-roots list shows the folders", err=True)
         raise typer.Exit(1)
     print(f"Files in {folder} are not read any longer.")
+
+
+def _complete(folder: str) -> str:
+    """The whole path of a folder that may be written relative to this one. `~` is left to what adds and removes."""
+    return folder if folder.startswith("~") else str(Path(folder).absolute())

@@ -35,11 +35,14 @@ async def list_memories(
             [entry | {"at": format_local_time(memory.at)} for entry, memory in zip(entries, memories, strict=True)]
         )
         return
-    table = lazy_rich.Table("memory", "when", "text", box=None)
+    if not memories:
+        print('No memories yet; ask "remember that ...".')
+        return
+    table = lazy_rich.Table("memory", "when", "text", box=None, pad_edge=False)
     for memory in memories:
         table.add_row(memory.id, format_local_time(memory.at), lazy_rich.escape(" ".join(memory.text.split())))
-        table.columns[0].no_wrap = True
-    lazy_rich.Console().print(table if memories else 'No memories yet; ask "remember that ...".')
+    table.columns[0].no_wrap = True
+    lazy_rich.print_table(table)
 
 
 @app.command()
@@ -60,7 +63,8 @@ async def reindex(stepgate: "Stepgate") -> None:
         print(f"no embedder is set ({EMBEDDER_SETTINGS}); local word vectors are always up to date")
         return
 
-    with lazy_rich.Progress(console=lazy_rich.Console(stderr=True)) as progress:
-        task = progress.add_task("Embedding memories", total=None)
-        count = await stepgate.memory.reindex(lambda done, total: progress.update(task, completed=done, total=total))
-    print(f"{count} memories have vectors by {await stepgate.memory.check(ask=True)}")
+    with lazy_rich.show_progress("Embedding memories") as report:
+        count = await stepgate.memory.reindex(lambda done, total: report("", done, total))
+    print(
+        f"{count} {'memory has' if count == 1 else 'memories have'} vectors by {await stepgate.memory.check(ask=True)}"
+    )

@@ -75,19 +75,21 @@ def use(
     name: Annotated[str | None, typer.Option(help="Short name of the entry; unset: made from the endpoint.")] = None,
 ) -> None:
     """Try a model with one real call, then save it before the others. A running gateway uses it at once."""
-    from agent.llm.saved_models import BOTH_ROLES, SavedModel  # noqa: PLC0415 - as above
+    from agent.llm.saved_models import BOTH_ROLES  # noqa: PLC0415 - as above
     from gateway.model_choice import (  # noqa: PLC0415
         choose_model,
         find_endpoints,
-        make_endpoint_name,
+        make_endpoint_entry,
         make_file_entry,
     )
 
     roles = tuple(one for one in BOTH_ROLES if one in (role or BOTH_ROLES))
     if not roles or set(role or ()) - {*BOTH_ROLES}:
         raise typer.BadParameter("fast or high", param_hint="--role")
+    if at is not None and not at.startswith(("http://", "https://")):
+        raise typer.BadParameter(f"{at!r} must begin with http:// or https://", param_hint="--at")
     key = _read_key(key_env, key_file)
-    is_file = at is None and model.lower().endswith(".gguf") and Path(model).expanduser().is_file()
+    is_file = at is None and model.lower().endswith(".gguf") and _is_file(model)
 
     async def choose(live: "LiveModels") -> None:
         url, product, chosen = at, "", model
@@ -99,9 +101,7 @@ def use(
         if url is None:
             endpoint, listed = _pick(model, await find_endpoints(live.settings))
             url, product, chosen = endpoint.base_url, endpoint.product, listed.name
-        entry = SavedModel(
-            name=name or make_endpoint_name(url, product), model=chosen, base_url=url, roles=roles, product=product
-        )
+        entry = make_endpoint_entry(url, chosen, roles, name=name, product=product)
         trial = await choose_model(live, entry, key)
         print(f"{chosen} at {url} answered in {trial.seconds:.1f} s; saved as {entry.name!r} in {live.saved.path}")
         if live.settings.is_llm_configured:
@@ -146,6 +146,18 @@ def remove(name: Annotated[str, typer.Argument(help="The entry's name; see `step
     if not _run(remove_one):
         raise ConfigError(f"no saved model has the name {name!r}; see `stepgate models list`")
     print(f"{name}: removed")
+
+
+def _is_file(written: str) -> bool:
+    """Whether there is such a file. Raises `ConfigError` for a path without one: no program names its models so."""
+    try:
+        if Path(written).expanduser().is_file():
+            return True
+    except RuntimeError:  # the home of a user that does not exist
+        pass
+    if written.startswith(("/", "./", "../", "~")):
+        raise ConfigError(f"there is no file {written}; `stepgate models pull` fetches one")
+    return False
 
 
 def _find_configured(live: "LiveModels", name: str | None) -> "ConfiguredModel":

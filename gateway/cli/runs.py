@@ -27,6 +27,7 @@ from gateway.cli.session import (
     print_json,
     run_with_gateway,
 )
+from gateway.cli.text_files import read_text_file
 
 if TYPE_CHECKING:
     from agent.runs.forks import RepeatedEffects
@@ -160,8 +161,8 @@ def fork(
 
 def _read_plan(path: Path) -> JsonObject:
     try:
-        plan = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        plan = json.loads(read_text_file(path, "--plan"))
+    except ValueError as error:
         raise typer.BadParameter(f"{path} cannot be read as JSON: {error}", param_hint="--plan") from error
     if not isinstance(plan, dict):
         raise typer.BadParameter(f"{path} holds no JSON object", param_hint="--plan")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BeforeValidator, Field
+from starlette.routing import Route
 
 from agent.core.errors import NotFoundError
 from agent.core.models import DeferredModel, Effect, JsonObject
@@ -79,27 +80,28 @@ class Health(DeferredModel):
     service: str = "stepgate"
 
 
+_DOORS = {
+    "openai": "/v1/chat/completions",
+    "models": "/v1/models",
+    "agent": "/v1/agent",
+    "runs": "/v1/runs",
+    "tasks": "/tasks",
+    "mcp": "/mcp",
+    "rooms": "/v1/rooms",
+    "skills": "/v1/skills",
+    "tools": "/v1/tools",
+    "health": "/health",
+    "ready": "/ready",
+    "openapi": "/openapi.json",
+}
+
+
 class Pointer(DeferredModel):
     """The gateway's name, version and doors."""
 
     name: str = "Stepgate"
     version: str
-    doors: dict[str, str] = Field(
-        default={
-            "openai": "/v1/chat/completions",
-            "models": "/v1/models",
-            "agent": "/v1/agent",
-            "runs": "/v1/runs",
-            "tasks": "/tasks",
-            "mcp": "/mcp",
-            "rooms": "/v1/rooms",
-            "skills": "/v1/skills",
-            "tools": "/v1/tools",
-            "health": "/health",
-            "ready": "/ready",
-            "openapi": "/openapi.json",
-        }
-    )
+    doors: dict[str, str] = Field(description="paths by name; those of features that are off are left out")
 
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Readiness}}
@@ -109,7 +111,8 @@ _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Readiness}}
 @router.get("/")
 async def get_root(http: Request) -> Pointer:
     """List the doors."""
-    return Pointer(version=http.app.version)
+    served = {route.path for route in http.app.routes if isinstance(route, Route)}
+    return Pointer(version=http.app.version, doors={name: path for name, path in _DOORS.items() if path in served})
 
 
 @router.get("/v1/skills", responses=ERRORS)

@@ -5,7 +5,7 @@ clients save.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -102,12 +102,13 @@ class LazyMcpDoor:
         if not self._requested.is_set():
             endpoints.cancel()
             return
-        try:
-            door = await asyncio.to_thread(self._load_door)
-        except Exception as error:  # noqa: BLE001 - every waiting request must get the error
-            endpoints.set_exception(error)
-            return
-        async with door.serve(stepgate):
+        async with AsyncExitStack() as stack:
+            try:
+                door = await asyncio.to_thread(self._load_door)
+                await stack.enter_async_context(door.serve(stepgate))
+            except Exception as error:  # noqa: BLE001 - every waiting request must get the error
+                endpoints.set_exception(error)
+                return
             endpoints.set_result(door.endpoints)
             await self._closing.wait()
 

@@ -275,7 +275,8 @@ async def export_conversation(
     wanted = branches.list_line() if form == "markdown" else list(branches.exchanges.values())
     messages: list[Message] = []
     for one in wanted:
-        messages += _build_messages(await stepgate.service.read_events(one.run_id, owner=caller.owner), branches)
+        events = await stepgate.service.read_events(one.run_id, owner=caller.owner)
+        messages += await asyncio.to_thread(_build_messages, events, branches)
     first = await stepgate.service.get_run(wanted[0].run_id, owner=caller.owner)
     metadata = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
     title = metadata.get("title") or first.title

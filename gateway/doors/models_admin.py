@@ -3,9 +3,11 @@
 """
 
 import asyncio
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from fastapi import Path as PathParameter
@@ -16,7 +18,7 @@ from agent.core.model_endpoints import NAME
 from agent.core.models import LOCAL_OWNER, DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
 from agent.llm.profile import Count, ProfileSource, choose_profile, get_profile_source
-from agent.llm.saved_models import BOTH_ROLES, ModelName, Role, SavedModel
+from agent.llm.saved_models import BOTH_ROLES, ModelName, Role
 from agent.storage.audit import AuditEvent
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
@@ -31,7 +33,7 @@ from gateway.model_choice import (
     choose_model,
     find_endpoints,
     format_offer,
-    make_endpoint_name,
+    make_endpoint_entry,
     make_file_entry,
     test_endpoint,
     test_file,
@@ -182,8 +184,7 @@ async def save_model(body: ModelChoiceBody, stepgate: Gateway, caller: CurrentCa
         url, key = _get_url(body), await _find_key(stepgate, body)
         if body.model is None:
             raise FieldError("name the model", "model")
-        name = body.name or make_endpoint_name(url, body.product)
-        entry = SavedModel(name=name, model=body.model, base_url=url, roles=body.roles, product=body.product)
+        entry = make_endpoint_entry(url, body.model, body.roles, name=body.name, product=body.product)
     detail: JsonObject = {"base_url": entry.base_url, "file": entry.file}
     event = AuditEvent("model.save", entry.name, owner=LOCAL_OWNER, by=caller.name, detail=detail)
     async with stepgate.audit.record_before(event):
@@ -264,9 +265,13 @@ async def _find_key(stepgate: Stepgate, body: ModelTrialBody) -> str | None:
 
 
 def _get_url(body: ModelTrialBody) -> str:
-    if body.base_url is None or not body.base_url.startswith(("http://", "https://")):
-        raise FieldError("base_url must begin with http:// or https://", "base_url")
-    return body.base_url.rstrip("/")
+    url = (body.base_url or "").rstrip("/")
+    host = None
+    with suppress(ValueError):  # brackets in which there is no address
+        host = urlsplit(url).hostname
+    if not url.startswith(("http://", "https://")) or not host:
+        raise FieldError("base_url must begin with http:// or https:// and a host", "base_url")
+    return url
 
 
 def _get_file(body: ModelTrialBody) -> Path:

@@ -150,8 +150,9 @@ def refuse_unsupported(
     if body.tool_choice not in (None, "none", "auto"):
         if room.planning:
             plain = ", ".join(repr(other.id) for other in list_rooms() if not other.planning)
-            message = f"tool_choice: the room {room.id!r} plans with its own tools; the client's reach the model in "
-            raise RequestFormatError(message + f"{plain}.", "tool_choice", "unsupported_parameter")
+            remedy = f"the client's reach the model in {plain}" if plain else "leave it out, or send 'auto'"
+            message = f"tool_choice: the room {room.id!r} plans with its own tools; {remedy}."
+            raise RequestFormatError(message, "tool_choice", "unsupported_parameter")
         if not body.tools:
             raise RequestFormatError(
                 "tool_choice is only allowed when 'tools' are given.", "tool_choice", "invalid_value"

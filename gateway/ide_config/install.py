@@ -1,12 +1,10 @@
 """Writes Stepgate's entry into a client's file."""
 
-import os
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from agent.core.atomic_write import write_atomically
 from agent.core.errors import ConfigError
 from agent.core.models import JsonObject
 from gateway.ide_config.clients import Entry, IdeClient
@@ -80,21 +78,7 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replaces the file as a whole and keeps its permissions. A new file is readable by its owner only."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(text.encode("utf-8"))
-                stream.flush()
-                os.fsync(stream.fileno())
-            if path.exists():
-                os.chmod(draft, path.stat().st_mode & 0o7777)  # noqa: PTH101 - of the same kind as `mkstemp`
-            os.replace(draft, path)  # noqa: PTH105
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(draft)  # noqa: PTH108
-            raise
+        write_atomically(path, text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error

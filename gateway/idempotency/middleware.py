@@ -95,7 +95,11 @@ class IdempotencyMiddleware:
 
         scope.setdefault("state", {})["once"] = _IdempotentRequest(begun, note)
         recorder = _ResponseRecorder(send)
-        await self._app(scope, _replay_body(body, receive), recorder.send)
+        try:
+            await self._app(scope, _replay_body(body, receive), recorder.send)
+        except Exception:  # a defect, which an outer middleware answers
+            await store.release_request(who, key)
+            raise
         # Not reached if the process stops meanwhile: the run may continue and must not be started again.
         if recorder.status in _REFUSAL_STATUSES and not recorder.has_run_header:
             await store.delete_request(who, key)

@@ -142,6 +142,21 @@ class IdempotencyStore:
             key,
         )
 
+    async def release_request(self, who: str, key: str) -> None:
+        """Lets a request that failed without an answer be sent again, unless it has started a run: that answers it."""
+        rows = await self._statements.read(
+            "SELECT headers FROM idempotency WHERE owner = ? AND key = ? AND status = 0", who, key
+        )
+        for (pending,) in rows:
+            await self._statements.write(
+                "DELETE FROM idempotency WHERE owner = ? AND key = ? AND status = 0 AND headers = ? "
+                "AND NOT EXISTS (SELECT 1 FROM runs WHERE run_id = ?)",
+                who,
+                key,
+                pending,
+                dict(json.loads(pending or "[]")).get(RUN_HEADER, ""),
+            )
+
     async def delete_request(self, who: str, key: str) -> None:
         """Removes a request that was refused before anything was done, so that it may be sent again."""
         await self._statements.write("DELETE FROM idempotency WHERE owner = ? AND key = ?", who, key)

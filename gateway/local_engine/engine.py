@@ -1,6 +1,7 @@
 """`LocalEngine`: the child process that serves one model file. Starts it, watches it, and restarts it when it dies."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -193,8 +194,10 @@ class LocalEngine:
 
 
 async def _keep_lines(stream: asyncio.StreamReader, lines: deque[str]) -> None:
-    while line := await stream.readline():
-        lines.append(line.decode("utf-8", "replace").rstrip())
+    """Reads to the end, so that the child never waits for a reader. A line longer than the buffer is left out."""
+    while not stream.at_eof():
+        with contextlib.suppress(ValueError):
+            lines.append((await stream.readline()).decode("utf-8", "replace").rstrip())
 
 
 def _describe_end(code: int | None, lines: deque[str]) -> str:

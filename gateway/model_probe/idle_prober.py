@@ -103,6 +103,10 @@ class IdleProber:
             log.info("%s was not measured: %s", model.model, error.message)
             self._not_before = monotonic() + RETRY_SECONDS
             await self._close()
+        except Exception:  # the border of a task: else it would be begun again at once, without a word
+            log.exception("%s was not measured", model.model)
+            self._not_before = monotonic() + RETRY_SECONDS
+            await self._close()
         finally:
             await self._lease.release()
 

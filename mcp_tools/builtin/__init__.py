@@ -1,7 +1,6 @@
 """The built-in tools, one file for each family; `make_builtin_tools` creates them from the settings."""
 
 from dataclasses import dataclass
-from itertools import islice
 
 from agent.core.settings import Settings
 from agent.memory import MemoryStore
@@ -11,7 +10,7 @@ from agent.tools import Tool
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
 from mcp_tools.builtin.extract import ExtractTool
-from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FileRoots
+from mcp_tools.builtin.file_roots import FileRoots
 from mcp_tools.builtin.files import ListFilesTool, ReadFileTool, SearchFilesTool
 from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
 from mcp_tools.builtin.run_python import RunPythonTool, make_run_python
@@ -32,8 +31,7 @@ class Builtins:
 
     def walk_files(self) -> list[GroundFile]:
         """The readable files, at most as many as a listing visits; blocks."""
-        entries = islice(self.roots.walk("", "*"), MAX_WALKED_ENTRIES)
-        return [GroundFile(place.display_path, info.st_mtime) for place, info in entries]
+        return [GroundFile(place.display_path, info.st_mtime) for place, info in self.roots.walk("", "*")]
 
     async def aclose(self) -> None:
         """Closes connections."""

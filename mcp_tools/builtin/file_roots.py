@@ -11,7 +11,6 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from agent.core.errors import ToolDeniedError, ToolInputError
@@ -42,6 +41,21 @@ class FilePath:
     def display_path(self) -> str:
         """The path relative to its root, as people write it."""
         return "/".join(self.parts) or "."
+
+
+class WalkLimit:
+    """Ends a walk after `MAX_WALKED_ENTRIES`, whether they fit its pattern or not."""
+
+    def __init__(self) -> None:
+        self._left = MAX_WALKED_ENTRIES
+        self.is_reached = False
+        """Whether there were more entries."""
+
+    def count_entry(self) -> bool:
+        """Counts an entry. Returns False for one too many."""
+        self._left -= 1
+        self.is_reached = self._left < 0
+        return not self.is_reached
 
 
 class FileRoots:
@@ -86,9 +100,14 @@ class FileRoots:
         hint = f"did you mean {similar}?" if similar else "list_files shows the files"
         raise ToolInputError(f"there is no file {path!r}; {hint}")
 
-    def walk(self, path: str, pattern: str, *, recursive: bool = True) -> Iterator[tuple[FilePath, os.stat_result]]:
-        """Yields the regular files below `path` whose relative path or name matches `pattern`, in order."""
-        pattern = _complete_pattern(pattern)
+    def walk(
+        self, path: str, pattern: str, *, recursive: bool = True, limit: WalkLimit | None = None
+    ) -> Iterator[tuple[FilePath, os.stat_result]]:
+        """Yields the regular files below `path` whose relative path or name matches `pattern`, in order.
+
+        Ends early if `limit`, or one of its own, is reached.
+        """
+        pattern, limit = _complete_pattern(pattern), limit or WalkLimit()
         for place in self.list_candidates(path):
             try:
                 descriptor = open_beneath(place.root, place.parts)
@@ -98,7 +117,7 @@ class FileRoots:
                 raise ToolDeniedError(f"{path!r} is refused: {_explain_error(error)}") from error
             info = os.fstat(descriptor)
             if stat.S_ISDIR(info.st_mode):
-                yield from _walk(descriptor, place, pattern, recursive=recursive)
+                yield from _walk(descriptor, place, pattern, limit, recursive=recursive)
                 continue
             os.close(descriptor)
             if stat.S_ISREG(info.st_mode):
@@ -108,7 +127,7 @@ class FileRoots:
         """The paths of files with a similar name, the most similar first."""
         wanted = PurePosixPath(path.strip().casefold())
         ranked: list[tuple[float, str]] = []
-        for place, _ in islice(self.walk("", "*"), MAX_WALKED_ENTRIES):
+        for place, _ in self.walk("", "*"):
             name = PurePosixPath(place.display_path.casefold())
             likeness = SequenceMatcher(None, wanted.stem, name.stem).ratio()
             if wanted.stem and (wanted.stem in name.stem or name.stem in wanted.stem):
@@ -127,11 +146,13 @@ class FileTool(TypedTool[In, Out]):
 
 
 def _walk(
-    descriptor: int, place: FilePath, pattern: str, *, recursive: bool
+    descriptor: int, place: FilePath, pattern: str, limit: WalkLimit, *, recursive: bool
 ) -> Iterator[tuple[FilePath, os.stat_result]]:
     try:
         entries = sorted(os.listdir(descriptor))
         for name in entries:
+            if not limit.count_entry():
+                return
             if name.startswith("."):
                 continue
             here = FilePath(place.root, (*place.parts, name))
@@ -139,7 +160,7 @@ def _walk(
                 info = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
                 if stat.S_ISDIR(info.st_mode) and recursive:
                     yield from _walk(
-                        os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=descriptor), here, pattern, recursive=True
+                        os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=descriptor), here, pattern, limit, recursive=True
                     )
             except OSError:
                 continue  # gone or forbidden since it was listed

@@ -11,7 +11,7 @@ from agent.core.models import DeferredModel, Source
 from agent.core.safe_files import open_beneath
 from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.tools import PlanHints, ToolContext
-from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FilePath, FileTool, read_text
+from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FilePath, FileTool, WalkLimit, read_text
 from mcp_tools.builtin.request_commands import FILE_LISTING, FILE_READING, FILE_SEARCH
 
 MAX_LINE_CHARS = 400
@@ -126,13 +126,13 @@ class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
 
         def work() -> ListFilesOutput:
             files: list[FileEntry] = []
-            for number, (place, info) in enumerate(self._roots.walk(args.path, args.pattern, recursive=args.recursive)):
-                if len(files) >= args.limit or number >= MAX_WALKED_ENTRIES:
+            limit = WalkLimit()
+            for place, info in self._roots.walk(args.path, args.pattern, recursive=args.recursive, limit=limit):
+                if len(files) >= args.limit:
                     return ListFilesOutput(files=files, truncated=True)
                 files.append(FileEntry(path=place.display_path, bytes=info.st_size))
-            return ListFilesOutput(
-                files=files, truncated=False, hint="" if files else self._explain_none(args, context)
-            )
+            hint = "" if files else self._explain_none(args, context, is_cut=limit.is_reached)
+            return ListFilesOutput(files=files, truncated=limit.is_reached, hint=hint)
 
         return await _run_in_thread(work)
 
@@ -142,7 +142,9 @@ class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
         lines = [f"{entry.path} ({entry.bytes:,} bytes)" for entry in output.files]
         return "\n".join([*lines, "[more files; narrow the pattern]"] if output.truncated else lines)
 
-    def _explain_none(self, args: ListFilesInput, context: ToolContext) -> str:
+    def _explain_none(self, args: ListFilesInput, context: ToolContext, *, is_cut: bool) -> str:
+        if is_cut:
+            return f"None of the first {MAX_WALKED_ENTRIES:,} entries fits; name a folder with fewer."
         if args.path or args.pattern != "*":
             return "Nothing fits this folder and pattern; leave them out to see every file."
         if context.scopes is not None and "admin" not in context.scopes:  # paths of the machine are its owner's
@@ -192,6 +194,8 @@ class SearchFilesTool(FileTool[SearchFilesInput, SearchFilesOutput]):
         return await _run_in_thread(lambda: self._search(args))
 
     def format_text(self, output: SearchFilesOutput) -> str:
+        if not output.matches and output.truncated:
+            return f"No file of the first {MAX_WALKED_ENTRIES:,} entries contains {output.query!r}; name a folder."
         if not output.matches:
             return f"No file contains {output.query!r}."
         lines = [f"{match.path}:{match.line}: {match.text}" for match in output.matches]
@@ -208,15 +212,11 @@ class SearchFilesTool(FileTool[SearchFilesInput, SearchFilesOutput]):
         matcher = _LineMatcher(args.query)
         phrase: list[Match] = []
         words: list[Match] = []
-        is_complete = True
-        for number, (place, _) in enumerate(self._roots.walk(args.path, args.pattern)):
+        is_full, limit = False, WalkLimit()
+        for place, _ in self._roots.walk(args.path, args.pattern, limit=limit):
             # A search for common words must not collect every line of every file.
-            is_complete = (
-                number < MAX_WALKED_ENTRIES
-                and len(phrase) <= args.limit
-                and len(phrase) + len(words) <= MAX_COLLECTED * args.limit
-            )
-            if not is_complete:
+            is_full = len(phrase) > args.limit or len(phrase) + len(words) > MAX_COLLECTED * args.limit
+            if is_full:
                 break
             for line_number, line in _read_lines(place):
                 kind = matcher.match(line)
@@ -224,7 +224,7 @@ class SearchFilesTool(FileTool[SearchFilesInput, SearchFilesOutput]):
                     hit = Match(path=place.display_path, line=line_number, text=line.strip()[:MAX_LINE_CHARS])
                     (phrase if kind == "phrase" else words).append(hit)
         matches = [*phrase, *words]
-        truncated = not is_complete or len(matches) > args.limit
+        truncated = is_full or limit.is_reached or len(matches) > args.limit
         return SearchFilesOutput(query=args.query, matches=matches[: args.limit], truncated=truncated)
 
 

@@ -199,7 +199,7 @@ class OAuthTokenAuth(httpx2.Auth):
                     "expires_at": get_expiry(tokens),
                 }
             )
-            self._file.write(refreshed)
+            await asyncio.to_thread(self._file.write, refreshed)
             return refreshed
 
 

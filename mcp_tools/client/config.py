@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from agent.core.atomic_write import write_atomically
 from agent.core.errors import ConfigError
 from agent.core.models import LOCAL_OWNER, ToolOverrides
 from agent.core.value_faults import describe_first_fault
@@ -214,12 +215,14 @@ def read_entries(path: Path) -> dict[str, Any]:
         return {}
     try:
         data = json.loads(path.read_text("utf-8-sig"))
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise ConfigError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(data, dict):
-        raise ConfigError(f'{path} must hold {{"mcpServers": {{...}}}}')
-    entries = data.get("mcpServers", data.get("servers", data))
-    return entries if isinstance(entries, dict) else {}
+    entries = data.get("mcpServers", data.get("servers", data)) if isinstance(data, dict) else None
+    if not isinstance(entries, dict):
+        raise ConfigError(f'{path} must hold {{"mcpServers": {{"NAME": {{...}}}}}}, an entry for each server')
+    return entries
 
 
 def expand(value: Any, environment: Mapping[str, str]) -> Any:
@@ -277,17 +280,15 @@ def _load_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     key = next((key for key in ("mcpServers", "servers") if key in data), None)
     if key is None and data:
         return data, data  # the map itself
-    entries = data.setdefault(key or "mcpServers", {})
-    if not isinstance(entries, dict):
-        raise ConfigError(f"{path}: {key} must be an object with one entry for each server")
-    return data, entries
+    return data, data.setdefault(key or "mcpServers", {})
 
 
 def _write_file(path: Path, data: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    draft.replace(path)
+    """Replaces the file, whose entries may hold keys. Raises `ConfigError`."""
+    try:
+        write_atomically(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def to_tool_alphabet(name: str) -> str:

@@ -5,13 +5,14 @@
 
 import asyncio
 import fcntl
-import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent.core.atomic_write import write_atomically
 
 LOCK_PAUSE_S = 0.05
 RENEW_EARLY_S = 30.0
@@ -57,11 +58,7 @@ class LoginFile:
     def write(self, login: Login) -> None:
         """Replaces the stored login. Raises `OSError`."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = self._path.with_suffix(f".{os.getpid()}.draft")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(login.model_dump(mode="json"), file)
-        draft.replace(self._path)
+        write_atomically(self._path, login.model_dump_json(), mode=0o600)
 
     def delete(self) -> bool:
         """Deletes the login. Returns whether there was one. Raises `OSError`."""

@@ -1,5 +1,6 @@
 """Registers the tools of an external server: those that are usable and match what a person accepted."""
 
+import asyncio
 import json
 import logging
 import shlex
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import mcp_types as types
 
+from agent.core.atomic_write import write_atomically
 from agent.core.errors import AgentError, ToolQuarantinedError
 from agent.tools import ToolRegistry
 from mcp_tools.client.remote_tool import (
@@ -76,7 +78,7 @@ class ToolRegistration:
         self._offers = self._select_usable(tools)
         self._offered_instructions = sanitize_text(instructions).text[:INSTRUCTIONS_CHARS].strip()
         await self._apply_pins()
-        self._write_cache()
+        await self._write_cache()
 
     async def refresh_pins(self) -> None:
         """Applies decisions made since, in this or another process. If the store fails, the earlier decisions stay."""
@@ -230,13 +232,16 @@ class ToolRegistration:
             f"review: `stepgate mcp-servers review {shlex.quote(server)}`"
         )
 
-    def _write_cache(self) -> None:
-        """Stores the list for the next start, where it is compared with the pins again."""
+    async def _write_cache(self) -> None:
+        """Stores the list for the next start, where it is compared with the pins again. The server works without it."""
         if self._is_closed:
             return
-        self._cache.parent.mkdir(parents=True, exist_ok=True)
         data = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in self._offers]
-        self._cache.write_text(json.dumps(data), "utf-8")
+        try:
+            await asyncio.to_thread(write_atomically, self._cache, json.dumps(data))
+        except OSError as error:
+            name, reason = self._server.name, error.strerror
+            log.warning("the tools of the MCP server %r are not stored for the next start: %s", name, reason)
 
     def _read_cache(self) -> tuple[types.Tool, ...]:
         """The last good list; empty if there is none or it is unreadable."""

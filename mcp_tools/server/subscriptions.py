@@ -27,7 +27,7 @@ from mcp.shared.exceptions import MCPError
 
 from agent.core import events as ev
 from agent.core.cancellation import cancel_and_wait
-from agent.core.errors import AgentError
+from agent.core.errors import AgentError, NotFoundError
 from agent.run_context.run import Run
 from agent.runs.service import AgentService
 from agent.tools import ToolRegistry
@@ -45,6 +45,10 @@ RUN_RESOURCES = ("steps", "report")
 _LISTENER_KEY = "stepgate.listener"
 
 
+_OwnedRun = tuple[str, str]
+"""An owner and the id of a run, which may be somebody else's: then it is not followed for this owner."""
+
+
 class ChangeNotifier:
     """The subscriptions of one server. Nothing is sent before `serve` is entered."""
 
@@ -53,9 +57,10 @@ class ChangeNotifier:
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._follower_counts: Counter[str] = Counter()
-        self._followers: dict[str, asyncio.Task[None]] = {}
-        self._list_listeners = 0
+        self._follower_counts: Counter[_OwnedRun] = Counter()
+        self._followers: dict[_OwnedRun, asyncio.Task[None]] = {}
+        self._list_listeners: Counter[str] = Counter()
+        """How many streams of each owner wait for changes of their list of runs."""
 
     @asynccontextmanager
     async def serve(self, _: Server[Any]) -> AsyncIterator[None]:
@@ -84,29 +89,46 @@ class ChangeNotifier:
         uris = wanted.resource_subscriptions or []
         if len(uris) > MAX_URIS:
             raise MCPError(types.INVALID_PARAMS, f"{len(uris)} resources are too many; at most {MAX_URIS} a stream")
+        owner, counted = get_current_owner(), int(bool(wanted.resources_list_changed))
+        uris = [uri for uri in uris if await self._is_readable(uri)]
+        params = params.model_copy(update={"notifications": wanted.model_copy(update={"resource_subscriptions": uris})})
         with self.follow_runs(uris):
-            self._list_listeners += bool(wanted.resources_list_changed)
+            self._list_listeners[owner] += counted
             try:
                 return await self._listen(context, params)
             finally:
-                self._list_listeners -= bool(wanted.resources_list_changed)
+                self._list_listeners[owner] -= counted
+
+    async def _is_readable(self, uri: str) -> bool:
+        """Whether a URI is not that of somebody else's run, whose changes are nobody else's business."""
+        run_id = parse_run_uri(uri)
+        try:
+            if run_id is not None:
+                await self._service().get_run(run_id, owner=get_current_owner())
+        except NotFoundError:
+            return False
+        except AgentError as error:  # as in `_follow_run`
+            log.debug("run %s is not looked up: %s", run_id, error.message)
+        return True
 
     @contextmanager
     def follow_runs(self, uris: Sequence[str]) -> Iterator[None]:
         """Follows the runs that these URIs name, and publishes their changes."""
-        runs = {run_id for uri in uris if (run_id := parse_run_uri(uri)) is not None}
-        for run_id in runs:
-            self._follower_counts[run_id] += 1
-            if run_id not in self._followers:
-                self._followers[run_id] = self.spawn_task(self._follow_run(run_id))
+        owner = get_current_owner()
+        runs = {(owner, run_id) for uri in uris if (run_id := parse_run_uri(uri)) is not None}
+        for run in runs:
+            self._follower_counts[run] += 1
+            follower = self._followers.get(run)
+            if follower is None or follower.done():  # the run has ended, or the store was down
+                self._followers[run] = self.spawn_task(self._follow_run(run[1]))
         try:
             yield
         finally:
-            for run_id in runs:
-                self._follower_counts[run_id] -= 1
-                if not self._follower_counts[run_id]:
-                    del self._follower_counts[run_id]
-                    self._followers.pop(run_id).cancel()
+            for run in runs:
+                self._follower_counts[run] -= 1
+                if not self._follower_counts[run]:
+                    del self._follower_counts[run]
+                    self._followers.pop(run).cancel()
 
     def spawn_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Starts a task that ends with the server at the latest."""
@@ -145,21 +167,24 @@ class ChangeNotifier:
                 await self.publish(ToolsListChanged())
 
     async def _watch_runs(self) -> None:
-        newest: str | None = None
+        """Announces new runs of the owners who listen. The event says nothing of the run, so that all get it."""
+        newest: dict[str, str] = {}
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            if not self._list_listeners:
-                newest = None
-                continue
+            self._list_listeners = +self._list_listeners  # without the owners of whom nobody listens any longer
+            newest = {owner: run_id for owner, run_id in newest.items() if owner in self._list_listeners}
             try:
-                rows = await self._service().list_runs(owner=get_current_owner(), limit=1)
+                current = {owner: await self._find_newest_run(owner) for owner in [*self._list_listeners]}
             except AgentError as error:
                 log.debug("the runs cannot be listed: %s", error.message)
                 continue
-            current = rows[0].run_id if rows else ""
-            if newest is not None and current != newest:
+            if any(newest.get(owner, run_id) != run_id for owner, run_id in current.items()):
                 await self.publish(ResourcesListChanged())
-            newest = current
+            newest |= current
+
+    async def _find_newest_run(self, owner: str) -> str:
+        rows = await self._service().list_runs(owner=owner, limit=1)
+        return rows[0].run_id if rows else ""
 
 
 class SessionListener:

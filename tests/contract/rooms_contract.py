@@ -44,6 +44,24 @@ class RoomStoreContract:
         assert list(other.list_stamps() or {}) == []
         assert other.create("old", OLD, accept).data == OLD, "the id is free again"
 
+    def test_erased_texts_are_gone_and_other_rooms_stay(self, stores: tuple[RoomStore, RoomStore]) -> None:
+        one, other = stores
+        for room_id in ("first", "second", "third"):
+            one.create(room_id, b"name: x\nowner: anna\n", accept)
+        one.create("other", OLD, accept)
+        one.edit("first", lambda text: f"{text}#\n", accept, version=None)
+        one.delete("second", version=None)
+        one.edit("third", lambda text: text, accept, version=None, managed=False)
+        before = dict(other.list_stamps() or {})
+        one.erase(lambda data: b"owner: anna" in data)
+        assert sorted(other.list_stamps() or {}) == ["other", "third"], "people edit the third one"
+        for room_id in ("first", "second"):
+            assert other.read(room_id) is None
+            assert [text for text in other.list_revisions(room_id) or () if text.data is not None] == []
+        again = other.create("first", b"name: y\n", accept)
+        assert one.read("first") == again
+        assert (one.list_stamps() or {})["first"] != before["first"]
+
     def test_a_stamp_changes_with_every_change(self, stores: tuple[RoomStore, RoomStore]) -> None:
         one, other = stores
         assert one.list_stamps() == {}

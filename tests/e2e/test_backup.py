@@ -88,3 +88,30 @@ def test_a_backup_overwrites_nothing(tmp_path: Path, where: str) -> None:
 def test_what_is_no_backup_is_not_restored(tmp_path: Path) -> None:
     code, told = stepgate(tmp_path / "data", "restore", str(tmp_path))
     assert (code, "`stepgate backup`" in told) == (1, True)
+
+
+def test_the_data_folder_is_not_restored_from_itself(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert stepgate(data, "migrate")[0] == 0
+    code, told = stepgate(data, "restore", str(data))
+    assert (code, "is the data folder itself" in told) == (1, True), told
+    assert (data / "stepgate.db").is_file()
+    assert not [*data.glob("replaced-*")]
+
+
+def test_a_backup_that_fails_leaves_nothing_that_looks_like_one(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert stepgate(data, "migrate")[0] == 0
+    (data / "stepgate.db").write_bytes(b"this was a database once" * 400)
+    code, told = stepgate(data, "backup", str(tmp_path / "saved"))
+    assert (code, "cannot be copied" in told) == (1, True), told
+    assert not (tmp_path / "saved").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert stepgate(data, "migrate")[0] == 0
+    (tmp_path / "file").write_text("")
+    code, told = stepgate(data, "backup", str(tmp_path / "file" / "saved"))
+    assert code == 1
+    assert told.splitlines() == [f"stepgate: {tmp_path}/file/saved: Not a directory"]

@@ -4,18 +4,16 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent.core.errors import BadRequestError, ConflictError, EmbedderError
-from agent.core.settings import Settings
+from agent.core.errors import BadRequestError, ConflictError, EmbedderError, StoreFullError
 from agent.core.settings.loading import load_settings
 from agent.llm.embedder import Embedded, Embedder, LocalEmbedder
-from agent.storage.vectors.exact import ExactIndex
-from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.tools import ToolContext
 from gateway.bootstrap import build_gateway
-from gateway.features.documents.bootstrap_documents import build_corpus_indexer
+from gateway.features.documents.doors.collections import _search_everywhere
 from gateway.features.documents.engine.ingest.collection_lock import lock_collection
 from gateway.features.documents.engine.ingest.corpus import CorpusDocument
 from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
@@ -23,6 +21,7 @@ from gateway.features.documents.engine.search.models import MemoryQuery
 from gateway.features.documents.parts import get_documents
 from gateway.features.incident.tools.issues import SearchPreviousIssuesOutput
 from tests.support.engine import Bench, engine_bench
+from tests.support.faulty import disturbed
 from tests.support.postgres import fresh_database
 from tests.support.processes import start
 
@@ -37,8 +36,7 @@ def corpus(folder: Path, *documents: tuple[str, str], name: str = "corpus.jsonl"
 @asynccontextmanager
 async def indexing(folder: Path, embedder: Embedder | None = None) -> AsyncIterator[tuple[Bench, CorpusIndexer]]:
     async with engine_bench(folder / "data", None, embedder=embedder) as bench:
-        settings, vectors = Settings(_env_file=None), ExactIndex(SqliteVectorRows(bench.store.database))
-        yield bench, build_corpus_indexer(settings, bench.store, vectors, embedder)
+        yield bench, CorpusIndexer(bench.library.resources)
 
 
 async def search_texts(bench: Bench, words: str) -> list[str]:
@@ -153,6 +151,36 @@ async def test_a_build_that_is_broken_off_is_taken_up(tmp_path: Path) -> None:
         assert 0 < half < 500
         report = await indexer.build("local", "issues", [path])
         assert (report.unchanged, report.added) == (half, 500 - half)
+
+
+async def test_a_write_that_fails_leaves_no_passage_behind(tmp_path: Path) -> None:
+    async with indexing(tmp_path) as (bench, indexer):
+
+        async def broken(*_: Any, **__: Any) -> None:
+            raise StoreFullError("the disk is full")
+
+        with disturbed(bench.library._lexical, "put", after=broken), pytest.raises(StoreFullError):
+            await indexer.build("local", "issues", [corpus(tmp_path, ("A-1", "words that nobody may find"))])
+        assert await bench.library._lexical.sample("issues", owner="local", limit=10) == []
+        assert (await indexer.build("local", "issues", [corpus(tmp_path, ("A-1", "other words"))])).added == 1
+        assert await search_texts(bench, "words") == ["other words"]
+
+
+async def test_a_filter_is_asked_of_the_collections_that_have_its_field(tmp_path: Path) -> None:
+    ticket = CorpusDocument(doc_id="A-1", source="jira", text="words of a ticket", metadata={"project": "media"})
+    (tmp_path / "corpus.jsonl").write_text(ticket.to_json_line())
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("words of a note")
+    configured = load_settings(_env_file=None, data_dir=tmp_path / "data", skills_dirs=())
+    async with build_gateway(configured, recover=False, foreign="ignored") as stepgate:
+        documents = get_documents(stepgate)
+        await documents.corpus.build("local", "issues", [tmp_path / "corpus.jsonl"])
+        await documents.library.ingest("local", "notes", tmp_path / "notes")
+        query = MemoryQuery(query_text="words", min_relevance_score=0, filters={"project": "media"})
+        output = await _search_everywhere(stepgate, "local", query, None)
+        assert [one.content for one in output.results] == ["words of a ticket"]
+        with pytest.raises(BadRequestError, match="colour"):
+            await _search_everywhere(stepgate, "local", query.model_copy(update={"filters": {"colour": "red"}}), None)
 
 
 async def test_two_do_not_write_into_one_collection(tmp_path: Path) -> None:

@@ -132,6 +132,8 @@ def test_the_sample_is_the_same_each_time_and_spread_over_types_and_sizes() -> N
     assert sampler.would_keep(refused)
     sampler.add(Candidate(refused))
     assert [one.found for one in sampler.sample()] == [refused]
+    sampler.add(Candidate(refused))
+    assert [one.found for one in sampler.sample()] == [refused, refused], "a site may list an address twice"
 
 
 async def content(bench: Bench, tmp_path: Path) -> tuple[dict[str, int], list[str]]:

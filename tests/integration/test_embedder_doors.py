@@ -1,5 +1,6 @@
 """An embedder behind the gateway: how often it is asked, which vectors are compared, how two rankings are fused."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from tests.integration.conftest import Serve
+from tests.integration.test_cli import stepgate
 
 TOPICS = ("dog pet animal fido", "boat harbour rowing sea", "money budget crowns cost", "sauna steam towel warm")
 SECTIONS = {
@@ -122,6 +124,16 @@ async def test_vectors_of_another_embedder_are_never_compared(serve: Serve) -> N
             await client.get(f"/v1/jobs/{job['id']}", params={"wait_s": 30})
             after = (await client.post("/v1/search", json=body)).json()
             assert after["results"][0]["retrieval_mode"] == "vector", after
+
+
+async def test_memories_get_new_vectors_on_the_command_line(serve: Serve, tmp_path: Path) -> None:
+    async with topic_server() as server:
+        async with client_of(serve, server, "old") as client:
+            await ask(client, "Remember that Fido lives with us", conversation_id="one")
+        words, settings = ("memory", "reindex"), {"embedder_url": server.url, "embedder_model": "new"}
+        code, told = await asyncio.to_thread(stepgate, tmp_path, *words, **settings)
+    assert code == 0, told
+    assert "1 memory has vectors by" in told
 
 
 async def ingest(client: httpx.AsyncClient) -> list[str]:

@@ -13,7 +13,7 @@ import httpx
 import openai
 import pytest
 from inspect_ai.hooks import _hooks
-from inspect_ai.log import read_eval_log
+from inspect_ai.log import EvalError, EvalLog, EvalSample, read_eval_log
 from inspect_ai.log._samples import sample_active
 from typer.testing import CliRunner
 
@@ -24,7 +24,7 @@ from gateway.cli import app
 from gateway.features.evaluation import world
 from gateway.features.evaluation.degraded import DegradedModel, serve_degraded, serve_degraded_in_thread
 from gateway.features.evaluation.inspect_tasks import read_results, run_evaluation
-from gateway.features.evaluation.report import HIDDEN, Report, TaskResult, read_baseline, write_baseline
+from gateway.features.evaluation.report import ERROR_STATUS, HIDDEN, Report, TaskResult, read_baseline, write_baseline
 from gateway.features.evaluation.task_files import select_tasks
 from gateway.features.evaluation.task_sets import HELD_OUT
 from gateway.features.evaluation.world import list_settings, open_world
@@ -114,6 +114,16 @@ def test_a_gateway_that_does_not_start_is_an_error_and_not_a_wrong_answer(tmp_pa
     [result] = read_results(log)
     assert result.status == "error"
     assert "the gateway of the evaluation did not start" in result.failures[0]
+
+
+def test_an_error_without_a_message_is_a_result_too() -> None:
+    error = EvalError(message="", traceback="", traceback_ansi="")
+    sample = EvalSample(id="t", epoch=1, input="", target="", metadata={"family": "f"}, error=error)
+    [result] = read_results(EvalLog.model_construct(samples=[sample]))
+    assert (result.status, result.failures) == (
+        ERROR_STATUS,
+        ("an error without a message; the log has its trace",),
+    )
 
 
 def test_settings_are_passed_on_but_for_those_of_the_world(tmp_path: Path) -> None:
@@ -230,6 +240,16 @@ def test_the_command_refuses_what_it_cannot_do(
     error = CliRunner().invoke(app, ["eval", *arguments]).exception
     assert isinstance(error, ConfigError)
     assert message in error.message
+
+
+def test_a_baseline_of_other_tasks_is_refused_before_the_first_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_baseline(tmp_path / "other.json", Report(results=(TaskResult(id="other", family="f", is_right=True),)))
+    error = CliRunner().invoke(app, ["eval", "--task", "follow-up-number", "--compare", "other.json"]).exception
+    assert isinstance(error, ConfigError)
+    assert "other.json has none of the chosen tasks" in error.message
 
 
 def test_the_command_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ async def test_the_kernel_alone_calculates(serve: Serve) -> None:
         assert tools.isdisjoint({"search_knowledge", "recipe_save", "schedule_create", "summarize"})
         for path in ("/v1/recipes", "/v1/schedules", "/v1/collections", "/v1/responses"):
             assert (await client.get(path)).status_code == 404, path
+        doors = (await client.get("/")).json()["doors"]
+        assert doors.keys().isdisjoint({"tasks", "rooms"})
+        assert {"openai", "agent", "mcp", "openapi"} <= doors.keys(), "the kernel's own"
 
 
 @pytest.mark.parametrize("name", ["recipes", "schedules", "incident", "fleet"])

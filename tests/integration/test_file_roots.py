@@ -10,6 +10,7 @@ from agent.core.readable_roots import AddedRoots, ReadableRoots
 from agent.core.settings import Settings
 from gateway.added_roots import RootRefusedError, add_root, remove_root
 from tests.integration.conftest import Serve
+from tests.integration.test_cli import stepgate
 
 ROOTS = "/v1/admin/file-roots"
 
@@ -128,6 +129,13 @@ def test_a_folder_that_is_gone_can_be_removed(tmp_path: Path, papers: Path) -> N
     papers.rmdir()
     assert remove_root(settings, str(papers))
     assert not remove_root(settings, str(papers))
+
+
+def test_the_home_of_an_unknown_user_is_on_no_list(tmp_path: Path) -> None:
+    assert not remove_root(settings_at(tmp_path), "~nobody-of-this-name/papers")
+    for word in ("add", "remove"):
+        code, told = stepgate(tmp_path, "file-roots", word, "~nobody-of-this-name/papers")
+        assert (code, "Traceback" in told, "~nobody-of-this-name/papers" in told) == (1, False, True), told
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"roots": ["docs"]}', '{"roots": 1}', json.dumps({"roots": [1]})])

@@ -13,6 +13,7 @@ from agent.core.principal import LOCAL
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqlClient, SqliteClient
 from gateway.features.studio.engine.errors import VersionConflictError
+from gateway.features.studio.engine.generated_tools import version_store
 from gateway.features.studio.engine.generated_tools.models import Manifest
 from gateway.features.studio.engine.generated_tools.version_store import ToolVersionStore
 from mcp_tools.builtin.calculator import CalculatorTool
@@ -67,6 +68,20 @@ async def test_versions_are_numbered_and_applied_once(statements: SqlClient) -> 
     assert (await store.list_versions("anna", NAME))[0].state == "staged", "nothing is half done"
     assert await store.remove("local", NAME) == len(numbers) + 1
     assert await store.read_stamp() == ()
+
+
+async def test_of_two_owners_who_take_a_name_together_one_gets_it(
+    statements: SqlClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On PostgreSQL both see the name free.
+    monkeypatch.setattr(version_store, "_IS_FREE", "CAST(? AS TEXT) <> CAST(? AS TEXT)")
+    store = ToolVersionStore(statements, time.time)
+    first, second = [await store.add(make_version(owner=owner, code=f"{CODE}# {owner}\n")) for owner in ("ann", "bob")]
+    await store.activate(first, by="ann", sha256=first.sha256)
+    with pytest.raises(ConflictError):
+        await store.activate(second, by="bob", sha256=second.sha256)
+    assert await store.read_stamp() == ((NAME, "ann", 1, first.sha256),)
+    assert [one.state for one in await store.list_versions("bob", NAME)] == ["staged"]
 
 
 @pytest.mark.row("S002-39")

@@ -2,15 +2,20 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from agent.storage.api_keys import KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
-from gateway.auth.authentication import CACHE_SECONDS
+from gateway.auth.authentication import CACHE_SECONDS, Caller
+from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.idempotency.store import IdempotencyStore
 from tests.integration.conftest import Serve
 from tests.support.script import says, script
@@ -167,3 +172,27 @@ async def test_a_run_of_a_task_has_the_id_that_was_noted_before_it_began(
     assert again.content == first.content
     assert [run["run_id"] for run in runs] == [first.headers["x-stepgate-run-id"]]
     assert noted == []
+
+
+async def test_a_request_that_met_a_defect_may_be_sent_again(tmp_path: Path) -> None:
+    store = await open_sqlite(tmp_path / "stepgate.db")
+    idempotency = IdempotencyStore(SqliteClient(store.database))
+    answers: list[Callable[[], None]] = [lambda: None, _fail]
+
+    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+        answers.pop()()
+        await JSONResponse({"done": True})(scope, receive, send)
+
+    async def authenticate(_: Headers) -> Caller:
+        return Caller()
+
+    app = IdempotencyMiddleware(door, lambda: idempotency, authenticate)
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        codes = [(await client.post("/v1/agent", json=SUM, headers=KEY)).status_code for _ in range(3)]
+    await store.close()
+    assert codes == [500, 200, 200]
+
+
+def _fail() -> None:
+    raise KeyError("a defect")

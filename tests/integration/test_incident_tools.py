@@ -12,13 +12,10 @@ from hypothesis import strategies as st
 from agent.core.errors import ToolSetupError
 from agent.core.events import RunFailed
 from agent.core.models import JsonObject
-from agent.core.settings import Settings
 from agent.rooms import load_rooms
-from agent.storage.vectors.exact import ExactIndex
-from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.tools import ToolContext, ToolResult
-from gateway.features.documents.bootstrap_documents import build_corpus_indexer
 from gateway.features.documents.engine.ingest.corpus import CorpusDocument
+from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
 from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping
 from gateway.features.documents.engine.ingest.corpus_prepare import prepare
 from gateway.features.documents.engine.search.severity import parse_severity
@@ -36,9 +33,7 @@ ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="incident").get("in
 
 
 async def build(bench: Bench, collection: str, *corpora: Path) -> None:
-    vectors = ExactIndex(SqliteVectorRows(bench.store.database))
-    indexer = build_corpus_indexer(Settings(_env_file=None), bench.store, vectors, None)
-    report = await indexer.build("local", collection, corpora)
+    report = await CorpusIndexer(bench.library.resources).build("local", collection, corpora)
     assert report.faults.count == 0
 
 

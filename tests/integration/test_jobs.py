@@ -318,6 +318,26 @@ async def test_a_batch_that_cannot_be_stored_is_tried_again_and_at_last_given_up
         assert await consistent(made.bench)
 
 
+async def test_fetched_files_that_cannot_be_had_for_a_moment_are_read_at_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_reader, "RETRY_SECONDS", 0.0)
+    async with house(tmp_path) as made:
+        objects, failures = made.bench.library.resources.objects, [StoreError("the bucket is away")]
+        fetch = objects.fetch
+
+        def fetch_later(name: str, path: Path) -> None:
+            if failures:
+                raise failures.pop()
+            fetch(name, path)
+
+        monkeypatch.setattr(objects, "fetch", fetch_later)
+        process = made.process()
+        done = await made.ended(await process.submit("local", "work", WANTED))
+        assert (done.status, (done.outcome.report or {}).get("read")) == ("done", 2), done.outcome
+        assert failures == []
+
+
 @pytest.mark.parametrize("method", ["claim", "add", "count_open", "list_sources", "list_results"])
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_job_outlives_a_store_that_fails_for_a_moment(

@@ -9,7 +9,8 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import AgentResponse
 from agent.rooms import load_rooms
 from agent.tools import ToolContext
-from gateway.features.documents.engine.ingest.collections import IngestReport
+from gateway.features.documents.engine.ingest.collections import FoundDocument, IngestReport
+from gateway.features.documents.engine.search.documents import Document
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery
 from gateway.packaged_files import PACKAGE_ROOT
@@ -184,3 +185,38 @@ async def test_without_documents_the_tool_says_how_to_get_some(tmp_path: Path) -
     async with engine_bench(tmp_path / "data", None, room=ROOM) as bench:
         response = await bench.run("How many days of paid holiday does an employee have?")
     assert "stepgate ingest" in response.response
+
+
+async def test_a_document_that_was_read_again_while_its_removal_waited_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine_bench(tmp_path / "data", None) as bench:
+        folder = folder_with(tmp_path, menu_txt="Lunch is soup on Mondays.")
+        await read(bench, folder)
+        (before,) = await bench.library.list_documents("local", "work")
+        looked_up = await bench.library.get_document("local", before.document_id)
+        await read(bench, folder_with(tmp_path, menu_txt="Lunch is fish on Fridays."))
+        (after,) = await bench.library.list_documents("local", "work")
+        assert after.document_id != before.document_id
+
+        async def look_up_earlier(*_: object) -> FoundDocument:
+            return looked_up
+
+        monkeypatch.setattr(bench.library, "get_document", look_up_earlier)
+        await bench.library.remove_document("local", before.document_id)
+        assert await bench.library.list_documents("local", "work") == []
+        assert await bench.library._lexical.sample("work", owner="local", limit=10) == []
+
+
+async def test_a_document_that_came_while_a_drop_waited_is_dropped_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine_bench(tmp_path / "data", None) as bench:
+        await read(bench, folder_with(tmp_path, menu_txt="Lunch is soup on Mondays."))
+
+        async def list_earlier(*_: object) -> list[Document]:
+            return []
+
+        monkeypatch.setattr(bench.library, "list_documents", list_earlier)
+        assert await bench.library.drop_collection("local", "work") == 1
+        assert await bench.library.list_collections("local") == {}

@@ -3,20 +3,25 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.server.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types import LoggingMessageNotificationParams
 
+from agent.core.cancellation import cancel_and_wait
 from agent.tools import ToolRegistry
 from mcp_tools.server import subscriptions as server_changes
 from tests.conformance import run
 from tests.integration.conftest import Serve
+from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_mcp_server import MODEL
 from tests.support.conformance_wire import ACCEPT, BEGIN, META, SLOW
 from tests.support.engine import engine_bench
@@ -58,6 +63,50 @@ async def test_new_runs_and_changed_lists_are_told(fixtures: str) -> None:
             await asyncio.wait([following], timeout=0.5)
         runs = following.result()
     assert (type(tools).__name__, type(runs).__name__) == ("ToolsListChanged", "ResourcesListChanged")
+
+
+@asynccontextmanager
+async def client_of_owner(url: str, folder: Path, owner: str) -> AsyncIterator[Client]:
+    """A client of era 2026 with a key of an owner."""
+    key = await created_key(folder / "data", owner, "--owner", owner, "--scopes", "mcp,agent")
+    async with (
+        httpx2.AsyncClient(headers=bearer(key), timeout=30) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode="2026-07-28") as client,
+    ):
+        yield client
+
+
+async def test_the_runs_of_the_owner_who_listens_are_watched(serve: Serve, tmp_path: Path) -> None:
+    async with (
+        serve(None, require_key="always") as url,
+        client_of_owner(url, tmp_path, "anna") as anna,
+        asyncio.timeout(20),
+        anna.listen(resources_list_changed=True) as events,
+    ):
+        following = asyncio.ensure_future(anext(aiter(events)))
+        while not following.done():
+            await anna.call_tool("agent_run", {"task": "what is 6*7"})
+            await asyncio.wait([following], timeout=0.5)
+    assert type(following.result()).__name__ == "ResourcesListChanged"
+
+
+async def test_the_owner_of_a_run_hears_of_it_and_nobody_else(serve: Serve, tmp_path: Path) -> None:
+    async with (
+        serve(SLOW, require_key="always") as url,
+        client_of_owner(url, tmp_path, "anna") as anna,
+        client_of_owner(url, tmp_path, "bob") as bob,
+    ):
+        started: Any = (await anna.call_tool("agent_run", BEGIN)).structured_content
+        report = f"run://{started['run_id']}/report"
+        async with (
+            asyncio.timeout(20),
+            bob.listen(resource_subscriptions=[report]) as others,
+            anna.listen(resource_subscriptions=[report]) as events,
+        ):
+            assert await anext(aiter(events)) == ResourceUpdated(report)
+            waiting = asyncio.ensure_future(anext(aiter(others)))
+            assert not (await asyncio.wait([waiting], timeout=0.5))[0]
+            await cancel_and_wait(waiting)
 
 
 async def test_a_stopping_gateway_lets_its_listeners_go(tmp_path: Path) -> None:

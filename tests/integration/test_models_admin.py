@@ -156,6 +156,8 @@ async def test_a_file_that_was_changed_by_hand_is_used_and_a_broken_one_reported
     ("body", "param"),
     [
         ({"base_url": "file:///etc/passwd", "model": "m"}, "base_url"),
+        ({"base_url": "http://", "model": "m"}, "base_url"),
+        ({"base_url": "http://[127.0.0.1:9/v1", "model": "m"}, "base_url"),
         ({"base_url": "http://127.0.0.1:9/v1"}, "model"),
         ({"base_url": "http://127.0.0.1:9/v1", "model": "m", "roles": ["slow"]}, "roles"),
         ({"base_url": "http://127.0.0.1:9/v1", "model": "m", "name": "Not A Name"}, "name"),
@@ -237,6 +239,13 @@ async def test_the_command_line_uses_lists_and_removes(tmp_path: Path) -> None:
         assert KEY not in out
         _, out = await run("list", "--json")
         assert json.loads(out)["configured"][0]["has_key"] is True
+        for words, reason in (
+            (("acme/tiny", "--at", endpoint.url, "--name", "Not A Name"), "stepgate: name: "),
+            (("acme/tiny", "--at", "localhost:11434"), "must begin with http:// or https://"),
+            (("./no-such-file.gguf",), "stepgate: there is no file ./no-such-file.gguf"),
+        ):
+            code, refused = await run("use", *words)
+            assert (code in (1, 2), reason in refused) == (True, True), refused
         code, refused = await run("use", "acme/tiny")
         assert (code, "AGENT_DISCOVER=off" in refused) == (1, True)
         assert (await run("remove", "at-127-0-0-1"))[0] == 0

@@ -9,6 +9,12 @@ import httpx
 import pytest
 from mcp import Client
 
+from agent.core.errors import ToolDeniedError
+from agent.storage.api_keys import KeyStore
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.sql import SqliteClient
+from agent.tools import ToolContext
+from gateway.features.studio.bootstrap_studio import build_room_authorizer
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import from_cold, stepgate
 from tests.integration.test_keys import bearer, created_key
@@ -150,6 +156,22 @@ async def test_a_person_is_asked_where_the_room_asks(serve: Serve, tmp_path: Pat
             while (await client.get("/v1/models/ours")).status_code != 200:  # noqa: ASYNC110 - the run goes on by itself
                 await asyncio.sleep(0.05)
         assert (rooms / "ours.yaml").exists()
+
+
+async def test_an_expired_key_edits_no_room_by_a_tool(tmp_path: Path) -> None:
+    """A run may outlive the key that began it."""
+    store, now = open_sqlite(tmp_path / "db"), [1_800_000_000.0]
+    keys = KeyStore(SqliteClient(store.database), lambda: now[0])
+    key, _ = await keys.create("anna", "laptop", ["rooms"], expires_at=now[0] + 10)
+    authorize = build_room_authorizer(keys, allow_programs=False)
+    context = ToolContext(run_id="run_1", owner="anna", api_key_id=key.id)
+    try:
+        assert (await authorize(context)).owner == "anna"
+        now[0] += 11
+        with pytest.raises(ToolDeniedError, match="only by API keys"):
+            await authorize(context)
+    finally:
+        await store.aclose()
 
 
 async def test_a_key_without_the_scope_edits_no_room_by_a_tool(serve: Serve, tmp_path: Path) -> None:

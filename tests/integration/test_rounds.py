@@ -353,6 +353,18 @@ async def test_a_misspelt_value_is_corrected_without_asking_a_model(tmp_path: Pa
     assert "What of it is not known" in shown, "both parts are served"
 
 
+async def test_a_corrected_round_is_recorded_as_made_by_rules(tmp_path: Path) -> None:
+    model = script(decides({"tool": "get_stock", "inputs": {"x": "boilers"}}, times=1), decides(), ANSWER)
+    shop = FunctionTool("get_stock", get_stock)
+    async with engine_bench(tmp_path, model, tools=[shop], model_profile="small") as bench:
+        events = await bench.events("How many boilers are there?")
+    plans = [event.body for event in events if isinstance(event.body, PlanProposed)]
+    corrected = next(one for one in plans if one.adjusted)
+    assert (corrected.requested, corrected.effective, corrected.plan.origin) == ("rules", "rules", "rules")
+    assert "names the value" in (corrected.plan.origin_reason or "")
+    assert plans[0].effective == plans[0].plan.origin == "llm"
+
+
 async def test_a_misspelt_change_is_not_corrected(tmp_path: Path) -> None:
     order_boilers = decides({"tool": "get_stock", "inputs": {"x": "boilers"}}, times=1)
     model = script(wants("get_stock"), order_boilers, decides(), ANSWER)

@@ -478,7 +478,7 @@ async def test_the_researcher_borrows_and_keeps_only_what_its_sources_say(tmp_pa
             "url": "http://x.test/",
         }
     ]
-    assert "1 findings were left out" in finished.result.uncertainties[0].message
+    assert "left out: 1 finding whose words" in finished.result.uncertainties[0].message
 
 
 async def test_by_rules_the_researcher_quotes_the_users_documents(tmp_path: Path) -> None:

@@ -305,6 +305,7 @@ async def test_modes_are_chosen_apart(serve: Serve) -> None:
     ("written", "reason"),
     [
         ("", "was empty or cut off"),
+        ("<think>The cache is", "was empty or cut off"),
         ("word " * 200, "has more than 80 words"),
         ("It is the cache [9].", "does not cite what its own does"),
         ("4711 users are affected.", "has figures that stand nowhere in the report: 4711"),

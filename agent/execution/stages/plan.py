@@ -160,7 +160,7 @@ def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -
         "results": state.plan is not None and _has_read_outside(state),
         "ground": quotes_ground(_list_changes(state, planned.plan), planned.ground, _join_user_texts(state)),
     }
-    by_model = planned.effective == "llm"
+    by_model = planned.effective == "llm" or planned.repeats_model
     return (*(name for name, is_there in found.items() if is_there), *list_message_sources(state, by_model=by_model))
 
 

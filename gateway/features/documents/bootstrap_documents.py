@@ -58,9 +58,8 @@ def build_documents(host: FeatureHost) -> Documents:
     library = build_library(settings, store, memory.vectors, memory.embedder, client, context.audit, connectors)
     jobs = IngestJobs(JobStore(context.statements, store.clock), library, settings.readable_roots)
     context.stack.push_async_callback(jobs.aclose)
-    corpus = build_corpus_indexer(settings, store, memory.vectors, memory.embedder)
     sources = SourceStore(context.statements, settings.readable_roots, store.clock, context.audit)
-    return Documents(connectors, library, corpus, jobs, sources)
+    return Documents(connectors, library, CorpusIndexer(library.resources), jobs, sources)
 
 
 def build_library(
@@ -87,17 +86,6 @@ def build_library(
         audit=audit,
         mode=settings.retrieval_mode,
         credentials=Credentials(settings.credentials_file),
-    )
-
-
-def build_corpus_indexer(
-    settings: Settings, store: Storage, vectors: VectorIndex, embedder: Embedder | None
-) -> CorpusIndexer:
-    """The indexer that loads corpora into collections."""
-    statements = build_statements(store)
-    documents, collections = DocumentStore(statements, store.clock), CollectionStore(statements, store.clock)
-    return CorpusIndexer(
-        documents, _build_lexical_index(settings, store), vectors, embedder, collections, clock=store.clock
     )
 
 

@@ -213,7 +213,8 @@ def _read_result(sample: EvalSample) -> TaskResult:
     family = str(sample.metadata["family"])
     if sample.error is not None or not sample.scores:
         reason = sample.error.message if sample.error is not None else "the sample was not scored"
-        return TaskResult(id=str(sample.id), family=family, is_right=False, failures=(reason.splitlines()[0],))
+        lines = reason.splitlines() or ["an error without a message; the log has its trace"]
+        return TaskResult(id=str(sample.id), family=family, is_right=False, failures=(lines[0],))
     [score] = sample.scores.values()
     outcome = Outcome.model_validate(sample.metadata["outcome"])
     return build_result(str(sample.id), family, outcome, (score.metadata or {})["failures"])

@@ -16,7 +16,7 @@ ResultT = TypeVar("ResultT", bound=MeasuredResult)
 
 
 class ProgressFile(Generic[ResultT]):
-    """One JSON line for what is evaluated, then one for each result. `answerer` is who answered: see `ANSWERERS`."""
+    """One JSON line for what is evaluated, then one for each result with the name of the `Answerer`."""
 
     def __init__(self, path: Path, about: dict[str, Any], result_type: type[ResultT]) -> None:
         """Reads the file, or begins it. Raises `ConfigError` for the file of another evaluation."""

@@ -58,9 +58,15 @@ class Report(BaseModel):
         return sum(result.is_right for result in self.results)
 
 
-def describe_subject(settings: Settings, *, damage: float = 0.0, seed: int = 0) -> dict[str, Any]:
-    """Describes what is evaluated: results belong together where this is the same."""
-    return {"model": settings.model_fast, "high": settings.model_high, "damage": damage, "seed": seed}
+def describe_subject(
+    settings: Settings, *, damage: float = 0.0, kinds: Sequence[str] = (), seed: int = 0
+) -> dict[str, Any]:
+    """Describes what is evaluated: results belong together where this is the same.
+
+    `kinds` are the kinds of damage, where not all are wanted.
+    """
+    about = {"model": settings.model_fast, "high": settings.model_high, "damage": damage, "seed": seed}
+    return about | {"kinds": sorted(set(kinds))} if kinds else about
 
 
 def build_result(task_id: str, family: str, outcome: Outcome, failures: Sequence[str]) -> TaskResult:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import JsonValue, SecretStr
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
 from gateway.auth.authentication import is_loopback
@@ -211,14 +212,20 @@ async def _run_gateway(world: World, settings: Mapping[str, str]) -> AsyncIterat
         *GATEWAY_COMMAND,
         env=environment, cwd=world.folder, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
+    reading: asyncio.Task[None] | None = None
     try:
-        yield await _read_address(process)
+        url = await _read_address(process)
+        assert process.stderr is not None
+        reading = asyncio.create_task(_discard(process.stderr), name="gateway output")
+        yield url
     finally:
         await _stop(process)
+        if reading is not None:
+            await cancel_and_wait(reading)
 
 
 async def _read_address(process: asyncio.subprocess.Process) -> str:
-    """The gateway's address once it listens. Its further output is discarded."""
+    """The gateway's address once it listens."""
     assert process.stderr is not None
     lines: list[str] = []
     with contextlib.suppress(TimeoutError):
@@ -226,7 +233,6 @@ async def _read_address(process: asyncio.subprocess.Process) -> str:
             while line := (await process.stderr.readline()).decode("utf-8", "replace").rstrip():
                 lines.append(line)
                 if line.startswith("Stepgate listens on "):
-                    asyncio.get_running_loop().create_task(_discard(process.stderr), name="gateway output")
                     return line.rsplit(" ", 1)[1]
     raise ConfigError("the gateway of the evaluation did not start: " + (" | ".join(lines[-3:]) or "no output"))
 

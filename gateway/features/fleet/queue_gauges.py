@@ -1,11 +1,16 @@
 """The gauges of the queue: read from the database when somebody asks for the metrics."""
 
+import logging
 from time import monotonic
 
 from prometheus_client import CollectorRegistry, Gauge
 
+from agent.core.errors import StoreError
+from agent.core.throttled_log import ThrottledLog
 from agent.dispatch import LANES
 from gateway.features.fleet.engine.queue_state import QueueState
+
+log = logging.getLogger(__name__)
 
 CACHE_SECONDS = 5.0
 """How long the figures are kept: every process of a fleet is asked for them, and counting a long queue takes time."""
@@ -16,6 +21,7 @@ class QueueGauges:
 
     def __init__(self, registry: CollectorRegistry, state: QueueState) -> None:
         self._state = state
+        self._trouble = ThrottledLog(log, "the gauges of the queue cannot be read")
         self._read_at = float("-inf")
         self._depth, self._running, self._oldest, self._workers = (
             # `mostrecent`: of several processes behind one port, the one that read last.
@@ -29,11 +35,19 @@ class QueueGauges:
         )
 
     async def refresh(self) -> None:
-        """Reads the queue, unless that was just done. Raises `StoreError`."""
+        """Reads the queue, unless that was just done.
+
+        If the store is down, the gauges stay as they are: the other metrics are most wanted then.
+        """
         if monotonic() - self._read_at < CACHE_SECONDS:
             return
         self._read_at = monotonic()
-        depths, workers = await self._state.list_depths(), await self._state.list_workers()
+        try:
+            depths, workers = await self._state.list_depths(), await self._state.list_workers()
+        except StoreError as error:
+            self._trouble.record_failure(error.message, error.code)
+            return
+        self._trouble.record_recovery()
         for lane in LANES:
             mine = [depth for depth in depths if depth.lane == lane]
             self._depth.labels(lane).set(sum(depth.waiting for depth in mine))

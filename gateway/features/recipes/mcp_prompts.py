@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 
 import mcp_types as types
 
-from gateway.features.recipes.engine import Recipe, RecipeStore
-from mcp_tools.server.current_principal import get_current_owner
+from gateway.features.recipes.engine import NO_RECIPES, Recipe, RecipeSet, RecipeStore
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 from mcp_tools.server.stored_prompts import make_prompt, make_prompt_result
 
 
@@ -19,7 +19,9 @@ class RecipePrompts:
         self._store = store
 
     async def list_prompts(self, exclude: Collection[str]) -> list[types.Prompt]:
-        """The recipes of a caller as prompts with their parameters as arguments."""
+        """The recipes of a caller as prompts with their parameters as arguments; none for a key whose tools do not
+        include `recipes_list`.
+        """
         return [
             make_prompt(
                 recipe.name,
@@ -29,13 +31,19 @@ class RecipePrompts:
                     for one in recipe.parameters
                 ),
             )
-            for recipe in await self._store.list_applied(get_current_owner())
+            for recipe in await self._list_recipes()
         ]
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult | None:
         """A message that has the client's model call the recipe through `agent_run`."""
-        recipe = (await self._store.list_applied(get_current_owner())).get(name)
+        recipe = (await self._list_recipes()).get(name)
         return build_call_prompt(recipe, arguments) if recipe is not None else None
+
+    async def _list_recipes(self) -> RecipeSet:
+        """What `GET /v1/recipes` would show the caller of those in use."""
+        if not get_current_principal().may_call("recipes_list"):
+            return NO_RECIPES
+        return await self._store.list_applied(get_current_owner())
 
 
 def build_call_prompt(recipe: Recipe, arguments: Mapping[str, str]) -> types.GetPromptResult:

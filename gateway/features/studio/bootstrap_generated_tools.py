@@ -53,7 +53,7 @@ def build_maker_authorizer(keys: KeyStore, find_editor: AuthorizeEditor) -> Auth
         editor = await find_editor(context)
         if context.api_key_id is None:
             return Principal(context.owner, display_name=editor.name)
-        key = await keys.get(context.api_key_id)
+        key = await keys.get_valid(context.api_key_id)
         return Principal(key.owner, key.id, key.tools, key.limits.parallel_runs, key.has_scope("approve"), editor.name)
 
     return authorize

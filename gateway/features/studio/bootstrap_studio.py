@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from agent.core.errors import NotFoundError, ToolDeniedError
+from agent.core.errors import AuthError, ToolDeniedError
 from agent.core.events import RunCreated
 from agent.core.models import LOCAL_OWNER, JsonObject, Room
 from agent.execution.gates import GATES
@@ -156,10 +156,10 @@ def build_room_authorizer(keys: KeyStore, *, allow_programs: bool) -> AuthorizeE
         if context.api_key_id is None and context.owner == LOCAL_OWNER:
             return Editor(LOCAL_OWNER, f"{LOCAL_OWNER} (run {context.run_id})", False, without_key)
         try:
-            key = None if context.api_key_id is None else await keys.get(context.api_key_id)
-        except NotFoundError:
+            key = None if context.api_key_id is None else await keys.get_valid(context.api_key_id)
+        except AuthError:
             key = None
-        if key is None or key.revoked_at is not None or not key.has_scope("rooms"):
+        if key is None or not key.has_scope("rooms"):
             raise ToolDeniedError("rooms are listed and changed only by API keys with the scope 'rooms'")
         programs: ProgramRight = "ask" if key.has_scope("admin") else "refused"
         return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})", False, programs)

@@ -13,6 +13,7 @@ from gateway.feature_host import FeatureHost
 from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
 from gateway.features.studio.engine.room_checks import check_rooms_at_start
 from gateway.features.studio.engine.room_editor import RoomEditor
+from gateway.features.studio.engine.room_yaml import read_owner
 from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
 from gateway.features.studio.mcp_prompts import SavedPrompts
 from gateway.features.studio.parts import get_studio
@@ -48,8 +49,10 @@ class OwnedRooms:
     editor: RoomEditor
 
     async def remove_owner(self, owner: str, *, by: str) -> None:
-        """Deletes the managed rooms of an owner."""
-        await self.editor.remove_owner(owner)
+        """Deletes the managed rooms of an owner, with every text that they had. Raises `StoreError`."""
+        live = self.editor.live
+        await asyncio.to_thread(live.store.erase, lambda data: read_owner(data) == owner)
+        await live.refresh()
 
 
 def list_owned_stores(host: FeatureHost) -> tuple[OwnedRooms, ...]:

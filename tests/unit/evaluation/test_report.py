@@ -7,6 +7,7 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.models import JsonObject
+from agent.core.settings import Settings
 from gateway.features.evaluation.conversation import Outcome, ToolUse, add_run, count_least_calls
 from gateway.features.evaluation.report import (
     COLUMNS,
@@ -15,6 +16,7 @@ from gateway.features.evaluation.report import (
     TaskResult,
     build_result,
     compare_reports,
+    describe_subject,
     format_call_ratio,
     format_comparison,
     format_failures,
@@ -105,6 +107,13 @@ def test_another_file_is_no_baseline(tmp_path: Path, text: str) -> None:
         read_baseline(tmp_path / "b.json")
     with pytest.raises(ConfigError, match="cannot be read"):
         read_baseline(tmp_path / "missing.json")
+
+
+def test_results_of_other_damage_do_not_belong_together(tmp_path: Path) -> None:
+    settings = Settings(_env_file=None, data_dir=tmp_path)
+    dropped = describe_subject(settings, damage=0.2, kinds=["drop_brace"])
+    assert dropped != describe_subject(settings, damage=0.2, kinds=["repeat"]) != describe_subject(settings, damage=0.2)
+    assert dropped == describe_subject(settings, damage=0.2, kinds=["drop_brace", "drop_brace"])
 
 
 def test_reports_are_compared_by_the_tasks_they_share() -> None:

@@ -112,6 +112,12 @@ async def test_a_value_without_a_citation_needs_words() -> None:
     assert "named no words" in unit.problem
 
 
+@pytest.mark.parametrize("words", ["...", "\u2026", '"', "**"])
+async def test_words_without_a_letter_support_nothing(words: str) -> None:
+    (unit,) = await check("Staff are on holiday [1].", reply(("supported", words)))
+    assert "named no words" in unit.problem
+
+
 async def test_many_claims_are_checked_in_several_calls() -> None:
     sizes: list[int] = []
 
@@ -164,7 +170,13 @@ def test_replies_with_more_around_the_json_are_read(text: str) -> None:
     assert parse_verdicts(text)[1].verdict == "supported"
 
 
-@pytest.mark.parametrize("text", ["", "yes", "{}", '{"claims": []}', '{"claims": [{"claim": 1, "verdict": "true"}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "yes", "{}", '{"claims": []}', '{"claims": [{"claim": 1, "verdict": "true"}]}', "<think>{}",
+        pytest.param('{"a":' * 100_000, id="deep"),
+    ],
+)  # fmt: skip
 def test_unreadable_replies_are_no_verdicts(text: str) -> None:
     with pytest.raises(ModelOutputError):
         parse_verdicts(text)

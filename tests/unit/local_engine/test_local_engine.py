@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 import stat
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -211,3 +212,12 @@ def _is_engine_of(entry: Path, parent: int) -> bool:
         return ppid == parent and b"gateway.local_engine.child" in entry.joinpath("cmdline").read_bytes()
     except (OSError, IndexError):
         return False
+
+
+async def test_a_line_longer_than_the_buffer_does_not_end_the_reading() -> None:
+    stream = asyncio.StreamReader(limit=16)
+    stream.feed_data(b"x" * 100 + b"\nE out of memory\n")
+    stream.feed_eof()
+    lines: deque[str] = deque()
+    await engine._keep_lines(stream, lines)
+    assert "E out of memory" in lines

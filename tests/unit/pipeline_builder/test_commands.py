@@ -82,6 +82,7 @@ def test_ocr_of_every_page_and_its_languages() -> None:
     [
         ("template nonsense", "no template 'nonsense'"),
         ("set chunk_size", "a parameter and a number"),
+        (f"set chunk_size {'9' * 5000}", "a parameter and a number"),
         ("set chunk_size 3", "at least 50"),
         ("set overlap 5", "has no overlap, only size, table_size"),
         ("chunker nonsense", "there is no chunker"),

@@ -16,12 +16,12 @@ from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
 from gateway.features.documents.engine.search.embedder_calibration import (
-    CALIBRATION_SECONDS,
     Calibration,
     EmbedderCalibration,
 )
 from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
 from gateway.features.documents.engine.search.lexical_sqlite import create_sqlite_index
+from gateway.features.documents.engine.search.measured_values import VALID_SECONDS
 from gateway.features.documents.engine.search.models import MemoryQuery
 from gateway.features.documents.engine.search.naming import make_vector_set_name
 from gateway.features.documents.engine.search.retriever import Retriever
@@ -141,7 +141,7 @@ async def test_a_check_is_made_once_an_hour(lexical: LexicalIndex) -> None:
     await lexical.put("docs", make_passages(make_texts()), owner="ann")
     model, now = CountingModel(), [0.0]
     check = EmbedderCalibration(model, clock=lambda: now[0])
-    for at, asked in ((0.0, 20), (CALIBRATION_SECONDS - 1, 20), (CALIBRATION_SECONDS + 1, 40)):
+    for at, asked in ((0.0, 20), (VALID_SECONDS - 1, 20), (VALID_SECONDS + 1, 40)):
         now[0] = at
         await check.calibrate(lexical, "ann", "docs", SPACE, "engine")
         assert len(model.asked) == asked

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from agent.core.errors import ToolInputError
 from gateway.features.documents.engine.ingest.connectors.local import LocalConnector
@@ -13,6 +14,7 @@ from gateway.features.documents.engine.ingest.connectors.port import FetchedDocu
 from gateway.features.documents.engine.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
 from gateway.features.documents.engine.search.models import ConnectorInput, ConnectorOutput, SourceType
 from gateway.features.pipeline_builder.engine.subagents import source_files
+from gateway.features.pipeline_builder.engine.subagents.reading_tools import PreviewInput
 from gateway.features.pipeline_builder.engine.subagents.source_files import SourceFiles, open_file
 
 
@@ -184,3 +186,9 @@ async def test_of_a_large_source_of_the_net_the_beginning_is_fetched_and_said(
 async def test_a_source_that_breaks_off_is_an_error(tmp_path: Path, stack: AsyncExitStack) -> None:
     with pytest.raises(ConnectorError, match="the site is down"):
         await fetched(Shelf(1, broken=True), tmp_path, stack).list_files()
+
+
+def test_a_place_that_no_file_can_have_is_refused() -> None:
+    with pytest.raises(ValidationError, match="start"):
+        PreviewInput(file="a.txt", start=2**70)
+    assert PreviewInput(file="a.txt", start=2**40).start == 2**40

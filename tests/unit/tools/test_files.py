@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError
 from agent.tools import ToolContext
-from mcp_tools.builtin import files
+from mcp_tools.builtin import file_roots, files
 from mcp_tools.builtin.file_roots import MAX_FILE_BYTES, FileRoots
 from mcp_tools.builtin.files import ListFilesTool, ReadFileTool, SearchFilesTool
 
@@ -229,10 +229,14 @@ async def test_a_search_stops_at_its_limit(root: Path) -> None:
 
 
 async def test_a_walk_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_WALKED_ENTRIES", 2)
+    for module in (files, file_roots):
+        monkeypatch.setattr(module, "MAX_WALKED_ENTRIES", 3)  # the first has a dot before its name
     assert await list_paths(root) == ["data.bin", "empty.txt", "[more files; narrow the pattern]"]
     found = await SearchFilesTool(FileRoots((root,))).call({"query": "third"}, CONTEXT)
     assert found.value == {"query": "third", "matches": [], "truncated": True}
+    assert found.text == "No file of the first 3 entries contains 'third'; name a folder."
+    nothing = await ListFilesTool(FileRoots((root,))).call({"pattern": "*.zzz"}, CONTEXT)
+    assert nothing.text == "No files. None of the first 3 entries fits; name a folder with fewer."
 
 
 async def test_the_second_root_is_tried_where_the_first_has_nothing(root: Path) -> None:

@@ -155,6 +155,11 @@ def test_no_summary_is_longer_than_asked(text: str, max_words: int) -> None:
         ("by noon on Friday", "by noon on Friday", FRIDAY.replace(hour=12)),
         ("by 17:00 on 3 May 2027", "by 17:00 on 3 May 2027", datetime(2027, 5, 3, 17, 0, tzinfo=UTC)),
         ("within 99999 months", "within 99999 months", None),
+        ("by 17:30 UTC", "by 17:30 UTC", datetime(2026, 11, 4, 17, 30, tzinfo=UTC)),
+        ("by 5pm EST", "by 5pm EST", datetime(2026, 11, 4, 22, 0, tzinfo=UTC)),
+        ("by Friday 9am CET", "by Friday 9am CET", datetime(2026, 11, 6, 8, 0, tzinfo=UTC)),
+        ("by 2026-11-09T14:00:00Z", "by 2026-11-09T14:00:00Z", datetime(2026, 11, 9, 14, 0, tzinfo=UTC)),
+        ("by 15:00 Zoe wants it", "by 15:00", datetime(2026, 11, 4, 15, 0, tzinfo=UTC)),
     ],
 )
 def test_deadlines(text: str, words: str, due: datetime | None) -> None:

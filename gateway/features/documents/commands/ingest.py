@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.core.errors import BadRequestError
 from agent.core.models import LOCAL_OWNER
 from agent.text.plurals import format_count
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import format_local_time, gateway_command, get_operator_name
+from gateway.cli.text_files import read_text_file
 from gateway.features.documents.parts import get_documents
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ async def ingest(
     limits = {"max_depth": max_depth, "max_pages": max_pages}
     wanted = parse_source_address(source, recursive, credentials).model_copy(update=limits)
     password = read_password_file(password_file) if password_file is not None else None
-    chosen = build_requested_pipeline(template, None, _read_pipeline_file(pipeline))
+    chosen = build_requested_pipeline(
+        template, None, None if pipeline is None else read_text_file(pipeline, "--pipeline")
+    )
     if dry_run:
         tried = await get_documents(stepgate).library.dry_run(wanted, chosen or from_template(), sample_count=sample)
         _print_dry_run(tried)
@@ -151,16 +153,6 @@ async def reindex(stepgate: "Stepgate", collection: Annotated[str, typer.Argumen
         f"{made.collection}: {format_count(made.chunks, 'passage')} of "
         f"{format_count(made.documents, 'document')} have vectors by {made.embedder}, in {made.seconds:.1f} s"
     )
-
-
-def _read_pipeline_file(pipeline: Path | None) -> str | None:
-    """The text of a pipeline file. Raises `BadRequestError` if it cannot be read."""
-    if pipeline is None:
-        return None
-    try:
-        return pipeline.expanduser().read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadRequestError(f"the pipeline file {pipeline} cannot be read: {error}", param="pipeline") from error
 
 
 def _print_dry_run(report: "ValidationReport") -> None:

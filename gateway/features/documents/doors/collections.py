@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from agent.core.errors import BadRequestError
 from agent.core.models import DeferredModel, RetrievalMode
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
@@ -116,16 +117,21 @@ async def search_collection(body: SearchBody, stepgate: Gateway, caller: Current
 async def _search_everywhere(
     stepgate: Stepgate, owner: str, query: MemoryQuery, mode: RetrievalMode | None
 ) -> MemoryOutput:
-    """The best passages of all collections. Raises `MemoryNoResultsError` if none is relevant enough."""
+    """The best passages of all collections. Raises `MemoryNoResultsError` if none is relevant enough, and
+    `BadRequestError` if no collection has a field of the filters.
+    """
     outputs: list[MemoryOutput] = []
     missed: MemoryNoResultsError | None = None
+    unknown: BadRequestError | None = None
     for name in await get_documents(stepgate).library.list_collections(owner):
         try:
             outputs.append(await get_documents(stepgate).library.search(owner, name, query, mode=mode))
         except MemoryNoResultsError as error:
             missed = error
+        except BadRequestError as error:  # no passage of the collection has a field of the filters
+            unknown = error
     if not outputs:
-        raise missed or MemoryNoResultsError("there are no documents yet", agent_id="memory")
+        raise missed or unknown or MemoryNoResultsError("there are no documents yet", agent_id="memory")
     hits = sorted((one for output in outputs for one in output.results), key=lambda one: -one.relevance_score)
     notes = "; ".join(dict.fromkeys(output.note for output in outputs if output.note))
     total = sum(output.total_found for output in outputs)

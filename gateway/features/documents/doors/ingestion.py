@@ -14,6 +14,7 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import cancel_on_disconnect
 from gateway.features.documents.engine.ingest import plugins
+from gateway.features.documents.engine.ingest.allowed_credentials import check_credentials
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.dry_run_report import ValidationReport
 from gateway.features.documents.engine.ingest.jobs import Job, JobProgress, JobRequest, JobStatus
@@ -157,6 +158,7 @@ async def dry_run_pipeline(
     disconnects.
     """
     roots = stepgate.settings.readable_roots
+    check_credentials(caller.owner, body.source)
     trial = get_documents(stepgate).library.dry_run(
         resolve_allowed(body.source, roots),
         body.build_pipeline() or from_template(),

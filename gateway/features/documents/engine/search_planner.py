@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.port import ModelReply, ResponseSchema
-from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
+from agent.planning.parse import MAX_REPLY_CHARS, read_first_object
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest
 from agent.prompts import format_block
@@ -86,13 +86,9 @@ def _encode_example(request: PlanningRequest, *, may_continue: bool) -> str:
 
 def _read_object(reply: ModelReply) -> JsonObject:
     """The first JSON object of a reply that is not cut off."""
-    body = strip_thinking(reply.text.strip())
-    if reply.finish_reason == "length" or len(body) > MAX_REPLY_CHARS:
+    if reply.finish_reason == "length" or len(reply.text) > MAX_REPLY_CHARS:
         raise PlanInvalidError(["the reply was cut off before its end, or is too long"])
-    try:
-        value, _ = json.JSONDecoder().raw_decode(body, max(body.find("{"), 0))
-    except (ValueError, RecursionError) as error:
-        raise PlanInvalidError(["the reply holds no JSON object"]) from error
+    value = read_first_object(reply.text)
     return value if isinstance(value, dict) else {}
 
 

@@ -71,10 +71,12 @@ def evaluate(
     tasks = select_tasks(family or (), task or (), limit, task_set)
     if sample is not None:
         tasks = sample_tasks(tasks, sample, seed)
+    if earlier is not None and not {one.id for one in earlier.results} & {one.id for one in tasks}:
+        raise ConfigError(f"--compare: {compare} has none of the chosen tasks; was it written for another --set?")
     others = [name for name in answerers.BESIDE if name in (beside or ())]
     if set(beside or ()) - {*answerers.BESIDE}:
         raise typer.BadParameter(f"one of {', '.join(answerers.BESIDE)}", param_hint="--beside")
-    about = report.describe_subject(settings, damage=damage, seed=seed)
+    about = report.describe_subject(settings, damage=damage, kinds=damage_kind or (), seed=seed)
     progress = ProgressFile(resume, about, report.TaskResult) if resume is not None else None
     hides_checks = find_set(task_set).is_only_measured
     reports: dict[str, report.Report] = {}

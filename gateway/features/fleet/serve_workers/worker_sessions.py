@@ -34,8 +34,11 @@ class WorkerSessionMiddleware:
         self._worker = worker
         import httpx  # noqa: PLC0415 - only where there are several workers
 
-        # Streams of a session last as long as the client wants; only the connection is bounded.
-        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=5), trust_env=False)
+        # Streams of a session last as long as the client wants, and any number of them may: by default the client would
+        # let the hundredth wait for the end of another. Only the time of connecting is bounded.
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(None, connect=5), limits=httpx.Limits(max_keepalive_connections=20), trust_env=False
+        )
         self._own_suffix = f"-w{worker.index}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -124,7 +124,7 @@ class WorkerSupervisor:
     async def _keep(self, index: int) -> None:
         """Waits for a worker's end and starts it again, until the supervisor stops."""
         pause = FIRST_PAUSE_SECONDS
-        while True:
+        while index in self._children or not self._stopping.is_set():
             child = self._children.get(index)
             if child is not None:
                 code = await child.wait()
@@ -139,8 +139,6 @@ class WorkerSupervisor:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), pause)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-            if self._stopping.is_set() and index not in self._children:
-                return
 
     async def _start(self, index: int) -> int | None:
         """Starts a worker and waits until it serves. Returns None, or its exit code if it ended before."""
@@ -160,6 +158,10 @@ class WorkerSupervisor:
                 pass_fds=worker.descriptors,
                 start_new_session=True,  # Ctrl-C reaches the parent only, which ends the workers
             )
+        except OSError as error:  # no memory, or too many processes, at this moment
+            os.close(reader)
+            log.warning("worker %d: no process can be made: %s", index, error)
+            return 1
         finally:
             os.close(writer)
         serves = await _read_byte(reader)

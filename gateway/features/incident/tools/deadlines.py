@@ -5,7 +5,7 @@ import calendar
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 
 from pydantic import Field
 
@@ -27,8 +27,12 @@ _LEAD = (
     r"(?:on or )?before|at the latest by|on)"
 )
 _MONTH_NAME = rf"(?:{'|'.join(_MONTHS)})[a-z]{{0,6}}\.?"
+_ZONE_HOURS = {"z": 0, "utc": 0, "gmt": 0, "cet": 1, "cest": 2, "est": -5, "edt": -4, "pst": -8, "pdt": -7}
+"""Names of time zones that mean one offset, in hours from UTC."""
+_ZONE = rf"(?:\s*(?P<zone>{'|'.join(_ZONE_HOURS)})\b)?"
 _CLOCK = (
-    r"(?:\s*(?:at|,|T)?\s*(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?|(?=\s*[ap]\.?m))\s*(?P<half>[ap]\.?m\.?)?)?"
+    r"(?:\s*(?:at|,|T)?\s*(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?|(?=\s*[ap]\.?m))"
+    rf"\s*(?P<half>[ap]\.?m\.?)?{_ZONE})?"
 )
 _DAY_NAME = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\.?"
 _DATE = re.compile(
@@ -65,8 +69,7 @@ _WITHIN = re.compile(
 )
 _TIME = re.compile(
     rf"\b{_LEAD}\s+(?P<hour>\d{{1,2}})(?=:\d{{2}}|\s*[ap]\.?m)(?::(?P<minute>\d{{2}}))?\s*(?P<half>[ap]\.?m\.?)?"
-    r"(?:\s*(?:UTC|GMT|CET|EST))?"
-    rf"(?:\s+(?:(?P<near>today|tonight|tomorrow)|(?:on\s+)?(?P<day>{'|'.join(_DAYS)})))?(?![\w/-])",
+    rf"{_ZONE}(?:\s+(?:(?P<near>today|tonight|tomorrow)|(?:on\s+)?(?P<day>{'|'.join(_DAYS)})))?(?![\w/-])",
     re.IGNORECASE,
 )
 _OTHER_CLAUSE = re.compile(
@@ -293,17 +296,16 @@ _FORMS: tuple[tuple[str, re.Pattern[str], _ResolveDate], ...] = (
 
 
 def _combine_time(day: date, match: re.Match[str], now: datetime) -> datetime | None:
-    """The day at the named hour, or its end."""
+    """The day at the named hour of the named zone, or its end. It has the offset of `now`."""
     if match["hour"] is None:
         return _get_end_of_day(day, now)
     half = (match["half"] or "").lower()
     hour = int(match["hour"]) % 12 + (12 if half.startswith("p") else 0) if half else int(match["hour"])
     minute = int(match["minute"] or 0)
-    return (
-        datetime.combine(day, time(hour, minute), now.tzinfo)
-        if hour < 24 and minute < 60
-        else _get_end_of_day(day, now)
-    )
+    if hour >= 24 or minute >= 60:
+        return _get_end_of_day(day, now)
+    zone = timezone(timedelta(hours=_ZONE_HOURS[match["zone"].lower()])) if match["zone"] else now.tzinfo
+    return datetime.combine(day, time(hour, minute), zone).astimezone(now.tzinfo)
 
 
 def _get_end_of_day(day: date, now: datetime) -> datetime:

@@ -1,10 +1,9 @@
 """Rewrites the summary in a tool's result by a model. A summary that does not match the report is rejected."""
 
-import re
-
 from agent.answers.figures import find_unexplained_figures
-from agent.core.errors import BudgetError, ModelError
+from agent.core.errors import BudgetError, ModelError, PlanInvalidError
 from agent.core.models import JsonObject
+from agent.planning.parse import strip_thinking
 from agent.run_context.outputs import CITATION, SKILL_CHARS, format_data_block
 from agent.tools import CompleteMessages
 from gateway.features.incident.prompts import render
@@ -13,7 +12,6 @@ FIELD = "summary"
 """The field of the result that is rewritten."""
 MAX_WORDS = 80
 """The longest summary of a tool without the argument `max_words`."""
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 async def rewrite_summary(
@@ -51,7 +49,12 @@ async def _ask_model(complete: CompleteMessages, report: str, summary: str, word
         {"role": "user", "content": user},
     )
     reply = await complete(messages, 6 * words)
-    return "" if reply.finish_reason == "length" else _THINKING.sub("", reply.text).strip()
+    if reply.finish_reason == "length":
+        return ""
+    try:
+        return strip_thinking(reply.text.strip())
+    except PlanInvalidError:  # the thinking has no end: there is no summary behind it
+        return ""
 
 
 def _find_problem(text: str, before: str, report: str, words: int) -> str | None:

@@ -47,6 +47,8 @@ _ALIASES = {"analyze": "analyse"}
 EDITS = frozenset({"template", "set", "chunker", "exclude", "include", "ocr"})
 """Commands that change the proposed pipeline."""
 MAX_COMMANDS = 50
+MAX_DIGITS = 9
+"""Longer numbers are sizes of nothing; Python refuses to read those of thousands of digits."""
 
 
 class Command(NamedTuple):
@@ -88,7 +90,7 @@ def _edit(pipeline: PipelineDAG, command: Command) -> PipelineDAG:
         case "template":
             return _switch_template(pipeline, command.argument.lower())
         case "set":
-            if len(words) != 2 or not words[1].isdecimal():
+            if len(words) != 2 or not words[1].isdecimal() or len(words[1]) > MAX_DIGITS:
                 raise PipelineInvalidError(["`set` takes a parameter and a number: `set chunk_size 500`"])
             return set_parameter(pipeline, words[0].lower(), int(words[1]))
         case "chunker":

@@ -10,9 +10,10 @@ from gateway.doors.openai_wire import WireMessage
 from gateway.errors import RequestFormatError
 from gateway.features.protocols.render.response_items import parse_approval_item_id
 
-_OWN_ITEMS: Final = frozenset({"mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"})
-"""Items of earlier answers. They are in the trace of their runs and ask for nothing when they are sent back."""
-_TEXT_PARTS: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
+_OWN_ITEMS: Final = ("mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response")
+"""Items of earlier answers. They are in the trace of their runs and ask for nothing when they are sent back. No set,
+like the next one: a client may send a list as the type, which no set can be searched for."""
+_TEXT_PARTS: Final = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _ROLES: Final = ("user", "assistant", "system", "developer")
 
 

@@ -67,7 +67,7 @@ class TaskService:
     async def create_task(
         self, prompt: str, context: Mapping[str, str], *, owner: str = LOCAL_OWNER, webhook: Webhook | None = None
     ) -> Task:
-        """Creates a task; `webhook` is receives the end of each run. Raises what a run of it would raise:
+        """Creates a task; `webhook` receives the end of each run. Raises what a run of it would raise:
         `BadRequestError`, `TooLargeError`, `RoomUnknownError`.
         """
         task_id = f"task_{secrets.token_hex(16)}"

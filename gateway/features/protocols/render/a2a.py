@@ -135,8 +135,9 @@ class TaskEventStream:
             case body if body.terminal or isinstance(body, ev.RunWaiting):
                 yield self._encode_status(build_status(self._events, self._task_id), _build_metadata(self._events))
             case _ if line is not None:
-                state = fold(event.run_id, self._events)
-                message = _make_message(state, self._task_id, f"status-{event.seq}", Role.ROLE_AGENT, line)
+                message = _make_message(
+                    self._created_state, self._task_id, f"status-{event.seq}", Role.ROLE_AGENT, line
+                )
                 working = TaskState.TASK_STATE_WORKING
                 yield self._encode_status(
                     TaskStatus(state=working, timestamp=_to_timestamp(event.at), message=message), None
@@ -148,17 +149,22 @@ class TaskEventStream:
     def _task_id(self) -> str:
         return (self._earlier[0] if self._earlier else self._events)[0].run_id
 
+    @property
+    def _created_state(self) -> RunState:
+        """The run as it was created, which names its conversation: folding the whole log for each piece of an answer
+        would take the square of the answer's length.
+        """
+        return fold(self._events[0].run_id, self._events[:1])
+
     def _encode_status(self, status: TaskStatus, metadata: Struct | None) -> TaskStatusUpdateEvent:
-        state = fold(self._events[0].run_id, self._events)
         return TaskStatusUpdateEvent(
-            task_id=self._task_id, context_id=get_context_id(state), status=status, metadata=metadata
+            task_id=self._task_id, context_id=get_context_id(self._created_state), status=status, metadata=metadata
         )
 
     def _encode_text(self, text: str, *, append: bool, is_last: bool) -> TaskArtifactUpdateEvent:
-        state = fold(self._events[0].run_id, self._events)
         return TaskArtifactUpdateEvent(
             task_id=self._task_id,
-            context_id=get_context_id(state),
+            context_id=get_context_id(self._created_state),
             artifact=_make_artifact(text),
             append=append,
             last_chunk=is_last,

@@ -135,15 +135,10 @@ class ScheduleTicker:
         while not self._is_stopping:
             self._wake.clear()
             wait_s, next_tick = POLL_SECONDS, None
-            try:
+            with trouble.guard():
                 if await self.handle_due():
                     continue
                 next_tick = await self._store.find_next_tick()
-                trouble.record_recovery()
-            except StoreError as error:
-                trouble.record_failure(error.message, error.code)
-            except Exception:  # the next look must come in any case
-                log.exception("looking for due ticks failed")
             if next_tick is not None:
                 wait_s = min(max(next_tick - self._clock(), HELD_POLL_SECONDS), POLL_SECONDS)
             with contextlib.suppress(TimeoutError):

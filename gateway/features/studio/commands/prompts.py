@@ -11,6 +11,7 @@ from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import format_local_time, get_operator_name, print_json, room_command, run_with_gateway
+from gateway.cli.text_files import read_text_file
 from gateway.features.studio.commands.rooms import get_operator
 from gateway.features.studio.parts import get_studio
 
@@ -77,7 +78,7 @@ def save(
     """Save a prompt, as a new version if there is one of this name."""
     if (text is None) == (file is None):
         raise typer.BadParameter("give the text or --file")
-    given = text if file is None else sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+    given = text if file is None else read_text_file(file, "--file")
 
     async def work(stepgate: "Stepgate") -> "Prompt":
         return await get_studio(stepgate).prompts.save_prompt(

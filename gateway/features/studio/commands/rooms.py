@@ -9,6 +9,7 @@ import typer
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import get_operator_name, print_json, room_command
+from gateway.cli.text_files import read_text_file
 from gateway.features.studio.parts import get_studio
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ async def edit(
     if file is not None:
         if fields or managed is not None:
             raise typer.BadParameter("give fields or --file, not both")
-        text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+        text = read_text_file(file, "--file")
         view = await get_studio(stepgate).room_editor.replace_room(room_id, text, get_operator(), version=version)
     else:
         changes = _parse_fields(fields or [])
@@ -210,6 +211,8 @@ def _parse_fields(words: list[str]) -> dict[str, Any]:
         *parents, name = path.split(".")
         for parent in parents:
             target = target.setdefault(parent, {})
+            if not isinstance(target, dict):
+                raise typer.BadParameter(f"{word!r}: {parent!r} was given a value before, so it has no fields")
         target[name] = value
     return fields
 

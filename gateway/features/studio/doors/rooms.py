@@ -1,4 +1,4 @@
-"""`/v1/rooms`: rooms as data. Needs the scope `admin`; a key sees and edits the rooms of its owner.
+"""`/v1/rooms`: rooms as data. Needs the scope `rooms`; a key sees and edits the rooms of its owner.
 
 A change that starts programs waits for a person (`room_programs.py`), or is refused.
 """

@@ -14,7 +14,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import IntentCategory, JsonObject, Plan, PlanStep, TaskPlan, TaskStep, UserIntent
 from agent.core.value_faults import describe_first_fault
 from agent.llm.port import ModelReply, ResponseSchema
-from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
+from agent.planning.parse import MAX_REPLY_CHARS, read_first_object
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
@@ -281,14 +281,10 @@ def _read_reply(text: str, finish_reason: str) -> RouterReply:
     """The reply, whole: what was cut off is not read in part. Raises `PlanInvalidError`."""
     if finish_reason == "length" or len(text) > MAX_REPLY_CHARS:
         raise PlanInvalidError(["the router's reply was cut off before its end, or is too long"])
-    body = strip_thinking(text.strip())
     try:
-        value, _ = json.JSONDecoder().raw_decode(body, max(body.find("{"), 0))
-        return RouterReply.model_validate(value)
+        return RouterReply.model_validate(read_first_object(text))
     except ValidationError as error:
         raise PlanInvalidError([f"the router's reply is wrong: {describe_first_fault(error, 'the reply')}"]) from error
-    except (ValueError, RecursionError) as error:
-        raise PlanInvalidError(["the router's reply holds no JSON object"]) from error
 
 
 def _describe_category(kind: type[StudioAgent], catalogue: Catalogue) -> str:

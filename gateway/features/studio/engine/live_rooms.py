@@ -68,12 +68,8 @@ class LiveRooms:
         problem = ThrottledLog(log, "the rooms cannot be read")
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            try:
+            with problem.guard():
                 await self.refresh()
-            except AgentError as error:
-                problem.record_failure(error.message, error.code)
-            else:
-                problem.record_recovery()
 
     async def refresh(self, *, adopts_faulty: bool = False) -> None:
         """Takes up what has changed in the store since the last time. Raises `StoreError`."""

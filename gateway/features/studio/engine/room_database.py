@@ -95,6 +95,26 @@ class PostgresRoomStore:
             _, revision = _require(db, room_id, version)
             _insert(db, room_id, revision + 1, None, is_managed=False)
 
+    def erase(self, is_erased: Callable[[bytes], bool]) -> None:
+        """Removes the rows of these texts. Where one of them was the newest, a row without a text follows it, so that
+        no number is given twice.
+        """
+        with self._begin() as db:
+            room_ids = [str(row[0]) for row in db.execute("SELECT DISTINCT room_id FROM room_versions").fetchall()]
+        for room_id in room_ids:
+            with self._begin(room_id) as db:
+                stored, newest = _read_newest(db, room_id)
+                is_newest = stored is not None and is_erased(stored.data)
+                if stored is not None and is_newest and not stored.is_managed:
+                    continue
+                rows = db.execute(
+                    "SELECT revision, data FROM room_versions WHERE room_id = %s AND data IS NOT NULL", (room_id,)
+                ).fetchall()
+                revisions = [int(row[0]) for row in rows if is_erased(bytes(row[1]))]
+                if is_newest:
+                    _insert(db, room_id, newest + 1, None, is_managed=False)
+                db.execute("DELETE FROM room_versions WHERE room_id = %s AND revision = ANY(%s)", (room_id, revisions))
+
     @contextmanager
     def _begin(self, room_id: str | None = None) -> Iterator[_Connection]:
         """Yields the connection in a transaction, which holds the lock of a room if one is named. It is committed at

@@ -29,7 +29,7 @@ from gateway.features.studio.engine.room_programs import (
 )
 from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom, decode_room
 from gateway.features.studio.engine.room_view import Editor, RoomView
-from gateway.features.studio.engine.room_yaml import change_room, read_fields, write_room
+from gateway.features.studio.engine.room_yaml import change_room, read_fields, read_owner, write_room
 
 _FIXED = ("id", "owner")
 
@@ -173,7 +173,7 @@ class RoomEditor:
         own: list[RoomRevision] = []
         owner = ""
         for one in reversed(revisions):  # a deletion is its owner's whose text it ends
-            owner = owner if one.data is None else _read_owner(one.data)
+            owner = owner if one.data is None else read_owner(one.data)
             if editor.owner in (None, owner):
                 own.insert(0, one)
         if not revisions or (own[:1] != list(revisions[:1])):
@@ -224,15 +224,6 @@ class RoomEditor:
         self._check_editable(await self.get_room(room_id, editor), editor)
         if room_id in self.live.required and room_id not in self.live.shipped:
             raise ConflictError(f"settings name the room {room_id!r}; change them first", stage="check_config")
-
-    async def remove_owner(self, owner: str) -> int:
-        """Deletes the managed rooms of an owner and returns their number."""
-        views = [view for view in await self.list_rooms(Editor(None, owner)) if view.room and view.room.owner == owner]
-        for view in views:
-            if view.origin == "managed":
-                await asyncio.to_thread(self.live.store.delete, view.room_id, version=None)
-        await self.live.refresh()
-        return len(views)
 
     def check_text(self, room_id: str, text: str) -> Room:
         """The room of a text that is not stored. Raises `ValidationError`."""
@@ -384,14 +375,6 @@ def _is_visible(view: RoomView, editor: Editor) -> bool:
     if editor.owner is None:
         return True
     return editor.owner == LOCAL_OWNER if view.room is None else view.room.is_visible_to(editor.owner)
-
-
-def _read_owner(data: bytes) -> str:
-    """The owner that a room's text names; "" for a text that cannot be read."""
-    try:
-        return str(read_fields(decode_room(data)).get("owner", LOCAL_OWNER))
-    except ValidationError:
-        return ""
 
 
 def _make_event(

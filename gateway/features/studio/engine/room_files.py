@@ -102,6 +102,17 @@ class FileRoomStore:
             with contextlib.suppress(StoreError):
                 self._set_mark(room_id, managed=False, undo=RollbackRegistry())
 
+    def erase(self, is_erased: Callable[[bytes], bool]) -> None:
+        """Removes these rooms: no earlier texts are kept."""
+        stamps = self.list_stamps()
+        if stamps is None:
+            raise StoreError(f"{self.folder} cannot be read", agent_id="studio", stage="read")
+        for room_id in stamps:
+            stored = self.read(room_id)
+            if stored is not None and stored.is_managed and is_erased(stored.data):
+                with contextlib.suppress(NotFoundError):  # it was removed meanwhile
+                    self.delete(room_id, version=None)
+
     def _get(self, room_id: str, version: str | None) -> StoredRoom:
         stored = self.read(room_id)
         if stored is None:

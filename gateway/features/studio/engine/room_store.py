@@ -83,6 +83,12 @@ class RoomStore(Protocol):
         """Removes a room. Raises `NotFoundError` and `VersionConflictError`."""
         ...
 
+    def erase(self, is_erased: Callable[[bytes], bool]) -> None:
+        """Removes the managed rooms with such a text, and such texts that rooms had before; rooms that people edit
+        stay.
+        """
+        ...
+
 
 def decode_room(data: bytes) -> str:
     """The text of a room. Raises `ValidationError` with the stage `yaml_parse`."""

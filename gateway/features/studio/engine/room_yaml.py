@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.core.bounded_yaml import YamlError, load_yaml_mapping
-from agent.core.models import JsonObject
+from agent.core.models import LOCAL_OWNER, JsonObject
 from gateway.features.studio.engine.errors import ValidationError
+from gateway.features.studio.engine.room_store import decode_room
 
 
 def write_room(fields: Mapping[str, Any]) -> str:
@@ -36,6 +37,14 @@ def read_fields(text: str) -> JsonObject:
         return load_yaml_mapping(text)
     except YamlError as error:
         raise ValidationError(str(error), "yaml_parse") from error
+
+
+def read_owner(data: bytes) -> str:
+    """The owner that a stored text names; "" for a text that cannot be read."""
+    try:
+        return str(read_fields(decode_room(data)).get("owner", LOCAL_OWNER))
+    except ValidationError:
+        return ""
 
 
 def merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:

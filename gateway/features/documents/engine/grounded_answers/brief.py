@@ -129,15 +129,15 @@ def _read_format_instructions(run: Run) -> str | None:
 
 
 def _limit_passages(passages: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
-    """Returns as many passages as a prompt holds, at least the first."""
-    kept: list[RetrievedContext] = []
-    room = PROMPT_CHARS
+    """As many passages as a prompt holds, at least the first."""
+    limited: list[RetrievedContext] = []
+    chars_left = PROMPT_CHARS
     for passage in passages:
-        room -= min(len(passage.content), PASSAGE_CHARS)
-        if kept and room < 0:
+        chars_left -= min(len(passage.content), PASSAGE_CHARS)
+        if limited and chars_left < 0:
             break
-        kept.append(passage)
-    return tuple(kept)
+        limited.append(passage)
+    return tuple(limited)
 
 
 def _list_quoted_passages(step: PlanStep, output: StepOutput) -> list[RetrievedContext]:

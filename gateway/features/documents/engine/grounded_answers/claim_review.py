@@ -91,7 +91,7 @@ class ClaimReview:
 
     async def review_rewrite(self, result: ReviewResult, reply: str) -> ReviewResult:
         """The result after the rewrite of the failed units."""
-        return await self._review_units(replace_failed(result.units, reply))
+        return await self._review_units(await asyncio.to_thread(replace_failed, result.units, reply))
 
     async def build(self, result: ReviewResult, *, adds_overlooked: bool = False) -> BuiltAnswer:
         """The answer of what is supported, or "I don't know" if claims failed and none is.
@@ -100,14 +100,15 @@ class ClaimReview:
         """
         if result.is_hopeless:
             return self._builder.say_unknown()
-        units, failed = list(select_supported(result.units)), len(result.failed)
+        return await asyncio.to_thread(self._build, result, adds_overlooked=adds_overlooked)
+
+    def _build(self, result: ReviewResult, *, adds_overlooked: bool) -> BuiltAnswer:
+        units = list(select_supported(result.units))
         if adds_overlooked and self._builder.format.is_plain and any(one.states_fact for one in units):
             cited = {quote.number for one in units for quote in one.list_quotes()}
             units += list_overlooked(self._builder.request, self._builder.checker, cited)
-        return await asyncio.to_thread(
-            lambda: self._builder.build(
-                units, left_out=failed, written=result.claims, is_unchecked=bool(self.skipped_because)
-            )
+        return self._builder.build(
+            units, left_out=len(result.failed), written=result.claims, is_unchecked=bool(self.skipped_because)
         )
 
     async def _review_units(self, units: Sequence[Unit]) -> ReviewResult:

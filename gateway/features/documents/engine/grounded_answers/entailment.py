@@ -4,16 +4,15 @@ The model says for each claim whether the passages support it, contradict it, or
 relies on. Words that no passage contains make the verdict void: the claim then fails.
 """
 
-import json
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from agent.core.errors import BudgetError, ModelError, ModelOutputError
+from agent.core.errors import BudgetError, ModelError, ModelOutputError, PlanInvalidError
 from agent.core.models import FrozenModel, JsonObject
 from agent.llm.port import ResponseSchema
+from agent.planning.parse import read_first_object
 from agent.prompts import format_block
 from gateway.features.documents.engine.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
 from gateway.features.documents.engine.grounded_answers.models import format_place
@@ -53,7 +52,6 @@ ENTAILMENT_SCHEMA = ResponseSchema(
         },
     },
 )
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 class ClaimVerdict(FrozenModel):
@@ -131,12 +129,9 @@ def parse_verdicts(reply: str) -> dict[int, ClaimVerdict]:
 
     Of two verdicts on one claim, the less favourable counts.
     """
-    text = _THINKING.sub("", reply)
-    start = text.find("{")
     try:
-        value, _ = json.JSONDecoder().raw_decode(text, max(start, 0))
-        listed = _Reply.model_validate(value).claims
-    except (ValueError, ValidationError) as error:
+        listed = _Reply.model_validate(read_first_object(reply)).claims
+    except (PlanInvalidError, ValidationError) as error:
         raise ModelOutputError("the reply of the claim check cannot be read", agent_id="tailor") from error
     verdicts: dict[int, ClaimVerdict] = {}
     for one in listed:

@@ -99,6 +99,8 @@ class EvidenceChecker:
         quotes: list[Quote] = []
         from_tool = False
         for one in words:
+            if not any(letter.isalnum() for letter in one):  # "..." stands in every text, and supports nothing
+                continue
             quote = self._find_words(one, unit.cites)
             in_known = quote is None and normalize_text(one) in normalize_text("\n".join(self.known))
             if quote is None and not in_known:

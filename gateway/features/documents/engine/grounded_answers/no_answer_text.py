@@ -7,7 +7,6 @@ from agent.answers.evidence import detect_sentence_language
 
 EARLIER_CHARS = 120
 _SENTENCES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
-EARLIER_CHARS = 120
 
 
 def get_left_out_text(question: str, count: int) -> str:

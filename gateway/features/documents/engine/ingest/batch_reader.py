@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from agent.core.cancellation import cancel_and_wait
+from agent.core.concurrent_calls import gather_all
 from agent.core.errors import AgentError, CollectionLockedError, NotFoundError, StoreError
 from agent.storage.leases import LeaseLostError, hold_lease, keep_renewed
 from agent.storage.sql import UnchangedError
@@ -17,7 +19,7 @@ from gateway.features.documents.engine.ingest.batches import Batch, BatchItem, B
 from gateway.features.documents.engine.ingest.collection_lock import CollectionLock
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor, ProcessedDocument
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
-from gateway.features.documents.engine.ingest.index_writer import IndexWriter, PreparedDocument
+from gateway.features.documents.engine.ingest.index_writer import IndexWriter, PreparedDocument, make_writer
 from gateway.features.documents.engine.ingest.ingest_resources import IngestResources
 from gateway.features.documents.engine.ingest.jobs import Job
 from gateway.features.documents.engine.search.documents import Document
@@ -128,30 +130,20 @@ class BatchReader:
         await lock.acquire()
         renewal = asyncio.create_task(lock.keep_renewing(), name=f"hold {batch.name}")
         try:
-            yield IndexWriter(
-                resources.documents,
-                resources.lexical,
-                resources.vectors,
-                resources.embedder,
-                lock,
-                self.sets,
-                self.vector_failure,
-            )
+            yield make_writer(resources, lock, self.sets, self.vector_failure)
         finally:
-            renewal.cancel()
+            await cancel_and_wait(renewal)
 
     async def _prepare(self, batch: Batch, writer: IndexWriter) -> tuple[list[PreparedDocument], BatchResult]:
         """Parses the documents of a batch, a few at a time, in order. One that cannot be read is skipped."""
         stored_by_source = await self.resources.documents.get_by_sources(
             self.job.owner, self.job.collection, [item.source for item in batch.items]
         )
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._parse(batch, index)) for index in range(len(batch.items))]
+        parsed = await gather_all(self._parse(batch, index) for index in range(len(batch.items)))
         prepared: list[PreparedDocument] = []
         skipped: list[SkippedItem] = []
         notes: list[str] = []
-        for item, task in zip(batch.items, tasks, strict=True):
-            made = task.result()
+        for item, made in zip(batch.items, parsed, strict=True):
             if isinstance(made, SkippedItem):
                 skipped.append(made)
                 continue

@@ -16,7 +16,7 @@ from agent.core.surrogates import replace_surrogates
 from agent.storage.sql import OwnedRows, Row, SqlClient
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.search.models import ConnectorInput
-from gateway.features.documents.engine.search.naming import VectorSets, make_vector_set_name
+from gateway.features.documents.engine.search.naming import VectorSets, make_vector_set_name, validate_collection_name
 
 CollectionStatus = Literal["indexing", "ready", "incomplete"]
 """`incomplete`: the last reading did not come to its end; the next one goes on from there."""
@@ -58,6 +58,15 @@ class CollectionStore:
             replace_surrogates(name),
         )
         return _from_row(rows[0]) if rows else None
+
+    async def get_or_plan(self, owner: str, name: str, pipeline: PipelineDAG) -> Collection:
+        """A collection; where there is no row, the one that reading into it by this pipeline will make. Raises
+        `BadRequestError` for a name that no new collection may have.
+        """
+        stored = await self.get(owner, name)
+        if stored is None:
+            validate_collection_name(name)
+        return stored or Collection(name, pipeline)
 
     async def count_documents(self, owner: str) -> dict[str, int]:
         """The owner's collections, with a row or without, and how many documents each has, in order of name."""

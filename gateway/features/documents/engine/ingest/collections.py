@@ -1,8 +1,7 @@
 """`Library`: reads sources into an owner's collections, and removes them; reading them is `CollectionReader`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -17,6 +16,7 @@ from agent.llm.embedder import Embedder
 from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
 from agent.storage.credentials import Credentials
 from agent.storage.vectors import VectorIndex
+from gateway.features.documents.engine.ingest.allowed_credentials import check_credentials
 from gateway.features.documents.engine.ingest.collection_lock import lock_collection
 from gateway.features.documents.engine.ingest.collection_reader import CollectionReader, FoundDocument
 from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore, track_indexing
@@ -26,7 +26,7 @@ from gateway.features.documents.engine.ingest.connectors.workspace import open_w
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor
 from gateway.features.documents.engine.ingest.dry_run import DryRun
 from gateway.features.documents.engine.ingest.dry_run_report import ValidationReport
-from gateway.features.documents.engine.ingest.index_writer import IndexWriter
+from gateway.features.documents.engine.ingest.index_writer import open_writer
 from gateway.features.documents.engine.ingest.ingest_report import IngestReport, Progress, SkippedDocument
 from gateway.features.documents.engine.ingest.ingest_resources import IngestResources
 from gateway.features.documents.engine.ingest.ingestion import Ingestion, IngestPlan
@@ -45,7 +45,6 @@ from gateway.features.documents.engine.ingest.walk import SourceWalk
 from gateway.features.documents.engine.search.documents import Document, DocumentStore
 from gateway.features.documents.engine.search.lexical import LexicalIndex
 from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
-from gateway.features.documents.engine.search.naming import validate_collection_name
 
 LOCK_WAIT_SECONDS = 15.0
 """How long a small change (an upload, a removal) waits for another writer before it fails with a conflict."""
@@ -105,7 +104,7 @@ class Library(CollectionReader):
         plan = await self.plan_ingest(owner, collection, request, pipeline, roots, password)
         row, report = plan.row, IngestReport(collection, template=plan.row.pipeline.template)
         async with (
-            self._open_writer(owner, collection) as writer,
+            open_writer(self.resources, owner, collection) as writer,
             DocumentProcessor(row.pipeline, plan.password) as processor,
             open_workspace(self._workspaces) as folder,
             track_indexing(self._collections, owner, row, lambda: report.embedder) as mark_started,
@@ -145,8 +144,10 @@ class Library(CollectionReader):
         roots: Sequence[Path] | None,
         password: SecretStr | None = None,
     ) -> IngestPlan:
-        """Decides how a source is read. Raises `BadRequestError` for a pipeline that does not fit it, and
-        `CredentialError` if the password of the source is not there."""
+        """Decides how a source is read. Raises `BadRequestError` for a pipeline that does not fit it,
+        `ConnectorAuthError` for a credential of somebody else, and `CredentialError` if the password of the source is
+        not there."""
+        check_credentials(owner, request)
         row = await self._get_collection_row(owner, collection, pipeline)
         row = replace(row, sources=(*(one for one in row.sources if one != request), request))
         connector = select_connector(request, row.pipeline, self._connectors, roots)
@@ -177,7 +178,7 @@ class Library(CollectionReader):
         `StoreError`.
         """
         row = await self.get_collection(owner, collection)
-        async with self._open_writer(owner, collection) as writer:
+        async with open_writer(self.resources, owner, collection) as writer:
             documents = await writer.clean_up(await self._documents.list(owner, collection))
             return await Reindexing(row, documents, writer, self._collections).run(progress)
 
@@ -188,7 +189,10 @@ class Library(CollectionReader):
     async def check_ingest(
         self, owner: str, collection: str, source: ConnectorInput, pipeline: PipelineDAG | None = None
     ) -> None:
-        """Raises what `ingest` would raise at once for a name, a pipeline, and their fit with the source."""
+        """Raises what `ingest` would raise at once for a name, a pipeline, their fit with the source, and its
+        credentials.
+        """
+        check_credentials(owner, source)
         select_connector(
             source, (await self._get_collection_row(owner, collection, pipeline)).pipeline, self._connectors, None
         )
@@ -230,7 +234,7 @@ class Library(CollectionReader):
     ) -> AddedUpload:
         """Reads a stored upload into its collection, whose row is stored if it is new or `is_changed`."""
         async with (
-            self._open_writer(owner, row.name, patience_s=LOCK_WAIT_SECONDS) as writer,
+            open_writer(self.resources, owner, row.name, patience_s=LOCK_WAIT_SECONDS) as writer,
             DocumentProcessor(row.pipeline) as processor,
         ):
             await writer.clean_up(await self._documents.list(owner, row.name))
@@ -251,9 +255,12 @@ class Library(CollectionReader):
         detail: JsonObject = {"collection": found.collection}
         async with (
             self._audit.record_before(AuditEvent("document.delete", document_id, owner=owner, by=by, detail=detail)),
-            self._open_writer(owner, found.collection, patience_s=LOCK_WAIT_SECONDS) as writer,
+            open_writer(self.resources, owner, found.collection, patience_s=LOCK_WAIT_SECONDS) as writer,
         ):
-            await writer.remove_document(found.document)
+            # It may have been read again while the lock was waited for: its passages stand under another id then.
+            current = await self._documents.get_by_source(owner, found.collection, found.document.source)
+            if current is not None:
+                await writer.remove_document(current)
         await self._remove_unused_upload(owner, found.document.source)
 
     async def drop_collection(self, owner: str, collection: str, *, by: str | None = None) -> int:
@@ -270,6 +277,7 @@ class Library(CollectionReader):
             await self._lexical.drop(collection, owner=owner)
             for name in filter(None, await self._collections.get_vector_sets(owner, collection)):
                 await self._vectors.drop(name)
+            documents = await self._documents.list(owner, collection)  # some may have come before the lock was held
             for document in documents:
                 await self._documents.remove(owner, collection, document.source)
             await self._collections.remove(owner, collection)
@@ -279,18 +287,8 @@ class Library(CollectionReader):
 
     async def _get_collection_row(self, owner: str, name: str, pipeline: PipelineDAG | None) -> Collection:
         """The collection as it is or will be, with the requested pipeline."""
-        stored = await self._collections.get(owner, name)
-        if stored is None:
-            validate_collection_name(name)
-            stored = Collection(name, from_template())
+        stored = await self._collections.get_or_plan(owner, name, from_template())
         return replace(stored, pipeline=check_pipeline(pipeline or stored.pipeline))
-
-    @asynccontextmanager
-    async def _open_writer(self, owner: str, collection: str, *, patience_s: float = 0) -> AsyncIterator[IndexWriter]:
-        """Locks a collection for writing. Raises `ConflictError` while another writer holds it."""
-        async with lock_collection(self._documents, owner, collection, patience_s=patience_s) as lock:
-            sets = await self._collections.get_vector_sets(owner, collection)
-            yield IndexWriter(self._documents, self._lexical, self._vectors, self._embedder, lock, sets)
 
     async def _remove_unused_upload(self, owner: str, source: str) -> None:
         """Deletes uploaded bytes that no collection uses."""

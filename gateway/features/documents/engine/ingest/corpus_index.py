@@ -2,35 +2,38 @@
 in batches."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
 from agent.core.models import JsonObject
-from agent.llm.embedder import Embedder
-from agent.storage.vectors import VectorIndex
 from gateway.features.documents.engine.ingest.chunkers import FixedChunker
-from gateway.features.documents.engine.ingest.collection_lock import lock_collection
-from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore, track_indexing
+from gateway.features.documents.engine.ingest.collection_store import track_indexing
 from gateway.features.documents.engine.ingest.corpus import CorpusDocument, Faults, Progress, read_corpus
 from gateway.features.documents.engine.ingest.corpus_fields import INDEX_WORDS, SERVICE_FIELDS, SEVERITY_FIELDS
-from gateway.features.documents.engine.ingest.index_writer import IndexWriter
+from gateway.features.documents.engine.ingest.index_writer import (
+    EmbeddedDocuments,
+    IndexWriter,
+    list_new_passages,
+    list_replaced_readings,
+    open_writer,
+)
+from gateway.features.documents.engine.ingest.ingest_resources import IngestResources
 from gateway.features.documents.engine.ingest.templates import from_template
-from gateway.features.documents.engine.search.documents import Document, DocumentStore, PassageRange, make_document_id
-from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
+from gateway.features.documents.engine.search.documents import Document, make_document_id
+from gateway.features.documents.engine.search.lexical import Passage
 from gateway.features.documents.engine.search.models import Chunk, ParsedChunk, ParserOutput
-from gateway.features.documents.engine.search.naming import validate_collection_name
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity
-from gateway.features.documents.engine.search.vector_search import build_entries
 
 SOURCE_PREFIX = "corpus:"
 """Prefix of the source ids of corpus documents; the document id follows."""
 TEMPLATE = "windows"
 """The pipeline template that splits like a corpus: windows of 900 characters with 120 of overlap."""
-BATCH_DOCUMENTS = 200
+BATCH_DOCUMENTS = 128
 BATCH_CHARS = 400_000
-"""The size of one write: large enough to be fast, small enough for memory."""
+"""The size of one write: large enough to be fast, small enough for memory, and for statements of less than a thousand
+parameters, as older SQLite versions allow."""
 
 
 @dataclass(slots=True)
@@ -60,24 +63,10 @@ class _Item:
 
 
 class CorpusIndexer:
-    """Builds collections from corpora, on the same stores as `Library`."""
+    """Builds collections from corpora, on the stores of `Library`."""
 
-    def __init__(
-        self,
-        documents: DocumentStore,
-        lexical: LexicalIndex,
-        vectors: VectorIndex,
-        embedder: Embedder | None,
-        collections: CollectionStore,
-        *,
-        clock: Callable[[], float],
-    ) -> None:
-        self._documents = documents
-        self._lexical = lexical
-        self._vectors = vectors
-        self._embedder = embedder
-        self._collections = collections
-        self._clock = clock
+    def __init__(self, resources: IngestResources) -> None:
+        self._resources = resources
         self._chunker = FixedChunker()
 
     async def build(
@@ -96,19 +85,15 @@ class CorpusIndexer:
         `StoreError`.
         """
         started = monotonic()
-        row = await self._collections.get(owner, collection)
-        if row is None:
-            validate_collection_name(collection)
-            row = Collection(collection, from_template(TEMPLATE))
+        resources = self._resources
+        row = await resources.collections.get_or_plan(owner, collection, from_template(TEMPLATE))
         report = BuildReport(collection)
         embedders = [row.embedder]
         async with (
-            lock_collection(self._documents, owner, collection) as lock,
-            track_indexing(self._collections, owner, row, lambda: embedders[-1]) as mark_started,
+            open_writer(resources, owner, collection) as writer,
+            track_indexing(resources.collections, owner, row, lambda: embedders[-1]) as mark_started,
         ):
-            sets = await self._collections.get_vector_sets(owner, collection)
-            writer = IndexWriter(self._documents, self._lexical, self._vectors, self._embedder, lock, sets)
-            there = await writer.clean_up(await self._documents.list(owner, collection))
+            there = await writer.clean_up(await resources.documents.list(owner, collection))
             by_source = {one.source: one for one in there if one.source.startswith(SOURCE_PREFIX)}
             seen: set[str] = set()
             batch: list[_Item] = []
@@ -116,10 +101,10 @@ class CorpusIndexer:
                 await mark_started()
                 batch.append(self._make_item(collection, document, by_source.get(f"{SOURCE_PREFIX}{document.doc_id}")))
                 if len(batch) == BATCH_DOCUMENTS or sum(one.document.size for one in batch) > BATCH_CHARS:
-                    embedders.append(await self._write_batch(owner, writer, batch, report) or embedders[-1])
+                    embedders.append(await self._write_batch(writer, batch, report) or embedders[-1])
                     batch = []
             if batch:
-                embedders.append(await self._write_batch(owner, writer, batch, report) or embedders[-1])
+                embedders.append(await self._write_batch(writer, batch, report) or embedders[-1])
             await self._prune(writer, by_source, seen, report, prune=prune)
             if seen:
                 await mark_started()
@@ -144,7 +129,7 @@ class CorpusIndexer:
                     continue
                 seen.add(source)
                 old = known.get(source)
-                lacks_vectors = old is not None and self._embedder is not None and not old.embedder
+                lacks_vectors = old is not None and self._resources.embedder is not None and not old.embedder
                 if old is not None and old.checksum == _compute_checksum(document) and not lacks_vectors:
                     report.unchanged += 1
                 else:
@@ -164,33 +149,27 @@ class CorpusIndexer:
             file_type="csv",
             size=len(document.text),
             pages=0,
-            at=self._clock(),
+            at=self._resources.clock(),
         )
         passages = tuple(_make_passage(row, document, chunk) for chunk in chunks)
         row = replace(row, chunk_ids=tuple(passage.chunk_id for passage in passages))
         return _Item(row, passages, known)
 
-    async def _write_batch(self, owner: str, writer: IndexWriter, batch: Sequence[_Item], report: BuildReport) -> str:
-        """Writes documents, new passages before old ones are deleted; returns the embedder of their vectors."""
+    async def _write_batch(self, writer: IndexWriter, batch: Sequence[_Item], report: BuildReport) -> str:
+        """Writes documents, all of them or none; returns the embedder of their vectors."""
         passages = [passage for item in batch for passage in item.passages]
-        replaced = [item.known.document_id for item in batch if item.known is not None]
-        made = await writer.embed(passages, replaced)
+        made = await writer.embed(passages, [item.known.document_id for item in batch if item.known is not None])
         if writer.vector_failure and writer.vector_failure not in report.notes:
             report.notes.append(writer.vector_failure)
-        await self._lexical.put(report.collection, passages, owner=owner)
-        if made is not None:
-            await self._vectors.put(writer.sets.serving, build_entries(passages, made, owner=owner))
         space = str(made.space) if made is not None else ""
-        for item in batch:
-            old = item.known
-            is_other = old is not None and old.document_id != item.document.document_id
-            stale = (PassageRange(old.document_id, len(old.chunk_ids)),) if old is not None and is_other else ()
-            placed = replace(item.document, embedder=space, stale=stale)
-            await self._documents.put(owner, report.collection, placed)
-            if stale:
-                await writer.clean_up([placed])
-            report.added += old is None
-            report.changed += old is not None
+        documents = [
+            replace(item.document, embedder=space, stale=list_replaced_readings(item.document.document_id, item.known))
+            for item in batch
+        ]
+        new = list_new_passages((item.document, item.known) for item in batch)
+        await writer.write_documents(EmbeddedDocuments(documents, passages, passages, made, new))
+        report.added += sum(item.known is None for item in batch)
+        report.changed += sum(item.known is not None for item in batch)
         report.chunks += len(passages)
         return space
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
+from agent.core.concurrent_calls import gather_all
 from agent.core.errors import AgentError, EmbedderError, StoreError
 from agent.llm.embedder import Embedder
 from agent.text.plurals import format_count
@@ -147,9 +148,7 @@ class DryRun:
         return True
 
     async def _try_all(self, processor: DocumentProcessor, candidates: Sequence[Candidate]) -> list[_FileTrial]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._try(processor, candidate)) for candidate in candidates]
-        return [task.result() for task in tasks]
+        return await gather_all(self._try(processor, candidate) for candidate in candidates)
 
     async def _try(self, processor: DocumentProcessor, candidate: Candidate) -> _FileTrial:
         """Processes one file; a failure is its result."""

@@ -18,9 +18,9 @@ from gateway.features.documents.engine.search.models import COMPLETE_SHARE, USAB
 READY, NOTABLE = 0.95, 0.90
 """Above READY a pipeline is ready; below NOTABLE its failures block it."""
 EXAMPLES = 5
+"""Sources listed for a category of failures."""
 MOST_NAMED = 20
 """Most failed files that an uncertainty names."""
-"""Sources listed for a category of failures."""
 
 Assessment = Literal["ready", "needs_adjustment", "blocking_issues"]
 Stage = Literal["source", "parser", "chunker"]

@@ -6,8 +6,9 @@ crash the next writer rolls it back.
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from agent.core.errors import EmbedderError, StoreError, VectorSpaceError
@@ -15,7 +16,8 @@ from agent.core.models import JsonObject
 from agent.llm.embedder import Embedded, Embedder
 from agent.storage.sql import SqlStatement
 from agent.storage.vectors import VectorIndex
-from gateway.features.documents.engine.ingest.collection_lock import CollectionLock
+from gateway.features.documents.engine.ingest.collection_lock import CollectionLock, lock_collection
+from gateway.features.documents.engine.ingest.ingest_resources import IngestResources
 from gateway.features.documents.engine.search.documents import Document, DocumentStore, PassageRange, make_document_id
 from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
 from gateway.features.documents.engine.search.models import Chunk
@@ -104,16 +106,12 @@ class IndexWriter:
         placed = [
             replace(
                 document,
-                stale=self._list_replaced_readings(document.document_id, one.known),
+                stale=list_replaced_readings(document.document_id, one.known),
                 embedder=space.get(document.document_id, ""),
             )
             for document, one in zip(documents, prepared, strict=True)
         ]
-        noted = [
-            PassageRange(document.document_id, len(document.chunk_ids))
-            for document, one in zip(placed, prepared, strict=True)
-            if one.known is None or one.known.document_id != document.document_id
-        ]
+        noted = list_new_passages((document, one.known) for document, one in zip(placed, prepared, strict=True))
         return EmbeddedDocuments(placed, passages, embedded, made, noted)
 
     async def write_documents(self, made: EmbeddedDocuments, *changes: SqlStatement) -> list[Document]:
@@ -196,14 +194,6 @@ class IndexWriter:
         await self.documents.place(self.lock.owner, self.lock.collection, changed)
         return clean
 
-    @staticmethod
-    def _list_replaced_readings(document_id: str, known: Document | None) -> tuple[PassageRange, ...]:
-        """The earlier readings that are deleted once the new one is written."""
-        if known is None:
-            return ()
-        former = (*known.stale, PassageRange(known.document_id, len(known.chunk_ids)))
-        return tuple(one for one in former if one.document_id != document_id)
-
     async def embed(self, passages: Sequence[Passage], replaced: Sequence[str]) -> Embedded | None:
         """Vectors, or None without a working embedder; passages are then found by words only.
 
@@ -227,6 +217,50 @@ class IndexWriter:
             self.vector_failure = f"no vectors: {error.message}"
             return None
         return replace(made[0], vectors=tuple(vector for part in made for vector in part.vectors))
+
+
+@asynccontextmanager
+async def open_writer(
+    resources: IngestResources,
+    owner: str,
+    collection: str,
+    *,
+    patience_s: float = 0,
+    holder: str = "",
+    worker: str = "",
+) -> AsyncIterator[IndexWriter]:
+    """Locks a collection for writing, see `lock_collection`. Raises `CollectionLockedError` while another writer holds
+    it.
+    """
+    async with lock_collection(
+        resources.documents, owner, collection, patience_s=patience_s, holder=holder, worker=worker
+    ) as lock:
+        yield make_writer(resources, lock, await resources.collections.get_vector_sets(owner, collection))
+
+
+def make_writer(
+    resources: IngestResources, lock: CollectionLock, sets: VectorSets, vector_failure: str = ""
+) -> IndexWriter:
+    """The writer of a collection whose lock is held."""
+    stores = (resources.documents, resources.lexical, resources.vectors)
+    return IndexWriter(*stores, resources.embedder, lock, sets, vector_failure)
+
+
+def list_replaced_readings(document_id: str, known: Document | None) -> tuple[PassageRange, ...]:
+    """The earlier readings of a document that are deleted once the new one is written."""
+    if known is None:
+        return ()
+    former = (*known.stale, PassageRange(known.document_id, len(known.chunk_ids)))
+    return tuple(one for one in former if one.document_id != document_id)
+
+
+def list_new_passages(documents: Iterable[tuple[Document, Document | None]]) -> list[PassageRange]:
+    """The passages under new ids of documents, each given with the one it replaces."""
+    return [
+        PassageRange(document.document_id, len(document.chunk_ids))
+        for document, known in documents
+        if known is None or known.document_id != document.document_id
+    ]
 
 
 def _list_reading_ids(known: Document) -> list[str]:

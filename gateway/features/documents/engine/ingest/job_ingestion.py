@@ -20,13 +20,12 @@ from agent.core.errors import AgentError, BusyError, StoreError
 from agent.core.failures import AgentFailure
 from gateway.features.documents.engine.ingest.batch_reader import BatchReader
 from gateway.features.documents.engine.ingest.batches import BatchItem, BatchResult
-from gateway.features.documents.engine.ingest.collection_lock import CollectionLock, lock_collection
 from gateway.features.documents.engine.ingest.collection_store import track_indexing
 from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.connectors.workspace import open_workspace
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor
 from gateway.features.documents.engine.ingest.file_locations import describe_folder, describe_objects, is_visible
-from gateway.features.documents.engine.ingest.index_writer import IndexWriter
+from gateway.features.documents.engine.ingest.index_writer import IndexWriter, open_writer
 from gateway.features.documents.engine.ingest.ingest_report import IngestReport, Progress, SkippedDocument
 from gateway.features.documents.engine.ingest.ingestion import IngestPlan
 from gateway.features.documents.engine.ingest.jobs import Job, JobStore, WalkResult
@@ -77,11 +76,10 @@ class JobIngestion:
         plan, job, resources = await self._make_plan(), self.job, self.library.resources
         report = IngestReport(job.collection, template=plan.row.pipeline.template)
         async with (
-            lock_collection(resources.documents, job.owner, job.collection, holder=job.id, worker=self.worker) as lock,
+            open_writer(resources, job.owner, job.collection, holder=job.id, worker=self.worker) as writer,
             self._open_reader(plan) as reader,
             track_indexing(resources.collections, job.owner, plan.row, lambda: report.embedder) as mark_started,
         ):
-            writer = await self._open_writer(lock)
             walk = await self._read_all(plan, reader, writer, mark_started, progress)
             await self._add_results(report, walk)
             for source in walk.vanished:
@@ -125,11 +123,6 @@ class JobIngestion:
             yield BatchReader(
                 resources, self.store.batches, job, self.worker, self.request.source_type, processor, sets, folder
             )
-
-    async def _open_writer(self, lock: CollectionLock) -> IndexWriter:
-        resources, job = self.library.resources, self.job
-        sets = await resources.collections.get_vector_sets(job.owner, job.collection)
-        return IndexWriter(resources.documents, resources.lexical, resources.vectors, resources.embedder, lock, sets)
 
     async def _read_all(
         self,

@@ -91,19 +91,14 @@ class IngestJobs:
                     await ended.wait()
 
     async def _claim_jobs(self) -> None:
-        try:
+        with ThrottledLog(log, "what ended jobs have fetched is left until the next start").guard():
             await self._remove_left_traces()
-        except StoreError as error:
-            log.warning("what ended jobs have fetched is left until the next start: %s", error.message)
         trouble = ThrottledLog(log, "jobs cannot be looked for")
         while True:
             self._wake.clear()
-            try:
+            with trouble.guard():
                 while len(self._tasks) < CONCURRENT_JOBS and await self._start_next():
                     pass
-                trouble.record_recovery()
-            except StoreError as error:
-                trouble.record_failure(error.message, error.code)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()

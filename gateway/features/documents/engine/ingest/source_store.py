@@ -9,6 +9,7 @@ from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.surrogates import replace_surrogates, to_storable_text
 from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
 from agent.storage.sql import Row, SqlClient
+from gateway.features.documents.engine.ingest.allowed_credentials import check_credentials
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.search.models import ConnectorInput
 
@@ -47,9 +48,10 @@ class SourceStore:
     async def add(self, owner: str, request: ConnectorInput, name: str = "") -> NamedSource:
         """Registers a source. Returns the existing one if the owner registered it before.
 
-        Raises `ConnectorAuthError` for a path outside the roots, `ConnectorNotFoundError` for one that does not exist,
-        and `BadRequestError` if the owner has too many sources.
+        Raises `ConnectorAuthError` for a path outside the roots and for a credential of somebody else,
+        `ConnectorNotFoundError` for a path that does not exist, `BadRequestError` if the owner has too many sources.
         """
+        check_credentials(owner, request)
         request = resolve_allowed(request, self.roots)
         known_sources = await self.list(owner, limit=MAX_SOURCES)
         for source in known_sources:

@@ -6,7 +6,6 @@ that does not read it finds all halves alike. The lexical search solves the same
 the weight of the vector branch in this collection.
 """
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from agent.core.vector_space import VectorSpace
 from agent.llm.embedder import Embedder, LanguageAwareEmbedder
 from agent.text.terms import detect_script, extract_query_terms
 from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
+from gateway.features.documents.engine.search.measured_values import MeasuredValues
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,6 @@ NO_RANK, FULL_RANK = 0.5, 0.8
 MAX_PIECES_PER_WORD = 3.0
 """A vocabulary that splits words into more pieces was built for other languages. MiniLM has 1.1 pieces for an English
 word, 2 for a Swedish and 4 for an Arabic one."""
-CALIBRATION_SECONDS = 3600.0
-"""How long a calibration is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +60,7 @@ class EmbedderCalibration:
 
     def __init__(self, embedder: Embedder, *, clock: Callable[[], float] = monotonic) -> None:
         self._embedder = embedder
-        self._clock = clock
-        self._known: dict[tuple[str, str, VectorSpace, str], tuple[float, Calibration]] = {}
-        self._checking = asyncio.Lock()
+        self._calibrations = MeasuredValues[tuple[str, str, VectorSpace, str], Calibration](clock)
 
     async def calibrate(
         self, index: LexicalIndex, owner: str, collection: str, space: VectorSpace, query: str
@@ -73,15 +69,14 @@ class EmbedderCalibration:
 
         Raises `EmbedderError` and `StoreError`.
         """
-        key = (owner, collection, space, detect_script(query))
-        async with self._checking:  # concurrent first searches calibrate once
-            cached = self._known.get(key)
-            if cached is not None and self._clock() - cached[0] < CALIBRATION_SECONDS:
-                return cached[1]
+        script = detect_script(query)
+
+        async def measure() -> Calibration:
             calibration = await self._calibrate_collection(index, owner, collection, query)
-            self._known[key] = (self._clock(), calibration)
-        log.info("calibration of %s in %s, %s: %s", space, collection, detect_script(query), calibration)
-        return calibration
+            log.info("calibration of %s in %s, %s: %s", space, collection, script, calibration)
+            return calibration
+
+        return await self._calibrations.get((owner, collection, space, script), measure)
 
     async def _calibrate_collection(self, index: LexicalIndex, owner: str, collection: str, query: str) -> Calibration:
         passages = await index.sample(collection, owner=owner, limit=20 * SAMPLE_PASSAGES)

@@ -5,7 +5,6 @@ which share words with a query by chance; the threshold is above nine tenths of 
 language of the query and on the search mode: in a collection about one subject, most passages share words.
 """
 
-import asyncio
 import logging
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from agent.text.stop_words import detect_language, detect_question_language
 from agent.text.terms import is_keywords, map_query_terms
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.lexical import LexicalIndex, Passage
+from gateway.features.documents.engine.search.measured_values import MeasuredValues
 from gateway.features.documents.engine.search.models import MemoryQuery
 from gateway.features.documents.engine.search.retriever import Retriever
 
@@ -35,7 +35,6 @@ QUERY_TERMS = 4
 """Words of a query: those that a question has besides its small words."""
 MIN_QUERY_TERMS = 3
 MIN_SENTENCE_WORDS = 6
-VALID_SECONDS = 3600.0
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 
 
@@ -45,24 +44,21 @@ class RelevanceCalibration:
     def __init__(self, retriever: Retriever, lexical: LexicalIndex, *, clock: Callable[[], float] = monotonic) -> None:
         self._retriever = retriever
         self._lexical = lexical
-        self._clock = clock
-        self._known: dict[tuple[str, str, str, RetrievalMode], tuple[float, float]] = {}
-        self._measuring = asyncio.Lock()
+        self._thresholds = MeasuredValues[tuple[str, str, str, RetrievalMode], float](clock)
 
     async def get_threshold(self, owner: str, collection: str, query: str, mode: RetrievalMode) -> float:
         """The least relevance for a query; the default if too few passages are in its language, if it has one.
 
         Raises `BadRequestError` and `StoreError` as a search does."""
-        key = (owner, collection, detect_question_language(query), mode)
-        ease = KEYWORDS_EASE if is_keywords(query) else 0.0
-        async with self._measuring:  # concurrent first searches measure once
-            cached = self._known.get(key)
-            if cached is not None and self._clock() - cached[0] < VALID_SECONDS:
-                return cached[1] - ease
-            threshold = compute_threshold(await self._measure(*key))
-            self._known[key] = (self._clock(), threshold)
-        log.info("relevance threshold of %s, language %r, %s: %.2f", collection, key[2], mode, threshold)
-        return threshold - ease
+        language = detect_question_language(query)
+
+        async def measure() -> float:
+            threshold = compute_threshold(await self._measure(owner, collection, language, mode))
+            log.info("relevance threshold of %s, language %r, %s: %.2f", collection, language, mode, threshold)
+            return threshold
+
+        threshold = await self._thresholds.get((owner, collection, language, mode), measure)
+        return threshold - (KEYWORDS_EASE if is_keywords(query) else 0.0)
 
     async def _measure(self, owner: str, collection: str, language: str, mode: RetrievalMode) -> list[float]:
         """For each sampled passage the best relevance of its words in another document."""

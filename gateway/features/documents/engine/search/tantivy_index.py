@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 INDEX_FOLDER = "search-index"
+"""The folder of the indexes in the data folder. It may be deleted while no gateway runs; it is made again."""
 DERIVED_FOLDERS = (INDEX_FOLDER,)
 """What a backup leaves out."""
-"""The folder of the indexes in the data folder. It may be deleted while no gateway runs; it is made again."""
 MAX_OPEN = 64
 """Indexes that stay open, each with some files and half a megabyte; the least recently used are closed."""
 SYNC_PASSAGES = 5_000

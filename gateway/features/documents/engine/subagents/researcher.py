@@ -9,12 +9,14 @@ from typing import ClassVar
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from agent.core.concurrent_calls import gather_all
 from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts import format_block
-from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls, gather_calls
+from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls
 from agent.subagents.model_uncertainty import ModelUncertainty
+from agent.text.plurals import format_count
 from agent.tools import Tool
 from gateway.features.documents.engine.prompts import PROMPTS
 
@@ -109,7 +111,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         uncertainties = [one.to_uncertainty() for one in final.uncertainties[:20]]
         lost = len(final.findings[:MAX_FINDINGS]) - len(findings)
         if lost:
-            message = f"{lost} findings were left out: their quotes are in nothing that was read"
+            message = f"left out: {format_count(lost, 'finding')} whose words are in nothing that was read"
             uncertainties.insert(0, Uncertainty(severity="notable", message=message))
         if not findings:
             return self._build_result((), uncertainties, "Nothing that was read bears out an answer.")
@@ -119,7 +121,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         """Passages that match the question, verbatim."""
         asked = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
         asked += [calls(FETCH, {"url": url}) for url in self.task.urls]
-        failed = [called.error for called in await gather_calls(asked) if called.error is not None]
+        failed = [called.error for called in await gather_all(asked) if called.error is not None]
         uncertainties = [Uncertainty(severity="info", message=error[:500]) for error in failed]
         findings = self._list_passage_findings()
         count = len(findings)

@@ -1,5 +1,6 @@
 """Tools that look closer at one file: compare two parsers, show the pipeline's passages."""
 
+import asyncio
 from difflib import SequenceMatcher
 from statistics import median
 
@@ -64,8 +65,7 @@ class CompareParserOutputTool(ValidationTool[CompareInput, Comparison]):
         other, text_other = await self._parse_with(name, args.parser_b)
         similarity = None
         if one.success and other.success:
-            ratio = SequenceMatcher(None, text.split(), text_other.split(), autojunk=False).ratio()
-            similarity = round(ratio, 3)
+            similarity = await asyncio.to_thread(_compute_similarity, text, text_other)
         return Comparison(
             file=name,
             a=one,
@@ -145,6 +145,11 @@ class InspectChunksTool(ValidationTool[InspectInput, ChunkInspection]):
             largest=max(lengths),
             passages=passages,
         )
+
+
+def _compute_similarity(text: str, other: str) -> float:
+    """From 0 to 1, by words. Takes seconds for texts with many repeated words, such as logs."""
+    return round(SequenceMatcher(None, text.split(), other.split(), autojunk=False).ratio(), 3)
 
 
 def _format_text(output: ParserOutput) -> str:

@@ -169,7 +169,7 @@ class PreviewInput(DeferredModel):
     """Which bytes of which file."""
 
     file: str = Field(max_length=4_000, description="name of a file, as sample_files gives it")
-    start: int = Field(default=0, ge=0, description="byte to begin at")
+    start: int = Field(default=0, ge=0, le=2**53, description="byte to begin at")
     max_bytes: int = Field(default=2_000, ge=1, le=16_000)
 
 

@@ -5,11 +5,12 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from agent.core.concurrent_calls import gather_all
 from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult
 from agent.prompts import format_block
-from agent.subagents.base import Caller, CallResult, SubAgent, ToolCalls, gather_calls
+from agent.subagents.base import Caller, CallResult, SubAgent, ToolCalls
 from agent.tools import Tool
 from gateway.features.pipeline_builder.engine.prompts import PROMPTS
 from gateway.features.pipeline_builder.engine.subagents.parsed_files import ParsedFiles
@@ -120,11 +121,11 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         ]
         files = await self._sample_names(calls, readable[:KINDS_TRIED], FILES_A_KIND)
         odd = await self._sample_names(calls, others[:KINDS_SHOWN], 1)
-        await gather_calls(calls("get_file_content_preview", {"file": name}) for name in odd)
-        await gather_calls(calls("try_parser", {"file": name}) for name in (*files, *odd))
+        await gather_all(calls("get_file_content_preview", {"file": name}) for name in odd)
+        await gather_all(calls("try_parser", {"file": name}) for name in (*files, *odd))
         trials = self._evidence.trials.values()  # program texts look English whatever their authors speak
         read = sorted(one.file for one in trials if one.success and one.characters and "code" not in one.document_types)
-        await gather_calls(calls("detect_language", {"file": name}) for name in read)
+        await gather_all(calls("detect_language", {"file": name}) for name in read)
         return _build_result(build_analysis(self._evidence))
 
     async def _ensure_counts(self, calls: ToolCalls) -> EnumerateOutput:
@@ -136,7 +137,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         return self._evidence.counts
 
     async def _sample_names(self, calls: ToolCalls, extensions: Sequence[str], count: int) -> list[str]:
-        found = await gather_calls(
+        found = await gather_all(
             calls("sample_files", {"extension": extension, "count": count, "pick": "spread"})
             for extension in extensions
         )

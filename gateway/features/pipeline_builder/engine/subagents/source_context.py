@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent.core.errors import BadRequestError
 from agent.subagents import Caller
+from gateway.features.documents.engine.ingest.allowed_credentials import check_credentials
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.source_specs import parse_source_address
 from gateway.features.documents.engine.search.models import ConnectorInput
@@ -29,9 +30,11 @@ async def open_source_files(
 ) -> SourceFiles:
     """Opens the files of a source; nothing is listed yet.
 
-    Raises what `FindSource` raises, and `BadRequestError` for a kind without a connector.
+    Raises what `FindSource` raises, `ConnectorAuthError` for a credential of somebody else, and `BadRequestError` for a
+    kind without a connector.
     """
     request = await resources.find_source(source_id, caller)
+    check_credentials(caller.owner, request)
     connector = resources.connectors.get(request.source_type)
     if connector is None:
         raise BadRequestError(f"no connector reads {request.source_type} here", param="source_id")

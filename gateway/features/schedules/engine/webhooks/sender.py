@@ -146,20 +146,14 @@ class WebhookSender:
             await cancel_and_wait(task)
             if self._sending:
                 _, late = await asyncio.wait(self._sending, timeout=STOP_SECONDS)
-                for attempt in late:
-                    attempt.cancel()
+                await cancel_and_wait(*late)
 
     async def _send_due(self) -> None:
         trouble = ThrottledLog(log, "webhooks cannot be read from the store")
         while True:
             self._wake.clear()
-            try:
+            with trouble.guard():
                 await self._start_attempts()
-                trouble.record_recovery()
-            except StoreError as error:
-                trouble.record_failure(error.message, error.code)
-            except Exception:  # the next look must come in any case
-                log.exception("looking for due webhooks failed")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()

@@ -5,9 +5,10 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from agent.core.errors import AgentError, ConflictError, StoreError
+from agent.core.errors import AgentError, ConflictError
 from agent.core.models import JsonObject
 from agent.core.principal import Principal
+from agent.core.throttled_log import ThrottledLog
 from agent.storage.audit import AuditAction, AuditEvent, AuditLog
 from agent.tools import ExplainingTool, ToolModel, ToolRegistry
 from gateway.features.studio.engine.errors import ValidationError, VersionConflictError
@@ -239,12 +240,11 @@ class GeneratedTools:
 
     async def watch(self) -> None:
         """Follows changes that other processes make, until it is cancelled."""
+        trouble = ThrottledLog(log, "generated tools cannot be compared")
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            try:
+            with trouble.guard():
                 await self.refresh()
-            except StoreError as error:
-                log.warning("generated tools cannot be compared: %s", error.message)
 
     async def aclose(self) -> None:
         """Ends the sandboxes."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agent.core.errors import ConflictError, NotFoundError
-from agent.storage.sql import Row, SqlClient, SqlStatement
+from agent.storage.sql import Row, SqlClient, SqlStatement, UnchangedError
 from gateway.features.studio.engine.errors import VersionConflictError
 from gateway.features.studio.engine.generated_tools.models import CodeReview, Manifest, ToolVersion
 
@@ -22,8 +22,10 @@ _SELECT = (
 _ACTIVATE = (
     "INSERT INTO active_tools (name, owner, version, sha256, since) SELECT v.name, v.owner, v.version, v.sha256, ? "
     "FROM tool_versions v WHERE v.owner = ? AND v.name = ? AND v.version = ? AND v.decision = ? "
-    "ON CONFLICT (name) DO UPDATE SET version = excluded.version, sha256 = excluded.sha256, since = excluded.since"
+    "ON CONFLICT (name) DO UPDATE SET version = excluded.version, sha256 = excluded.sha256, since = excluded.since "
+    "WHERE active_tools.owner = excluded.owner"
 )
+"""Changes nothing where another owner took the name at the same moment: PostgreSQL sees that only here."""
 _IS_FREE = "NOT EXISTS (SELECT 1 FROM active_tools a WHERE a.name = ? AND a.owner <> ?)"
 
 
@@ -97,21 +99,23 @@ class ToolVersionStore:
             raise VersionConflictError(f"the tool {version.name!r}, version {version.version},", version.sha256)
         decision = secrets.token_hex(8)
         place = (version.owner, version.name, version.version)
-        changed = await self._statements.write_all(
-            SqlStatement(
-                "UPDATE tool_versions SET state = 'applied', approved_by = ?, decision = ? WHERE owner = ? "  # noqa: S608 - a constant
-                f"AND name = ? AND version = ? AND sha256 = ? AND state = ? AND {_IS_FREE}",
-                (by, decision, *place, sha256, version.state, version.name, version.owner),
-            ),
-            SqlStatement(_ACTIVATE, (self._clock(), *place, decision)),
-        )
-        if not changed[0]:
+        try:
+            await self._statements.write_all(
+                SqlStatement(
+                    "UPDATE tool_versions SET state = 'applied', approved_by = ?, decision = ? WHERE owner = ? "  # noqa: S608 - a constant
+                    f"AND name = ? AND version = ? AND sha256 = ? AND state = ? AND {_IS_FREE}",
+                    (by, decision, *place, sha256, version.state, version.name, version.owner),
+                    must_change=True,
+                ),
+                SqlStatement(_ACTIVATE, (self._clock(), *place, decision), must_change=True),
+            )
+        except UnchangedError as error:
             raise ConflictError(
                 f"the tool {version.name!r}, version {version.version}, was decided about meanwhile, or its name is "
                 "taken; read it again",
                 agent_id="studio",
                 stage="state",
-            )
+            ) from error
 
     async def discard(self, version: ToolVersion, *, by: str) -> None:
         """Discards a staged version. Raises `ConflictError` if it is staged no more."""
