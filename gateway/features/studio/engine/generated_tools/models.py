@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -124,6 +124,11 @@ class Candidate:
     tier: SandboxTier
     warnings: tuple[str, ...]
     rounds: int
+
+    def list_stored_fields(self) -> dict[str, Any]:
+        """What a version of the tool takes from it, by name."""
+        stored = {field.name for field in fields(ToolVersion)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in stored}
 
 
 def compute_sha256(code: str, manifest: Manifest) -> str:
